@@ -1,13 +1,14 @@
 import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UploadRecord, UsageRecord } from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
+  readonly uploads: DocumentCollection<UploadRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly usage: DocumentCollection<UsageRecord>
 }
@@ -25,6 +26,10 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
+    uploads: store.collection({
+      name: 'uploads',
+      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
     documents: store.collection({
       name: 'documents',
       indexes: [

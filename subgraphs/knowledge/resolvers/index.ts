@@ -4,11 +4,12 @@ import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
 import { ChunkFields, searchQueries } from './search.ts'
+import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
 import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
 
 export const resolvers: Resolvers = {
-  Query: { ...collectionQueries, ...fileQueries, ...documentQueries, ...searchQueries, ...verifyQueries },
-  Mutation: { ...collectionMutations, ...fileMutations, ...documentMutations, ...verifyMutations },
+  Query: { ...collectionQueries, ...fileQueries, ...documentQueries, ...uploadQueries, ...searchQueries, ...verifyQueries },
+  Mutation: { ...collectionMutations, ...fileMutations, ...uploadMutations, ...documentMutations, ...verifyMutations },
   Subscription: documentSubscriptions,
   Chunk: ChunkFields,
   Collection: CollectionFields,
@@ -16,4 +17,5 @@ export const resolvers: Resolvers = {
   File: FileFields,
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
+  Upload: UploadFields,
 }

@@ -10,6 +10,7 @@ import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { sweepBlobs } from '../files/blobs.ts'
+import { sweepUploads } from '../uploads/complete-upload.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 
@@ -79,6 +80,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   }
   const sweepAllBlobs = async () => {
     while (await sweepBlobs(deps)) if (signal.aborted) return
+    while (await sweepUploads(deps)) if (signal.aborted) return
   }
   await Promise.all([
     keepBeginning(),

@@ -28,8 +28,8 @@ export function restConfig(maxFileBytes: number = MAX_INLINE_FILE_BYTES, mcpHost
     // Base64 turns 3 bytes into 4 characters. 64 KiB are for the name and the JSON around it.
     uploadBodyBytes: Math.ceil(Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) / 3) * 4 + 64 * 1024,
     partBodyBytes: 64 * MIB + 64 * 1024,
-    // Three pieces of 4 MiB: one that fills, one that is sent, and its base64.
-    streamBodyBytes: 12 * MIB,
+    // A piece of 2 MiB that comes in, its base64, and the request that carries it.
+    streamBodyBytes: 8 * MIB,
     // The largest file that transcriptions take, and the other fields.
     audioBodyBytes: 25 * MIB + 64 * 1024,
   }

@@ -4,7 +4,6 @@ import { type Lock, type Locker, MemoryLocker, Server } from '@tus/server'
 import { DataStore, Metadata, Upload } from '@tus/utils'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { errorBody } from '../http/errors.ts'
 import type { Answer, Call, Route } from '../http/route.ts'
 import { appendStream } from './append.ts'
 
@@ -130,8 +129,8 @@ async function answer(call: Call): Promise<Answer> {
   if (uploads.fileId !== undefined) headers['x-kis-file-id'] = uploads.fileId
   if (response.status < 400) return { status: response.status, headers, body: null }
   const code = CODES[response.status as keyof typeof CODES] ?? 'invalid_request'
-  const error = new KisError(code, (await response.text()).trim() || 'The request does not follow the tus protocol.')
-  return { status: response.status, headers: { ...headers, 'content-type': 'application/json; charset=utf-8' }, body: errorBody(error) }
+  call.setHeaders(TUS_HEADERS)
+  throw new KisError(code, (await response.text()).trim() || 'The request does not follow the tus protocol.')
 }
 
 /** Callers cannot name each other's locks. */

@@ -14,6 +14,8 @@ export interface Possessions {
   readonly collectionCode: string
   readonly file: string
   readonly document: string
+  readonly upload: string
+  readonly uploadPart: string
   readonly chunk: string
   readonly agent: string
   readonly agentCode: string
@@ -72,6 +74,10 @@ export async function furnish(
   const document = await addDocument(caller, collection.id, `${mark}.md`, `# ${mark}\nThe harbour of ${mark} was built in 1931.`, {
     topic: mark,
   })
+  const upload = await post('/v1/uploads', { filename: `${mark}.txt`, bytes: 1, mime_type: 'text/plain', purpose: mark })
+  const form = new FormData()
+  form.append('data', new File(['a'], 'part'))
+  const part = await done(caller.rest('POST', `/v1/uploads/${upload.id}/parts`, form))
   const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
   const agent = await post('/v1/agents', {
     code: agentCode,
@@ -103,6 +109,8 @@ export async function furnish(
     collectionCode,
     file: document.file_id,
     document: document.id,
+    upload: upload.id,
+    uploadPart: part.id,
     chunk: hit.chunk_id,
     agent: agent.id,
     agentCode,

@@ -37,6 +37,8 @@ import { walletRoutes } from './routes/wallet.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
+import { uploadRoutes } from './uploads/routes.ts'
+import { tusRoutes } from './uploads/tus.ts'
 
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
@@ -69,6 +71,8 @@ export const restRoutes: readonly Route[] = [
   ...goldQuestionRoutes,
   ...evaluationRoutes,
   ...fileRoutes,
+  ...tusRoutes,
+  ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
   ...workflowRoutes,

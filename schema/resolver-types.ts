@@ -52,5 +52,6 @@ export const resolverTypes = {
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
+    Upload: 'domain/records.ts#UploadRecord',
   },
 }

@@ -46,6 +46,8 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/gold-questions/{id}': [names('goldQuestion')],
   '/v1/evaluations/{id}': [names('evaluation')],
   '/v1/files/{id}': [names('file')],
+  '/v1/uploads/{id}': [names('upload')],
+  '/v1/uploads/tus/{id}': [names('upload')],
   '/v1/agents/{id}': [names('agent')],
   '/v1/runs/{id}': [names('agentRun')],
   '/v1/threads/{id}': [names('thread')],
@@ -68,6 +70,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.file_id': [names('file')],
   'body.documents[].file_id': [names('file')],
   'body.document_ids[]': [names('document')],
+  'body.part_ids[]': [names('uploadPart')],
   'body.filter': FILTERS,
   'body.model': [names('agentModel')],
   'body.embedding_model': [names('agentModel')],
@@ -122,8 +125,11 @@ export const REST_PLAIN = words(`
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
   body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
+  'PATCH /v1/uploads/tus/{id} body',
   'GET /v1/runs/{id}/events query.after',
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
@@ -147,6 +153,10 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteDocuments: (own) => ({ document_ids: [own.document] }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
+  createUpload: () => ({ filename: 'a.txt', bytes: 1, mime_type: 'text/plain', purpose: 'assistants' }),
+  addUploadPart: () => ({}),
+  completeUpload: (own) => ({ part_ids: [own.uploadPart] }),
+  patchTusUpload: () => ({}),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
   updateAgent: () => ({ name: 'Changed' }),
   runAgent: () => ({ input: 'Hello' }),
@@ -273,6 +283,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'UpdateCollectionInput.code': [names('collectionCode')],
   'mutation.deleteCollection.id': [names('collection')],
   'mutation.deleteFile.id': [names('file')],
+  'query.upload.id': [names('upload')],
+  'CreateUploadInput.partOf': [names('upload')],
+  'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
+  'CompleteUploadInput.id': [names('upload')],
+  'CompleteUploadInput.partIds': [names('uploadPart', (given) => [given])],
+  'mutation.cancelUpload.id': [names('upload'), names('uploadPart')],
   'CreateDocumentInput.collectionId': [names('collection')],
   'CreateDocumentInput.fileId': [names('file')],
   'CreateDocumentsInput.collectionId': [names('collection')],
@@ -311,6 +327,8 @@ export const GRAPHQL_PLAIN = words(`
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
@@ -383,6 +401,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteCollection: (own) => ({ id: own.collection }),
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
+  upload: (own) => ({ id: own.upload }),
+  createUpload: (own) => ({ input: { name: 'a.txt', sizeBytes: 1, partOf: own.upload } }),
+  appendToUpload: (own) => ({ input: { id: own.upload, offset: 0, contentBase64: 'YQ==' } }),
+  completeUpload: (own) => ({ input: { id: own.upload, partIds: [own.uploadPart] } }),
+  cancelUpload: (own) => ({ id: own.upload }),
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),
   addGoldQuestions: (own) => ({
     input: { collectionId: own.collection, questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] },

@@ -6,6 +6,8 @@ export type IdPrefix =
   | 'key'
   | 'col'
   | 'file'
+  | 'upload'
+  | 'part'
   | 'doc'
   | 'gq'
   | 'evl'

@@ -41,6 +41,41 @@ export interface FileRecord {
   readonly createdAt: Date
 }
 
+/** Some bytes of a file, under a key of their own in the blob store. */
+export interface Piece {
+  readonly key: string
+  readonly sizeBytes: number
+}
+
+/** A file that comes in by pieces, or one part of such a file. */
+export interface UploadRecord {
+  readonly _id: string
+  readonly organizationId: string
+  /** The organization while it is open and no part of another. The organization's limits count these. */
+  readonly openOf?: string
+  /** The upload that it is a part of. */
+  readonly partOf?: string
+  readonly name: string
+  /** The size of the whole, as its maker has said it. */
+  readonly sizeBytes: number
+  /** The sum of the pieces. */
+  readonly offset: number
+  readonly pieces: readonly Piece[]
+  readonly status: UploadStatus
+  /** What its maker wants to have back. */
+  readonly metadata: string | null
+  /** The id of the file that it becomes. Named from the beginning, so that completing it again gives the same file. */
+  readonly fileId: string
+  /** Once it is being completed, 64 hexadecimal digits. It then takes nothing more. */
+  readonly sha256?: string
+  /** When the last step of its completion began. Absent: none is under way. */
+  readonly completing?: Date
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+export type UploadStatus = 'open' | 'completed' | 'cancelled'
+
 export interface BlobRecord {
   /** Organization and SHA-256. */
   readonly _id: string
@@ -48,6 +83,8 @@ export interface BlobRecord {
   readonly sizeBytes: number
   /** The key of the bytes. New for each record, so that deleting an old one cannot affect a new one. */
   readonly bytesKey: string
+  /** Where the bytes are if they came in pieces: below `bytesKey`, in this order. Absent: all are at `bytesKey`. */
+  readonly pieces?: readonly Piece[]
   /** Files that use it, by id: with the time (ms) of a running upload or deletion, or 0 for an existing file. */
   readonly references: Readonly<Record<string, number>>
   readonly referenceCount: number

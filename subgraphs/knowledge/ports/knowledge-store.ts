@@ -8,6 +8,7 @@ import type {
   EvaluationRecord,
   FileRecord,
   GoldQuestionRecord,
+  UploadRecord,
   UsageRecord,
 } from '../domain/records.ts'
 
@@ -16,6 +17,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
+  readonly uploads: DocumentCollection<UploadRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly usage: DocumentCollection<UsageRecord>
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
@@ -35,6 +37,10 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
+    uploads: store.collection({
+      name: 'uploads',
+      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
     documents: store.collection({
       name: 'documents',
       indexes: [

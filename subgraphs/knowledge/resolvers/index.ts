@@ -5,11 +5,27 @@ import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
 import { ChunkFields, searchQueries } from './search.ts'
+import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
 import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
 
 export const resolvers: Resolvers = {
-  Query: { ...collectionQueries, ...fileQueries, ...documentQueries, ...searchQueries, ...evaluationQueries, ...verifyQueries },
-  Mutation: { ...collectionMutations, ...fileMutations, ...documentMutations, ...evaluationMutations, ...verifyMutations },
+  Query: {
+    ...collectionQueries,
+    ...fileQueries,
+    ...documentQueries,
+    ...uploadQueries,
+    ...searchQueries,
+    ...evaluationQueries,
+    ...verifyQueries,
+  },
+  Mutation: {
+    ...collectionMutations,
+    ...fileMutations,
+    ...uploadMutations,
+    ...documentMutations,
+    ...evaluationMutations,
+    ...verifyMutations,
+  },
   Subscription: documentSubscriptions,
   Chunk: ChunkFields,
   Collection: CollectionFields,
@@ -19,4 +35,5 @@ export const resolvers: Resolvers = {
   GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
+  Upload: UploadFields,
 }

@@ -143,7 +143,8 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
     }
 
     async function send(key: string, method: string, path: string, body: Json, headers: Record<string, string> = {}): Promise<Seen> {
-      const form = path === '/v1/audio/transcriptions' ? toForm(body) : undefined
+      const form = path === '/v1/audio/transcriptions' || path.endsWith('/parts') ? toForm(body, path) : undefined
+      const tus = path.startsWith('/v1/uploads/tus') && TUS_HEADERS
       const response = await fetch(`${service.rest}${path}`, {
         method,
         headers: {
@@ -151,6 +152,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
           accept: 'application/json, text/event-stream',
           'x-request-id': 'the-same',
           ...(body !== undefined && !form && { 'content-type': 'application/json' }),
+          ...tus,
           ...headers,
         },
         ...(body !== undefined && { body: form ?? JSON.stringify(body) }),
@@ -364,10 +366,18 @@ interface Seen {
   readonly text: string
 }
 
-function toForm(body: Json): FormData {
+/** What makes a request one of the protocol. */
+const TUS_HEADERS = {
+  'tus-resumable': '1.0.0',
+  'upload-offset': '0',
+  'upload-length': '1',
+  'content-type': 'application/offset+octet-stream',
+}
+
+function toForm(body: Json, path: string): FormData {
   const form = new FormData()
   for (const [name, value] of Object.entries<string>(body)) form.append(name, value)
-  form.append('file', new File([wav(2)], 'sound.wav'))
+  form.append(path.endsWith('/parts') ? 'data' : 'file', new File([wav(2)], 'sound.wav'))
   return form
 }
 

@@ -16,7 +16,7 @@ import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
 import { forgetOlder, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { findAttachedFile, readBytes } from '../files/files.ts'
+import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
@@ -173,7 +173,7 @@ class Ingestion {
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
 
-    const parsed = await this.#deps.parser.parse(await readBytes(this.#deps, file), file.name, this.#signal)
+    const parsed = await this.#deps.parser.parse(await openFile(this.#deps, file), file.name, this.#signal)
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })

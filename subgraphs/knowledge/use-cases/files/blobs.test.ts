@@ -83,7 +83,7 @@ it('refuses another file with the same bytes once there are 1,000, until one of 
   const [blob] = await Promise.all([upload(deps, 'same')]).then(() => deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1 }))
   const more = (by: number) => deps.store.blobs.findOneAndUpdate({ _id: blob!._id }, { $inc: { referenceCount: by } })
   await more(999)
-  await expect(upload(deps, 'same')).rejects.toMatchObject({ code: 'storage_quota_exceeded', param: 'input.contentBase64' })
+  await expect(upload(deps, 'same')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
   await upload(deps, 'other')
   await more(-1)
   await upload(deps, 'same')

@@ -98,7 +98,12 @@ it('begins with the document of another organization at once, however many and l
   const parser: DocumentParser = {
     ...plainParser,
     async parse(bytes, name, signal) {
-      if (!Buffer.from(bytes).toString().includes('another')) await first.promise
+      if (
+        !Buffer.from(bytes as Uint8Array)
+          .toString()
+          .includes('another')
+      )
+        await first.promise
       return plainParser.parse(bytes, name, signal)
     },
   }

@@ -14,6 +14,7 @@ import { failDocument, ingestDocument, isSuspect, LeaseLost } from '../documents
 import { settleDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
+import { sweepUploads } from '../uploads/complete-upload.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
@@ -82,6 +83,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   }
   const sweepAllBlobs = async () => {
     while (await sweepBlobs(deps)) if (signal.aborted) return
+    while (await sweepUploads(deps)) if (signal.aborted) return
   }
   await Promise.all([
     keepBeginning(),

@@ -67,6 +67,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.filter': FILTERS,
   'body.model': [names('agentModel')],
   'body.embedding_model': [names('agentModel')],
+  'body.rerank_model': [names('agentModel')],
   'body.model_allowlist[]': [names('agentModel')],
   'body.collection_ids[]': [names('collection')],
   'body.thread_id': [names('thread')],
@@ -112,7 +113,7 @@ export const REST_PLAIN = words(`
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.facets[] body.event_types[] body.plan query.group_by header.mcp-protocol-version
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'GET /v1/runs/{id}/events query.after',
@@ -131,6 +132,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateCollection: () => ({ collection_name: 'Changed' }),
   createDocument: (own) => ({ file_id: own.file }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
+  searchCollections: (own) => ({ collection_ids: [own.collection], query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
   updateAgent: () => ({ name: 'Changed' }),
@@ -193,6 +195,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.files.after': [cursor('file')],
   'query.document.id': [names('document')],
   'SearchInput.collectionId': [names('collection')],
+  'SearchInput.collectionIds': [names('collection', (given) => [given])],
+  'SearchInput.rerankModel': [names('agentModel')],
   'SearchInput.filter': FILTERS,
   'query.fileContent.id': [names('file')],
   'CreateApiKeyInput.modelAllowlist': [names('agentModel', (given) => [given])],
@@ -248,6 +252,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteWorkflowRun.id': [names('workflowRun')],
   'CreateCollectionInput.code': [names('collectionCode')],
   'CreateCollectionInput.embeddingModel': [names('agentModel')],
+  'CreateCollectionInput.rerankModel': [names('agentModel')],
+  'UpdateCollectionInput.rerankModel': [names('agentModel')],
   'UpdateCollectionInput.id': [names('collection')],
   'UpdateCollectionInput.code': [names('collectionCode')],
   'mutation.deleteCollection.id': [names('collection')],
@@ -274,7 +280,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
-  SearchInput.query CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query SearchInput.facets CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools

@@ -100,6 +100,19 @@ export class FakeInference implements Inference {
   async embedQuery(_modelId: string, text: string) {
     return { vector: makeVector(text), cost: 0n }
   }
+  /** Scores of passages, by what they contain; an error is the engine's failure. */
+  rerank: ((text: string) => number) | KisError = () => 0
+  async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
+    if (!id.startsWith('rank') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return { id }
+  }
+  async rerankPassages(modelId: string, _query: string, texts: readonly string[], context: { readonly caller: Principal }) {
+    await this.rerankModel(modelId, context)
+    const { rerank } = this
+    if (rerank instanceof KisError) throw rerank
+    const results = texts.map((text, index) => ({ index, score: rerank(text) })).sort((a, b) => b.score - a.score)
+    return { results, cost: 7n }
+  }
   async openEmbedding() {
     const id = `hold_${this.holds.size}`
     this.holds.set(id, { state: 'open', charged: 0, known: 0 })

@@ -19,6 +19,8 @@ export interface CollectionRecord {
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
+  /** Orders what its searches find. Absent or null: none. */
+  readonly rerankModel?: string | null
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   readonly createdAt: Date

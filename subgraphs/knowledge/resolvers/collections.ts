@@ -32,6 +32,7 @@ export const collectionMutations: MutationResolvers = {
 export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
+  rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),

@@ -261,6 +261,7 @@ export type Collection = {
   readonly name: Scalars['String']['output'];
   readonly description?: Maybe<Scalars['String']['output']>;
   readonly embeddingModel?: Maybe<Model>;
+  readonly rerankModel?: Maybe<Model>;
   readonly organization?: Maybe<Organization>;
   readonly dimensions: Scalars['Int']['output'];
   readonly documents: DocumentConnection;
@@ -445,21 +446,65 @@ export type SearchMode =
   | 'lexical';
 
 export type SearchInput = {
-  readonly collectionId: Scalars['ID']['input'];
+  readonly collectionId?: InputMaybe<Scalars['ID']['input']>;
+  readonly collectionIds?: InputMaybe<ReadonlyArray<Scalars['ID']['input']>>;
   readonly query: Scalars['String']['input'];
   readonly limit?: InputMaybe<Scalars['Int']['input']>;
   readonly mode?: InputMaybe<SearchMode>;
   readonly filter?: InputMaybe<Scalars['JSON']['input']>;
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly minScore?: InputMaybe<Scalars['Float']['input']>;
+  readonly lexicalWeight?: InputMaybe<Scalars['Float']['input']>;
+  readonly expand?: InputMaybe<Scalars['Int']['input']>;
+  readonly groupBy?: InputMaybe<SearchGrouping>;
+  readonly hitsPerDocument?: InputMaybe<Scalars['Int']['input']>;
+  readonly facets?: InputMaybe<ReadonlyArray<Scalars['String']['input']>>;
 };
 
 export type SearchResult = {
   readonly hits: ReadonlyArray<SearchHit>;
+  readonly groups?: Maybe<ReadonlyArray<SearchGroup>>;
+  readonly facets: ReadonlyArray<SearchFacet>;
+  readonly rerank?: Maybe<SearchRerank>;
   readonly cost: Scalars['USD']['output'];
+};
+
+export type SearchGrouping =
+  | 'document';
+
+export type SearchGroup = {
+  readonly document: Document;
+  readonly hits: ReadonlyArray<SearchHit>;
+};
+
+export type SearchFacet = {
+  readonly field: Scalars['String']['output'];
+  readonly values: ReadonlyArray<SearchFacetValue>;
+};
+
+export type SearchFacetValue = {
+  readonly value: Scalars['JSON']['output'];
+  readonly documents: Scalars['Int']['output'];
+};
+
+export type SearchRerank = {
+  readonly model?: Maybe<Model>;
+  readonly applied: Scalars['Boolean']['output'];
+  readonly error?: Maybe<Scalars['String']['output']>;
+};
+
+export type TextRange = {
+  readonly start: Scalars['Int']['output'];
+  readonly end: Scalars['Int']['output'];
 };
 
 export type SearchHit = {
   readonly chunk: Chunk;
+  readonly collectionId: Scalars['ID']['output'];
   readonly score: Scalars['Float']['output'];
+  readonly highlights: ReadonlyArray<TextRange>;
+  readonly before: ReadonlyArray<Chunk>;
+  readonly after: ReadonlyArray<Chunk>;
   readonly lexicalRank?: Maybe<Scalars['Int']['output']>;
   readonly vectorRank?: Maybe<Scalars['Int']['output']>;
 };
@@ -627,6 +672,7 @@ export type CreateCollectionInput = {
   readonly code: Scalars['String']['input'];
   readonly name: Scalars['String']['input'];
   readonly embeddingModel: Scalars['ID']['input'];
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -635,6 +681,7 @@ export type UpdateCollectionInput = {
   readonly code?: InputMaybe<Scalars['String']['input']>;
   readonly name?: InputMaybe<Scalars['String']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type CollectionPayload = {
@@ -995,8 +1042,15 @@ export type ResolversTypes = {
   Chunk: ResolverTypeWrapper<ChunkOfDocument>;
   SearchMode: ResolverTypeWrapper<'hybrid' | 'vector' | 'lexical'>;
   SearchInput: SearchInput;
-  SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']> }>;
-  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk'> & { chunk: ResolversTypes['Chunk'] }>;
+  SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>> }>;
+  SearchGrouping: ResolverTypeWrapper<'document'>;
+  SearchGroup: ResolverTypeWrapper<Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversTypes['Document'], hits: ReadonlyArray<ResolversTypes['SearchHit']> }>;
+  SearchFacet: ResolverTypeWrapper<SearchFacet>;
+  SearchFacetValue: ResolverTypeWrapper<SearchFacetValue>;
+  SearchRerank: ResolverTypeWrapper<SearchRerank>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  TextRange: ResolverTypeWrapper<TextRange>;
+  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
   GoldQuestion: ResolverTypeWrapper<GoldQuestionRecord>;
   ExpectedPassage: ResolverTypeWrapper<ExpectedPassage>;
   ExpectedPassageInput: ExpectedPassageInput;
@@ -1038,7 +1092,6 @@ export type ResolversTypes = {
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: ResolverTypeWrapper<Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversTypes['DocumentResult']> }>;
   DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   ItemError: ResolverTypeWrapper<ItemError>;
   DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document'> & { document: ResolversTypes['Document'] }>;
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
@@ -1094,8 +1147,14 @@ export type ResolversParentTypes = {
   DocumentWarning: DocumentWarning;
   Chunk: ChunkOfDocument;
   SearchInput: SearchInput;
-  SearchResult: Omit<SearchResult, 'hits'> & { hits: ReadonlyArray<ResolversParentTypes['SearchHit']> };
-  SearchHit: Omit<SearchHit, 'chunk'> & { chunk: ResolversParentTypes['Chunk'] };
+  SearchResult: Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversParentTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversParentTypes['SearchGroup']>> };
+  SearchGroup: Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversParentTypes['Document'], hits: ReadonlyArray<ResolversParentTypes['SearchHit']> };
+  SearchFacet: SearchFacet;
+  SearchFacetValue: SearchFacetValue;
+  SearchRerank: SearchRerank;
+  Boolean: Scalars['Boolean']['output'];
+  TextRange: TextRange;
+  SearchHit: Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversParentTypes['Chunk'], before: ReadonlyArray<ResolversParentTypes['Chunk']>, after: ReadonlyArray<ResolversParentTypes['Chunk']> };
   GoldQuestion: GoldQuestionRecord;
   ExpectedPassage: ExpectedPassage;
   ExpectedPassageInput: ExpectedPassageInput;
@@ -1134,7 +1193,6 @@ export type ResolversParentTypes = {
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversParentTypes['DocumentResult']> };
   DocumentResult: Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
-  Boolean: Scalars['Boolean']['output'];
   ItemError: ItemError;
   DocumentPayload: Omit<DocumentPayload, 'document'> & { document: ResolversParentTypes['Document'] };
   DeletePayload: DeletePayload;
@@ -1230,6 +1288,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   embeddingModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  rerankModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
@@ -1357,12 +1416,47 @@ export type SearchModeResolvers = { HYBRID: 'hybrid', VECTOR: 'vector', LEXICAL:
 
 export type SearchResultResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchResult'] = ResolversParentTypes['SearchResult']> = {
   hits?: Resolver<ReadonlyArray<ResolversTypes['SearchHit']>, ParentType, ContextType>;
+  groups?: Resolver<Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>>, ParentType, ContextType>;
+  facets?: Resolver<ReadonlyArray<ResolversTypes['SearchFacet']>, ParentType, ContextType>;
+  rerank?: Resolver<Maybe<ResolversTypes['SearchRerank']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type SearchGroupingResolvers = { DOCUMENT: 'document' };
+
+export type SearchGroupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchGroup'] = ResolversParentTypes['SearchGroup']> = {
+  document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
+  hits?: Resolver<ReadonlyArray<ResolversTypes['SearchHit']>, ParentType, ContextType>;
+};
+
+export type SearchFacetResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchFacet'] = ResolversParentTypes['SearchFacet']> = {
+  field?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  values?: Resolver<ReadonlyArray<ResolversTypes['SearchFacetValue']>, ParentType, ContextType>;
+};
+
+export type SearchFacetValueResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchFacetValue'] = ResolversParentTypes['SearchFacetValue']> = {
+  value?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
+  documents?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type SearchRerankResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchRerank'] = ResolversParentTypes['SearchRerank']> = {
+  model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  applied?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type TextRangeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TextRange'] = ResolversParentTypes['TextRange']> = {
+  start?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
 export type SearchHitResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchHit'] = ResolversParentTypes['SearchHit']> = {
   chunk?: Resolver<ResolversTypes['Chunk'], ParentType, ContextType>;
+  collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   score?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  highlights?: Resolver<ReadonlyArray<ResolversTypes['TextRange']>, ParentType, ContextType>;
+  before?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
+  after?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
   lexicalRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   vectorRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
@@ -1677,6 +1771,12 @@ export type Resolvers<ContextType = Context> = {
   Chunk?: ChunkResolvers<ContextType>;
   SearchMode?: SearchModeResolvers;
   SearchResult?: SearchResultResolvers<ContextType>;
+  SearchGrouping?: SearchGroupingResolvers;
+  SearchGroup?: SearchGroupResolvers<ContextType>;
+  SearchFacet?: SearchFacetResolvers<ContextType>;
+  SearchFacetValue?: SearchFacetValueResolvers<ContextType>;
+  SearchRerank?: SearchRerankResolvers<ContextType>;
+  TextRange?: TextRangeResolvers<ContextType>;
   SearchHit?: SearchHitResolvers<ContextType>;
   GoldQuestion?: GoldQuestionResolvers<ContextType>;
   ExpectedPassage?: ExpectedPassageResolvers<ContextType>;

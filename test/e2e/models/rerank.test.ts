@@ -1,15 +1,26 @@
 import { CohereClient, CohereClientV2 } from 'cohere-ai'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import {
+  addDocument,
+  balancedWallet,
+  type Caller,
+  type Json,
+  makeCaller,
+  nano,
+  newCollection,
+  newOrganization,
+} from '../../support/client.ts'
 import { RerankVendor } from '../../support/engines/rerank-vendor.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const makeCatalog = (url: string) => `
 engines:
+  embedded: { kind: embedded, badge: local }
   cohere: { kind: rerank, protocol: cohere, base_url: "${url}/cohere", api_key: "k", badge: cloud }
   jina: { kind: rerank, protocol: jina, base_url: "${url}/jina", api_key: "k", badge: regional }
   tei: { kind: rerank, protocol: tei, base_url: "${url}/tei", badge: local }
 models:
+  - { id: e5-small-ar-en, engine: embedded, kind: embedding, dimensions: 384, context_window: 512, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "0.01" } }
   - { id: by-search, engine: cohere, engine_model: rerank-v3.5, kind: rerank, price: { search: "2" } }
   - { id: by-token, engine: jina, kind: rerank, price: { input: "0.05" } }
   - { id: local, engine: tei, kind: rerank, price: { input: "0.01" } }
@@ -160,4 +171,66 @@ it.each<[string, object, string, string]>([
   const { status, body } = await rerank('by-search', fields)
   expect([status, body.error.code, body.error.param]).toEqual([400, code, param])
   expect(vendor.received).toHaveLength(length)
+})
+
+it('search orders by the collection’s reranker or by the one that it names, charged exactly', async () => {
+  const { body: made } = await caller.rest('POST', '/v1/collections', {
+    collection_code: 'leave',
+    collection_name: 'Leave',
+    embedding_model: 'e5-small-ar-en',
+    rerank_model: 'by-search',
+  })
+  expect(made.rerank_model).toBe('by-search')
+  await addDocument(caller, made.id, 'a.txt', 'Annual leave is thirty days.')
+  await addDocument(caller, made.id, 'b.txt', 'Annual reports appear in spring, days after the leave of the minister ends annually.')
+  const search = async (more: object = {}) =>
+    (await caller.rest('POST', `/v1/collections/${made.id}/search`, { query: QUERY, ...more })).body
+  const plain = await search({ rerank_model: null })
+  expect(plain.rerank).toBeNull()
+  const embedding = await costOf(() => search({ rerank_model: null }))
+  expect((await search()).rerank).toEqual({ model: 'by-search', applied: true, error: null })
+  expect((await search()).data[0].score).toBe(1)
+  expect(await costOf(() => search())).toBe(embedding + 2_000_000n)
+  expect((await search({ rerank_model: 'local' })).rerank).toMatchObject({ model: 'local', applied: true })
+  expect(await costOf(() => search({ mode: 'lexical' }))).toBe(0n)
+
+  vendor.misbehaviour = 500
+  const failed = await search()
+  expect(failed.rerank).toEqual({ model: 'by-search', applied: false, error: 'engine_error' })
+  expect(failed.data).toEqual(plain.data)
+  expect(await costOf(() => search())).toBe(embedding)
+  vendor.misbehaviour = null
+
+  const several = await caller.rest('POST', '/v1/search', {
+    collection_ids: [made.id],
+    query: QUERY,
+    group_by: 'document',
+    expand: 1,
+    facets: ['file_name'],
+  })
+  expect(several.body).toMatchObject({ rerank: { applied: true }, facets: [{ values: [{ documents: 1 }, { documents: 1 }] }] })
+  expect(several.body.groups).toHaveLength(2)
+  expect(several.body.data[0].highlights.length).toBeGreaterThan(0)
+
+  expect((await search({ rerank_model: 'absent' })).error).toMatchObject({ code: 'model_not_found', param: 'rerank_model' })
+  await caller.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })
+  try {
+    const { length } = vendor.received
+    const byName = await search({ rerank_model: 'by-search' })
+    expect(byName.error).toMatchObject({ code: 'residency_policy_violation', param: 'rerank_model' })
+    expect((await search()).rerank).toEqual({ model: 'by-search', applied: false, error: 'residency_policy_violation' })
+    expect(vendor.received).toHaveLength(length)
+  } finally {
+    await caller.rest('PATCH', '/v1/organization', { residency_policy: 'unrestricted' })
+  }
+  expect((await caller.rest('PATCH', `/v1/collections/${made.id}`, { rerank_model: null })).body.rerank_model).toBeNull()
+  expect((await search()).rerank).toBeNull()
+})
+
+it('a query that is longer than the embedding model takes is searched whole', async () => {
+  const { id } = await newCollection(caller)
+  await addDocument(caller, id, 'a.txt', 'يحق لكل موظف ثلاثون يوماً من الإجازة السنوية.')
+  const query = `${'How many days of annual leave does every employee get in the year? '.repeat(115)}`.slice(0, 8_192)
+  const { status, body } = await caller.rest('POST', `/v1/collections/${id}/search`, { query })
+  expect([status, body.data?.length]).toEqual([200, 1])
 })

@@ -11,8 +11,9 @@ const COUNT_TOKENS = inferenceOperation(
 )
 const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
-const RERANK_MODEL = inferenceOperation('query ($id: ID!) { rerankModel(id: $id) { id } }')
-const RERANK_PASSAGES = inferenceOperation(`mutation ($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
+const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
+const RERANK_PASSAGES =
+  inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',

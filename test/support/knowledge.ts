@@ -211,6 +211,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       files: life.sees(store.files, 'files'),
       blobs: life.sees(store.blobs, 'blobs'),
       documents: life.sees(store.documents, 'documents'),
+      sketches: life.sees(store.sketches, 'sketches'),
       usage: life.sees(store.usage, 'usage'),
       events: store.events,
       eventHeads: store.eventHeads,

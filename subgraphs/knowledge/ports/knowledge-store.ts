@@ -1,7 +1,7 @@
 import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, SketchRecord, UsageRecord } from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
@@ -9,6 +9,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
   readonly documents: DocumentCollection<DocumentRecord>
+  readonly sketches: DocumentCollection<SketchRecord>
   readonly usage: DocumentCollection<UsageRecord>
 }
 
@@ -30,12 +31,15 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       indexes: [
         { fields: ['collectionId', 'listed'] },
         { fields: ['collectionId', 'listed', 'status'] },
+        { fields: ['collectionId', 'listed', 'fileName'] },
         { fields: ['attachKey'], unique: true, sparse: true },
+        { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         OUTBOX_INDEX,
       ],
     }),
+    sketches: store.collection({ name: 'sketches', indexes: [{ fields: ['key'] }, { fields: ['documentId'] }] }),
     usage: store.collection({ name: 'usage', indexes: [] }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),

@@ -7,17 +7,21 @@ import type { DocumentRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 
 /** The fields whose change publishes an event. */
-const TOLD = ['status', 'stage', 'progress', 'error', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+const TOLD = ['status', 'stage', 'progress', 'error', 'replacement', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+const IN_REPLACEMENT = 'replacement.'
 
 /** Returns the data of an event about a changed document. Returns null if no published field has changed. */
 export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
-  if (!TOLD.some((field) => field in changed)) return null
-  return toSnapshot({ ...before, ...changed })
+  const steps = Object.entries(changed).filter(([path]) => path.startsWith(IN_REPLACEMENT))
+  if (steps.length === 0 && !TOLD.some((field) => field in changed)) return null
+  const own = Object.fromEntries(steps.map(([path, value]) => [path.slice(IN_REPLACEMENT.length), value]))
+  const replacement = steps.length === 0 ? {} : { replacement: { ...before.replacement!, ...own } }
+  return toSnapshot({ ...before, ...changed, ...replacement })
 }
 
 /** Returns the data of an event about a document: its collection and the fields of `TOLD`. */
 export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
-  return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
+  return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field] ?? null])) } as EventData
 }
 
 export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {

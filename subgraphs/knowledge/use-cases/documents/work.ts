@@ -11,8 +11,9 @@ import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { sweepBlobs } from '../files/blobs.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
-import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
-import { settleDocument } from './settle-document.ts'
+import { failDocument, ingestDocument, isSuspect } from './ingest-document.ts'
+import { LeaseLost } from './lease-lost.ts'
+import { settleDocument, tidyDocument } from './settle-document.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
@@ -116,9 +117,11 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
         ? finishDocumentDeletion(deps, record)
         : record.job!.kind === 'settle'
           ? settleDocument(deps, record._id)
-          : isSuspect(record)
-            ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-            : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+          : record.job!.kind === 'tidy'
+            ? tidyDocument(deps, record)
+            : isSuspect(record)
+              ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+              : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }

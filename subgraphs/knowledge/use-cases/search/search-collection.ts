@@ -1,12 +1,12 @@
 import { KisError, ModelNotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import { type CollectionRecord, type DocumentRecord, generationNumber } from '../../domain/records.ts'
 import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
 import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analysis.ts'
-import type { StoredChunk } from '../../ports/chunk-index.ts'
+import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
@@ -21,6 +21,8 @@ const CANDIDATES = 100
  * and leave no room for ready documents. Usually two documents of an organization are in process.
  */
 const MAX_PASSED = 8
+/** The number of times that a search begins again because a new version of a document came in between. */
+const MAX_OVERTAKEN = 2
 const MAX_QUERY = 8_192
 const MAX_LIMIT = 50
 
@@ -87,26 +89,38 @@ export async function searchCollection(
     const candidates = await index.search(asked, context.signal)
     const ids = [...new Set(candidates.map(({ documentId }) => documentId))]
     const documents = await readyDocuments(deps, collection, ids)
-    const live = candidates.filter(({ documentId, generation }) => documents.get(documentId)?.liveGeneration === generation)
-    return { documents, live, unready: ids.filter((id) => !documents.has(id)) }
+    const ageOf = ({ documentId, generation }: ChunkCandidate) => {
+      const live = documents.get(documentId)?.liveGeneration
+      return live ? generationNumber(generation) - generationNumber(live) : Number.NaN
+    }
+    return {
+      documents,
+      live: candidates.filter((candidate) => ageOf(candidate) === 0),
+      unready: ids.filter((id) => !documents.has(id)),
+      // Versions that are being ingested. Their chunks take the places of the live ones.
+      pending: distinct(candidates.filter((candidate) => ageOf(candidate) > 0)),
+      // A new version has come since the index was searched, or has left chunks of the one before.
+      isOvertaken: candidates.some((candidate) => ageOf(candidate) < 0),
+    }
   }
-  let found = await findLive(filter)
-  // The chunks of a document in process can take every place in the list of candidates.
-  const passed: string[] = []
-  while (found.live.length < limit && found.unready.length > 0 && passed.length < MAX_PASSED) {
-    passed.push(...found.unready.slice(0, MAX_PASSED - passed.length))
-    found = await findLive(without(passed, filter))
+  const search = async () => {
+    let found = await findLive(filter)
+    // The chunks of a document in process can take every place in the list of candidates.
+    const passed: SearchFilter[] = []
+    while (passed.length < MAX_PASSED && ((found.live.length < limit && found.unready.length > 0) || found.pending.length > 0)) {
+      const others = [...found.pending.map(ofVersion), ...found.unready.map(ofDocument)]
+      passed.push(...others.slice(0, MAX_PASSED - passed.length))
+      found = await findLive(without(passed, filter))
+    }
+    const ranked = fuse(found.live, { spread: model?.cosineSpread ?? null, mode, limit })
+    const ids = ranked.map(({ chunkId }) => chunkId)
+    const chunks = new Map((await index.get(collection._id, ids)).map((chunk) => [chunk.chunkId, chunk]))
+    return { ...found, ranked, chunks, isOvertaken: found.isOvertaken || chunks.size < ids.length }
   }
-  const { documents, live } = found
-  const ranked = fuse(live, { spread: model?.cosineSpread ?? null, mode, limit })
-  const chunks = new Map(
-    (
-      await index.get(
-        collection._id,
-        ranked.map(({ chunkId }) => chunkId),
-      )
-    ).map((chunk) => [chunk.chunkId, chunk]),
-  )
+  let found = await search()
+  // Otherwise a document could have neither its old passages nor its new ones among the hits.
+  for (let again = 0; found.isOvertaken && again < MAX_OVERTAKEN; again++) found = await search()
+  const { documents, ranked, chunks } = found
   const hits = ranked.flatMap((rank) => {
     const chunk = chunks.get(rank.chunkId)
     return chunk ? [{ chunk, document: documents.get(chunk.documentId)!, ranked: rank }] : []
@@ -114,9 +128,22 @@ export async function searchCollection(
   return { hits, cost }
 }
 
-function without(documentIds: readonly string[], filter: SearchFilter | null): SearchFilter {
-  const others: SearchFilter = { op: 'not', filter: { op: 'in', field: 'document_id', values: documentIds } }
+function without(passed: readonly SearchFilter[], filter: SearchFilter | null): SearchFilter {
+  const others: SearchFilter = { op: 'not', filter: { op: 'or', filters: passed } }
   return filter ? { op: 'and', filters: [filter, others] } : others
+}
+
+function ofDocument(documentId: string): SearchFilter {
+  return { op: 'eq', field: 'document_id', value: documentId }
+}
+
+/** `generation` is an attribute of versions that are ingested while an earlier one is live. */
+function ofVersion({ documentId, generation }: ChunkCandidate): SearchFilter {
+  return { op: 'and', filters: [ofDocument(documentId), { op: 'eq', field: 'generation', value: generation }] }
+}
+
+function distinct(candidates: readonly ChunkCandidate[]): readonly ChunkCandidate[] {
+  return [...new Map(candidates.map((candidate) => [`${candidate.documentId} ${candidate.generation}`, candidate])).values()]
 }
 
 /** Requires the model for every mode, because a lexical search reveals the collection's content too. */

@@ -333,7 +333,11 @@ const cases: readonly Case[] = [
     variables: { input: { id: 'col_1', description: null } },
     answer: collectionObject,
   },
-  { request: 'DELETE /v1/collections/col_1', variables: { id: 'col_1' }, answer: { id: 'col_1', object: 'collection', deleted: true } },
+  {
+    request: 'DELETE /v1/collections/col_1?detach=true',
+    variables: { id: 'col_1', detach: true },
+    answer: { id: 'col_1', object: 'collection', deleted: true },
+  },
   {
     request: 'POST /v1/files',
     body: { file_name: 'إجازة.txt', content_base64: 'aGVsbG8=' },

@@ -94,6 +94,11 @@ export class FakeInference implements Inference {
     if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return this.model
   }
+  /** The agents of each collection. */
+  readonly agents = new Map<string, readonly string[]>()
+  async agentsOf(collectionId: string) {
+    return this.agents.get(collectionId) ?? []
+  }
   async countTokens(_modelId: string, texts: readonly string[]) {
     return texts.map(countWords)
   }

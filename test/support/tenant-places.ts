@@ -358,7 +358,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteWorkflowRun: (own) => ({ id: own.workflowRun }),
   createCollection: () => ({ input: { code: 'made', name: 'Made', embeddingModel: 'mock-embed' } }),
   updateCollection: (own) => ({ input: { id: own.collection, name: 'Changed' } }),
-  deleteCollection: (own) => ({ id: own.collection }),
+  deleteCollection: (own) => ({ id: own.collection, detach: true }),
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),

@@ -125,6 +125,7 @@ export type MutationUpdateCollectionArgs = {
 
 export type MutationDeleteCollectionArgs = {
   id: Scalars['ID']['input'];
+  detach: Scalars['Boolean']['input'];
 };
 
 
@@ -784,6 +785,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
@@ -827,7 +829,6 @@ export type ResolversTypes = {
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: ResolverTypeWrapper<Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversTypes['DocumentResult']> }>;
   DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document' | 'outcome'> & { document?: Maybe<ResolversTypes['Document']>, outcome?: Maybe<ResolversTypes['AttachOutcome']> }>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   ItemError: ResolverTypeWrapper<ItemError>;
   DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document' | 'outcome'> & { document: ResolversTypes['Document'], outcome: ResolversTypes['AttachOutcome'] }>;
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
@@ -868,6 +869,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Float: Scalars['Float']['output'];
   Mutation: Record<PropertyKey, never>;
+  Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
@@ -902,7 +904,6 @@ export type ResolversParentTypes = {
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversParentTypes['DocumentResult']> };
   DocumentResult: Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
-  Boolean: Scalars['Boolean']['output'];
   ItemError: ItemError;
   DocumentPayload: Omit<DocumentPayload, 'document'> & { document: ResolversParentTypes['Document'] };
   DeletePayload: DeletePayload;
@@ -961,7 +962,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
   createCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationCreateCollectionArgs, 'input'>>;
   updateCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationUpdateCollectionArgs, 'input'>>;
-  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id'>>;
+  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id' | 'detach'>>;
   uploadFile?: Resolver<ResolversTypes['FilePayload'], ParentType, ContextType, RequireFields<MutationUploadFileArgs, 'input'>>;
   deleteFile?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteFileArgs, 'id'>>;
   createDocument?: Resolver<ResolversTypes['DocumentPayload'], ParentType, ContextType, RequireFields<MutationCreateDocumentArgs, 'input'>>;

@@ -180,6 +180,26 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
   expect(await updateCollection(deps, context, { id })).toMatchObject({ code: 'ports' })
 })
 
+it('a collection that agents search is deleted only when they are detached, and the error names them', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id: id } = await newCollection(deps)
+  world.inference.agents.set(
+    id,
+    Array.from({ length: 12 }, (_, i) => `Guide ${i}`),
+  )
+  await expect(deleteCollection(deps, makeContext({ ...principal, organizationId: 'org_2' }), id)).rejects.toMatchObject({
+    code: 'not_found',
+  })
+  await expect(deleteCollection(deps, context, id)).rejects.toMatchObject({
+    code: 'in_use',
+    message: expect.stringMatching(/"Guide 0", .*"Guide 9" and 2 more/),
+  })
+  expect(await getCollection(deps, organizationId, id)).toMatchObject({ listed: true })
+  await deleteCollection(deps, context, id, true)
+  await expect(getCollection(deps, organizationId, id)).rejects.toMatchObject({ code: 'not_found' })
+})
+
 it('a code is taken once in an organization, and free again when its collection is deleted', async () => {
   const world = newWorld()
   const deps = depsOn(world)

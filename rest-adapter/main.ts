@@ -22,11 +22,14 @@ import { documentBatchRoutes } from './routes/document-batches.ts'
 import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
+import { evaluationRoutes } from './routes/evaluations.ts'
 import { fileRoutes } from './routes/files.ts'
+import { goldQuestionRoutes } from './routes/gold-questions.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -34,6 +37,8 @@ import { walletRoutes } from './routes/wallet.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
+import { uploadRoutes } from './uploads/routes.ts'
+import { tusRoutes } from './uploads/tus.ts'
 
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
@@ -55,6 +60,7 @@ export const restRoutes: readonly Route[] = [
   ...messageRoutes,
   ...responseRoutes,
   ...embeddingRoutes,
+  ...rerankRoutes,
   ...transcriptionRoutes,
   ...modelRoutes,
   ...collectionRoutes,
@@ -62,7 +68,11 @@ export const restRoutes: readonly Route[] = [
   ...documentContentRoutes,
   ...documentBatchRoutes,
   ...searchRoutes,
+  ...goldQuestionRoutes,
+  ...evaluationRoutes,
   ...fileRoutes,
+  ...tusRoutes,
+  ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
   ...workflowRoutes,

@@ -5,7 +5,7 @@ import { created, deleted, type JsonObject, ok, type Route } from '../http/route
 import { unixSeconds } from '../http/values.ts'
 
 const COLLECTION =
-  'id code name description embeddingModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
+  'id code name description embeddingModel { id } rerankModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -32,6 +32,7 @@ function toCollection(data: CollectionData) {
     collection_code: data.code,
     collection_name: data.name,
     embedding_model: data.embeddingModel?.id ?? null,
+    rerank_model: data.rerankModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
     document_count: data.documentCount,
@@ -41,8 +42,8 @@ function toCollection(data: CollectionData) {
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function toInput({ collection_code, collection_name, description }: JsonObject): JsonObject {
-  return { code: collection_code, name: collection_name, description }
+function toInput({ collection_code, collection_name, description, rerank_model }: JsonObject): JsonObject {
+  return { code: collection_code, name: collection_name, description, rerankModel: rerank_model }
 }
 
 export const collectionRoutes: readonly Route[] = [

@@ -13,6 +13,7 @@ const collection = {
   name: 'Handbook',
   description: null,
   embeddingModel: { id: 'e5-small-ar-en' },
+  rerankModel: { id: 'rerank-v3.5' },
   dimensions: 384,
   documentCount: 2,
   documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
@@ -26,6 +27,7 @@ const collectionObject = {
   collection_code: 'hr',
   collection_name: 'Handbook',
   embedding_model: 'e5-small-ar-en',
+  rerank_model: 'rerank-v3.5',
   dimensions: 384,
   description: null,
   document_count: 2,
@@ -262,6 +264,7 @@ const sums = {
   cacheWriteTokens: 3,
   outputTokens: 5,
   audioSeconds: 1.5,
+  searchUnits: 2,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -271,6 +274,7 @@ const sumsObject = {
   cache_write_tokens: 3,
   output_tokens: 5,
   audio_seconds: 1.5,
+  search_units: 2,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -285,6 +289,7 @@ const usageObject = {
   cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
+  search_units: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',
@@ -481,15 +486,39 @@ describe('objects by REST', () => {
       document: { id: 'doc_1', name: 'a.pdf' },
       file: { id: 'file_1' },
     }
+    const { document, file: _file, ...place } = chunk
+    const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }
+    const found = {
+      hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
+      groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: { id: 'rank' }, applied: false, error: 'engine_timeout' },
+    }
     await using adapter = await startAdapter({
-      Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),
+      Search: () => ({ searchCollection: found }),
     })
-    const response = await adapter.fetch('/v1/collections/col_1/search', {
-      body: { query: 'leave', limit: 3, mode: 'vector', filter: { language: 'ar' } },
-    })
-    expect(adapter.gateway.asked[0]?.variables).toEqual({
-      input: { collectionId: 'col_1', query: 'leave', limit: 3, mode: 'VECTOR', filter: { language: 'ar' } },
-    })
+    const body = {
+      query: 'leave',
+      limit: 3,
+      mode: 'vector',
+      filter: { language: 'ar' },
+      rerank_model: null,
+      group_by: 'document',
+      expand: 1,
+    }
+    const response = await adapter.fetch('/v1/collections/col_1/search', { body })
+    const asked = {
+      query: 'leave',
+      limit: 3,
+      mode: 'VECTOR',
+      filter: { language: 'ar' },
+      rerankModel: null,
+      groupBy: 'DOCUMENT',
+      expand: 1,
+    }
+    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
+    const several = await adapter.fetch('/v1/search', { body: { ...body, collection_ids: ['col_1', 'col_2'] } })
+    expect(adapter.gateway.asked[1]?.variables).toEqual({ input: { collectionIds: ['col_1', 'col_2'], ...asked } })
     const result = {
       object: 'search_result',
       chunk_id: 'chk_1',
@@ -504,8 +533,22 @@ describe('objects by REST', () => {
       char_end: 21,
       document_id: 'doc_1',
       file: { id: 'file_1', file_name: 'a.pdf' },
+      collection_id: 'col_1',
+      highlights: [{ start: 0, end: 6 }],
+      before: [],
+      after: [
+        { chunk_id: 'chk_2', text: 'ثلاثون يوما', heading_path: ['Leave'], page_start: 2, page_end: 2, char_start: 10, char_end: 21 },
+      ],
     }
-    expect(await response.json()).toEqual({ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' })
+    const answer = {
+      ...{ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' },
+      groups: [{ document_id: 'doc_1', chunk_ids: ['chk_1'] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: 'rank', applied: false, error: 'engine_timeout' },
+    }
+    expect(await response.json()).toEqual(answer)
+    expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')
+    expect(await several.json()).toEqual(answer)
   })
 
   for (const path of [

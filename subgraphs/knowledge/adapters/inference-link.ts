@@ -10,6 +10,9 @@ const AGENTS_OF = inferenceOperation('query ($collectionId: ID!) { agentsOfColle
 const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
 const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+const RERANK_MODEL = inferenceOperation('query ($id: ID!) { rerankModel(id: $id) { id } }')
+const RERANK_PASSAGES = inferenceOperation(`mutation ($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
+  rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -32,6 +35,12 @@ export function inferenceOver(link: Link): Inference {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
+    rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
+    async rerankPassages(modelId, query, texts, context) {
+      const variables = { modelId, query, texts, runHoldId: context.runHoldId, step: context.step }
+      const { rerankPassages } = await ask(RERANK_PASSAGES, variables, context)
+      return { results: rerankPassages.results, cost: parseUsd(rerankPassages.cost) }
     },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

@@ -6,6 +6,7 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob } from '../../domain/records.ts'
+import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
@@ -23,12 +24,15 @@ export interface CollectionInput {
   readonly code: string
   readonly name: string
   readonly description?: string | null
+  /** Orders what searches of the collection find. Null: none. */
+  readonly rerankModel?: string | null
 }
 
 /**
  * Creates a collection. Nothing is stored if it throws.
  * @throws {KisError} `model_not_found` if the key may not use the embedding model.
  * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
+ * @throws {KisError} as for the embedding model, if the key may not use the rerank model.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
  */
@@ -44,11 +48,9 @@ export async function createCollection(
     name: checkedName(input.name),
     description: checkedDescription(input.description ?? null),
   }
-  const model = await inference.embeddingModel(input.embeddingModel, { ...context, caller: principal }).catch((error) => {
-    throw error instanceof KisError && error.param
-      ? new KisError(error.code, error.message, { param: 'input.embeddingModel', cause: error })
-      : error
-  })
+  const caller = { ...context, caller: principal }
+  const model = await naming('input.embeddingModel', inference.embeddingModel(input.embeddingModel, caller))
+  const rerankModel = await checkedReranker(deps, caller, input.rerankModel ?? null)
   const { organizationId } = principal
   if ((await store.collections.countDocuments({ organizationId, listed: true })) >= MAX_COLLECTIONS) {
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections. Delete one first.`)
@@ -59,6 +61,7 @@ export async function createCollection(
     ...fields,
     embeddingModel: model.id,
     dimensions: model.dimensions,
+    ...(rerankModel && { rerankModel }),
     listed: true,
     createdAt: clock.now(),
   }
@@ -78,15 +81,24 @@ export async function createCollection(
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  */
 export async function updateCollection(
-  { store }: Pick<Deps, 'store'>,
+  deps: Pick<Deps, 'store' | 'inference'>,
   context: LinkContext,
-  { id, code, name, description }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
+  {
+    id,
+    code,
+    name,
+    description,
+    rerankModel,
+  }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
 ): Promise<CollectionRecord> {
-  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  const { store } = deps
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { organizationId } = principal
   const changes = {
     ...(code != null && { code: checkedCode(code) }),
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
+    ...(rerankModel !== undefined && { rerankModel: await checkedReranker(deps, { ...context, caller: principal }, rerankModel) }),
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {
@@ -154,6 +166,20 @@ export async function listCollections(
 ): Promise<Connection<CollectionRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   return listById(store.collections, { organizationId, listed: true }, page, COLLECTION_ID)
+}
+
+/** The id of the model in the catalog, where an alias may name it. */
+async function checkedReranker({ inference }: Pick<Deps, 'inference'>, context: CallContext, model: string | null): Promise<string | null> {
+  return model === null ? null : (await naming('input.rerankModel', inference.rerankModel(model, context))).id
+}
+
+/** Gives the error of a check the name that the caller's argument has. */
+async function naming<T>(param: string, check: Promise<T>): Promise<T> {
+  try {
+    return await check
+  } catch (error) {
+    throw error instanceof KisError && error.param ? new KisError(error.code, error.message, { param, cause: error }) : error
+  }
 }
 
 function checkedCode(code: string): string {

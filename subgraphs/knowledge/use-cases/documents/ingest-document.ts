@@ -29,7 +29,7 @@ import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
 import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { findAttachedFile, readBytes } from '../files/files.ts'
+import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
@@ -212,7 +212,7 @@ class Ingestion {
     const model = await inference.embeddingModel(collection.embeddingModel, context)
     await this.#closeOther(context)
 
-    const parsed = await this.#deps.parser.parse(await readBytes(this.#deps, file), file.name, this.#signal)
+    const parsed = await this.#deps.parser.parse(await openFile(this.#deps, file), file.name, this.#signal)
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     // A live version keeps its own until the swap.

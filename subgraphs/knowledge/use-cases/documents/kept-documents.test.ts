@@ -50,7 +50,7 @@ afterAll(async () => {
 const pageParser: DocumentParser = {
   ...plainParser,
   async parse(bytes, name, signal) {
-    const raw = Buffer.from(bytes).toString()
+    const raw = Buffer.from(bytes as Uint8Array).toString()
     const parsed = await plainParser.parse(Buffer.from(raw.replaceAll('\f', '\n')), name, signal)
     const pageOf = (at: number) => raw.slice(0, at).split('\f').length
     return {

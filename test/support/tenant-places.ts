@@ -120,7 +120,7 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
  */
 export const REST_PLAIN = words(`
   body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
-  body.collection_name body.description body.metadata body.documents[].metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
+  body.collection_name body.description body.metadata body.documents[].metadata body.external_id body.documents[].external_id body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
@@ -331,9 +331,8 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
-  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
-  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
@@ -403,7 +402,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteWorkflowRun: (own) => ({ id: own.workflowRun }),
   createCollection: () => ({ input: { code: 'made', name: 'Made', embeddingModel: 'mock-embed' } }),
   updateCollection: (own) => ({ input: { id: own.collection, name: 'Changed' } }),
-  deleteCollection: (own) => ({ id: own.collection }),
+  deleteCollection: (own) => ({ id: own.collection, detach: true }),
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   upload: (own) => ({ id: own.upload }),

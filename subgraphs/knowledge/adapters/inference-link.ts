@@ -6,6 +6,9 @@ import type { CallContext, Inference } from '../ports/inference.ts'
 const EMBEDDING_MODEL = inferenceOperation(
   'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
 )
+const AGENTS_OF = inferenceOperation(
+  'query AgentsOfCollection($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }',
+)
 const COUNT_TOKENS = inferenceOperation(
   'query CountTokens($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }',
 )
@@ -33,6 +36,7 @@ export function inferenceOver(link: Link): Inference {
   ) => request(link, { query, variables }, context)
   return {
     embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    agentsOf: async (collectionId, context) => (await ask(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }

@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { EvaluationRecord, GoldQuestionRecord, CollectionRecord, DocumentRecord, FileRecord, UploadRecord } from '../domain/records.ts';
 import type { ChunkOfDocument } from '../resolvers/search.ts';
+import type { ReplacementOf, VersionOf } from '../resolvers/documents.ts';
 import type { IndexFinding as Finding } from '../use-cases/verify/verify-index.ts';
 import type { Reference } from '../resolvers/organizations.ts';
 import type { Context } from '../resolvers/context.ts';
@@ -144,6 +145,7 @@ export type MutationUpdateCollectionArgs = {
 
 export type MutationDeleteCollectionArgs = {
   id: Scalars['ID']['input'];
+  detach: Scalars['Boolean']['input'];
 };
 
 
@@ -352,6 +354,7 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
   readonly collection: Collection;
   readonly file: File;
+  readonly externalId?: Maybe<Scalars['String']['output']>;
   readonly name: Scalars['String']['output'];
   readonly status: DocumentStatus;
   readonly stage?: Maybe<IngestionStage>;
@@ -363,9 +366,18 @@ export type Document = {
   readonly language?: Maybe<Scalars['String']['output']>;
   readonly metadata: Scalars['JSON']['output'];
   readonly attempts: Scalars['Int']['output'];
+  readonly version: Scalars['Int']['output'];
+  readonly replacement?: Maybe<DocumentReplacement>;
+  readonly versions: ReadonlyArray<DocumentVersion>;
+  readonly similarDocuments: ReadonlyArray<SimilarDocument>;
   readonly text?: Maybe<DocumentText>;
   readonly chunks: ChunkConnection;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type DocumentSimilarDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 
@@ -380,6 +392,34 @@ export type DocumentTextArgs = {
 export type DocumentChunksArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type ReplacementStatus =
+  | 'queued'
+  | 'processing'
+  | 'failed';
+
+export type DocumentReplacement = {
+  readonly file?: Maybe<File>;
+  readonly name: Scalars['String']['output'];
+  readonly status: ReplacementStatus;
+  readonly stage?: Maybe<IngestionStage>;
+  readonly progress?: Maybe<Progress>;
+  readonly error?: Maybe<DocumentError>;
+  readonly createdAt: Scalars['DateTime']['output'];
+};
+
+export type DocumentVersion = {
+  readonly version: Scalars['Int']['output'];
+  readonly file?: Maybe<File>;
+  readonly name: Scalars['String']['output'];
+  readonly createdAt: Scalars['DateTime']['output'];
+  readonly replacedAt: Scalars['DateTime']['output'];
+};
+
+export type SimilarDocument = {
+  readonly document: Document;
+  readonly similarity: Scalars['Float']['output'];
 };
 
 export type DocumentText = {
@@ -724,7 +764,18 @@ export type CreateDocumentInput = {
   readonly collectionId: Scalars['ID']['input'];
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+  readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly onConflict?: InputMaybe<DocumentConflict>;
 };
+
+export type DocumentConflict =
+  | 'keep_both'
+  | 'replace';
+
+export type AttachOutcome =
+  | 'created'
+  | 'unchanged'
+  | 'replacing';
 
 export type CreateDocumentsInput = {
   readonly collectionId: Scalars['ID']['input'];
@@ -734,6 +785,8 @@ export type CreateDocumentsInput = {
 export type AttachedFileInput = {
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+  readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly onConflict?: InputMaybe<DocumentConflict>;
 };
 
 export type DocumentsInput = {
@@ -755,6 +808,7 @@ export type DocumentResult = {
   readonly id: Scalars['ID']['output'];
   readonly document?: Maybe<Document>;
   readonly created: Scalars['Boolean']['output'];
+  readonly outcome?: Maybe<AttachOutcome>;
   readonly error?: Maybe<ItemError>;
 };
 
@@ -767,6 +821,7 @@ export type ItemError = {
 export type DocumentPayload = {
   readonly document: Document;
   readonly created: Scalars['Boolean']['output'];
+  readonly outcome: AttachOutcome;
 };
 
 export type DeletePayload = {
@@ -1021,6 +1076,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
@@ -1033,6 +1089,10 @@ export type ResolversTypes = {
   DocumentStatus: ResolverTypeWrapper<'queued' | 'processing' | 'ready' | 'failed'>;
   IngestionStage: ResolverTypeWrapper<'parsing' | 'chunking' | 'embedding' | 'indexing'>;
   Document: ResolverTypeWrapper<DocumentRecord>;
+  ReplacementStatus: ResolverTypeWrapper<'queued' | 'processing' | 'failed'>;
+  DocumentReplacement: ResolverTypeWrapper<ReplacementOf>;
+  DocumentVersion: ResolverTypeWrapper<VersionOf>;
+  SimilarDocument: ResolverTypeWrapper<Omit<SimilarDocument, 'document'> & { document: ResolversTypes['Document'] }>;
   DocumentText: ResolverTypeWrapper<DocumentText>;
   DocumentPage: ResolverTypeWrapper<DocumentPage>;
   Progress: ResolverTypeWrapper<Progress>;
@@ -1048,7 +1108,6 @@ export type ResolversTypes = {
   SearchFacet: ResolverTypeWrapper<SearchFacet>;
   SearchFacetValue: ResolverTypeWrapper<SearchFacetValue>;
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   TextRange: ResolverTypeWrapper<TextRange>;
   SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
   GoldQuestion: ResolverTypeWrapper<GoldQuestionRecord>;
@@ -1086,14 +1145,16 @@ export type ResolversTypes = {
   UploadPayload: ResolverTypeWrapper<Omit<UploadPayload, 'upload'> & { upload: ResolversTypes['Upload'] }>;
   FilePayload: ResolverTypeWrapper<Omit<FilePayload, 'file'> & { file: ResolversTypes['File'] }>;
   CreateDocumentInput: CreateDocumentInput;
+  DocumentConflict: ResolverTypeWrapper<'keep_both' | 'replace'>;
+  AttachOutcome: ResolverTypeWrapper<'created' | 'unchanged' | 'replacing'>;
   CreateDocumentsInput: CreateDocumentsInput;
   AttachedFileInput: AttachedFileInput;
   DocumentsInput: DocumentsInput;
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: ResolverTypeWrapper<Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversTypes['DocumentResult']> }>;
-  DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
+  DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document' | 'outcome'> & { document?: Maybe<ResolversTypes['Document']>, outcome?: Maybe<ResolversTypes['AttachOutcome']> }>;
   ItemError: ResolverTypeWrapper<ItemError>;
-  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document'> & { document: ResolversTypes['Document'] }>;
+  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document' | 'outcome'> & { document: ResolversTypes['Document'], outcome: ResolversTypes['AttachOutcome'] }>;
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
   IndexRebuild: ResolverTypeWrapper<IndexRebuild>;
   VerifyIndexInput: VerifyIndexInput;
@@ -1132,6 +1193,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Float: Scalars['Float']['output'];
   Mutation: Record<PropertyKey, never>;
+  Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
@@ -1140,6 +1202,9 @@ export type ResolversParentTypes = {
   DigestTitle: DigestTitle;
   File: FileRecord;
   Document: DocumentRecord;
+  DocumentReplacement: ReplacementOf;
+  DocumentVersion: VersionOf;
+  SimilarDocument: Omit<SimilarDocument, 'document'> & { document: ResolversParentTypes['Document'] };
   DocumentText: DocumentText;
   DocumentPage: DocumentPage;
   Progress: Progress;
@@ -1152,7 +1217,6 @@ export type ResolversParentTypes = {
   SearchFacet: SearchFacet;
   SearchFacetValue: SearchFacetValue;
   SearchRerank: SearchRerank;
-  Boolean: Scalars['Boolean']['output'];
   TextRange: TextRange;
   SearchHit: Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversParentTypes['Chunk'], before: ReadonlyArray<ResolversParentTypes['Chunk']>, after: ReadonlyArray<ResolversParentTypes['Chunk']> };
   GoldQuestion: GoldQuestionRecord;
@@ -1253,7 +1317,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
   createCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationCreateCollectionArgs, 'input'>>;
   updateCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationUpdateCollectionArgs, 'input'>>;
-  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id'>>;
+  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id' | 'detach'>>;
   uploadFile?: Resolver<ResolversTypes['FilePayload'], ParentType, ContextType, RequireFields<MutationUploadFileArgs, 'input'>>;
   createUpload?: Resolver<ResolversTypes['UploadPayload'], ParentType, ContextType, RequireFields<MutationCreateUploadArgs, 'input'>>;
   appendToUpload?: Resolver<ResolversTypes['UploadPayload'], ParentType, ContextType, RequireFields<MutationAppendToUploadArgs, 'input'>>;
@@ -1350,6 +1414,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  externalId?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DocumentStatus'], ParentType, ContextType>;
   stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
@@ -1361,10 +1426,39 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   language?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   metadata?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   attempts?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  replacement?: Resolver<Maybe<ResolversTypes['DocumentReplacement']>, ParentType, ContextType>;
+  versions?: Resolver<ReadonlyArray<ResolversTypes['DocumentVersion']>, ParentType, ContextType>;
+  similarDocuments?: Resolver<ReadonlyArray<ResolversTypes['SimilarDocument']>, ParentType, ContextType, RequireFields<DocumentSimilarDocumentsArgs, 'first'>>;
   text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
   chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type ReplacementStatusResolvers = { QUEUED: 'queued', PROCESSING: 'processing', FAILED: 'failed' };
+
+export type DocumentReplacementResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentReplacement'] = ResolversParentTypes['DocumentReplacement']> = Needed<ParentType, {
+  file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['ReplacementStatus'], ParentType, ContextType>;
+  stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
+  progress?: Resolver<Maybe<ResolversTypes['Progress']>, ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['DocumentError']>, ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+}>;
+
+export type DocumentVersionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentVersion'] = ResolversParentTypes['DocumentVersion']> = Needed<ParentType, {
+  version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  replacedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+}>;
+
+export type SimilarDocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SimilarDocument'] = ResolversParentTypes['SimilarDocument']> = {
+  document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
+  similarity?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
 
 export type DocumentTextResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentText'] = ResolversParentTypes['DocumentText']> = {
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1596,6 +1690,10 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
+export type DocumentConflictResolvers = { KEEP_BOTH: 'keep_both', REPLACE: 'replace' };
+
+export type AttachOutcomeResolvers = { CREATED: 'created', UNCHANGED: 'unchanged', REPLACING: 'replacing' };
+
 export type DocumentResultsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentResults'] = ResolversParentTypes['DocumentResults']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['DocumentResult']>, ParentType, ContextType>;
 };
@@ -1604,6 +1702,7 @@ export type DocumentResultResolvers<ContextType = Context, ParentType extends Re
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType>;
   created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  outcome?: Resolver<Maybe<ResolversTypes['AttachOutcome']>, ParentType, ContextType>;
   error?: Resolver<Maybe<ResolversTypes['ItemError']>, ParentType, ContextType>;
 };
 
@@ -1616,6 +1715,7 @@ export type ItemErrorResolvers<ContextType = Context, ParentType extends Resolve
 export type DocumentPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentPayload'] = ResolversParentTypes['DocumentPayload']> = {
   document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
   created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  outcome?: Resolver<ResolversTypes['AttachOutcome'], ParentType, ContextType>;
 };
 
 export type DeletePayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletePayload'] = ResolversParentTypes['DeletePayload']> = {
@@ -1762,6 +1862,10 @@ export type Resolvers<ContextType = Context> = {
   DocumentStatus?: DocumentStatusResolvers;
   IngestionStage?: IngestionStageResolvers;
   Document?: DocumentResolvers<ContextType>;
+  ReplacementStatus?: ReplacementStatusResolvers;
+  DocumentReplacement?: DocumentReplacementResolvers<ContextType>;
+  DocumentVersion?: DocumentVersionResolvers<ContextType>;
+  SimilarDocument?: SimilarDocumentResolvers<ContextType>;
   DocumentText?: DocumentTextResolvers<ContextType>;
   DocumentPage?: DocumentPageResolvers<ContextType>;
   Progress?: ProgressResolvers<ContextType>;
@@ -1801,6 +1905,8 @@ export type Resolvers<ContextType = Context> = {
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;
   UploadPayload?: UploadPayloadResolvers<ContextType>;
   FilePayload?: FilePayloadResolvers<ContextType>;
+  DocumentConflict?: DocumentConflictResolvers;
+  AttachOutcome?: AttachOutcomeResolvers;
   DocumentResults?: DocumentResultsResolvers<ContextType>;
   DocumentResult?: DocumentResultResolvers<ContextType>;
   ItemError?: ItemErrorResolvers<ContextType>;

@@ -4,7 +4,7 @@ import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
 import type { EvaluatedQuestion, EvaluatedSettings, EvaluationRecord } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
-import { LeaseLost } from '../documents/ingest-document.ts'
+import { LeaseLost } from '../documents/lease-lost.ts'
 import { searchCollection } from '../search/search-collection.ts'
 
 /** Hits that a search returns: the ranks of passages behind them are not known. */

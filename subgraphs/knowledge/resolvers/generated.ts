@@ -596,6 +596,8 @@ export type EvaluationSettingsInput = {
   readonly label?: InputMaybe<Scalars['String']['input']>;
   readonly mode?: InputMaybe<SearchMode>;
   readonly filter?: InputMaybe<Scalars['JSON']['input']>;
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly lexicalWeight?: InputMaybe<Scalars['Float']['input']>;
 };
 
 export type StartEvaluationInput = {
@@ -634,6 +636,8 @@ export type EvaluatedSettings = {
   readonly label: Scalars['String']['output'];
   readonly mode: SearchMode;
   readonly filter?: Maybe<Scalars['JSON']['output']>;
+  readonly rerankModel?: Maybe<Scalars['ID']['output']>;
+  readonly lexicalWeight: Scalars['Float']['output'];
   readonly scores: ReadonlyArray<EvaluationScore>;
 };
 
@@ -1610,6 +1614,8 @@ export type EvaluatedSettingsResolvers<ContextType = Context, ParentType extends
   label?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   mode?: Resolver<ResolversTypes['SearchMode'], ParentType, ContextType>;
   filter?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
+  rerankModel?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  lexicalWeight?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   scores?: Resolver<ReadonlyArray<ResolversTypes['EvaluationScore']>, ParentType, ContextType>;
 };
 

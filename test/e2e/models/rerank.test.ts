@@ -20,6 +20,7 @@ engines:
   jina: { kind: rerank, protocol: jina, base_url: "${url}/jina", api_key: "k", badge: regional }
   tei: { kind: rerank, protocol: tei, base_url: "${url}/tei", badge: local }
 models:
+  - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }
   - { id: e5-small-ar-en, engine: embedded, kind: embedding, dimensions: 384, context_window: 512, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "0.01" } }
   - { id: by-search, engine: cohere, engine_model: rerank-v3.5, kind: rerank, price: { search: "2" } }
   - { id: by-token, engine: jina, kind: rerank, price: { input: "0.05" } }
@@ -223,6 +224,15 @@ it('search orders by the collection’s reranker or by the one that it names, ch
   } finally {
     await caller.rest('PATCH', '/v1/organization', { residency_policy: 'unrestricted' })
   }
+
+  const agent = { code: 'clerk', name: 'Clerk', model: 'extractive', collection_ids: [made.id] }
+  const { body: clerk } = await caller.rest('POST', '/v1/agents', agent)
+  const run = await caller.rest('POST', `/v1/agents/${clerk.id}/runs`, { input: QUERY })
+  expect(run.body.status).toBe('completed')
+  const records = (await caller.rest('GET', '/v1/usage?limit=100')).body.data
+  const ofRun = records.filter(({ request_id }: Json) => request_id === run.headers.get('x-request-id') || request_id === run.body.id)
+  expect(ofRun.filter(({ operation }: Json) => operation === 'rerank')).toHaveLength(1)
+
   expect((await caller.rest('PATCH', `/v1/collections/${made.id}`, { rerank_model: null })).body.rerank_model).toBeNull()
   expect((await search()).rerank).toBeNull()
 })

@@ -16,8 +16,8 @@ import { checkSearch, type SearchInput, type SearchRequest } from './search-requ
 
 /** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
 const GROUPED = 200
-/** As the port of the chunk index allows. */
-const MAX_CHUNKS = 1_000
+/** Most records of one read, as the ports of the store and of the chunk index allow. */
+const BATCH = 1_000
 
 export interface SearchHit {
   readonly chunk: StoredChunk
@@ -195,11 +195,8 @@ async function readChunks(
 ): Promise<ReadonlyMap<string, StoredChunk>> {
   const byCollection = Map.groupBy(wanted, ({ documentId }) => documents.get(documentId)!.collectionId)
   const read = await Promise.all(
-    [...byCollection].map(([collectionId, chunks]) =>
-      index.get(
-        collectionId,
-        chunks.slice(0, MAX_CHUNKS).map(({ chunkId }) => chunkId),
-      ),
+    [...byCollection].flatMap(([collectionId, chunks]) =>
+      inBatches(chunks.map(({ chunkId }) => chunkId)).map((ids) => index.get(collectionId, ids)),
     ),
   )
   return new Map(read.flat().map((chunk) => [chunk.chunkId, chunk]))
@@ -234,6 +231,10 @@ function besides({ documentId, generation, ordinal }: StoredChunk, chunks: Reado
 async function readFacets({ store }: Pick<Deps, 'store'>, { facets }: SearchRequest, { documents }: Found): Promise<readonly Facet[]> {
   const all = [...documents.values()]
   const ids = facets.includes('media_type') ? [...new Set(all.map(({ fileId }) => fileId))] : []
-  const files = ids.length === 0 ? [] : await store.files.find({ _id: { $in: ids } }, { limit: ids.length })
-  return countFacets(facets, all, new Map(files.map(({ _id, mediaType }) => [_id, mediaType])))
+  const files = await Promise.all(inBatches(ids).map((some) => store.files.find({ _id: { $in: some } }, { limit: some.length })))
+  return countFacets(facets, all, new Map(files.flat().map(({ _id, mediaType }) => [_id, mediaType])))
+}
+
+function inBatches<T>(items: readonly T[]): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / BATCH) }, (_, batch) => items.slice(batch * BATCH, (batch + 1) * BATCH))
 }

@@ -18,9 +18,13 @@ import { responseRoutes } from './responses/routes.ts'
 import { agentRunRoutes } from './routes/agent-runs.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { collectionRoutes } from './routes/collections.ts'
+import { documentBatchRoutes } from './routes/document-batches.ts'
+import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
+import { evaluationRoutes } from './routes/evaluations.ts'
 import { fileRoutes } from './routes/files.ts'
+import { goldQuestionRoutes } from './routes/gold-questions.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
@@ -33,6 +37,8 @@ import { walletRoutes } from './routes/wallet.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
+import { uploadRoutes } from './uploads/routes.ts'
+import { tusRoutes } from './uploads/tus.ts'
 
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
@@ -59,8 +65,14 @@ export const restRoutes: readonly Route[] = [
   ...modelRoutes,
   ...collectionRoutes,
   ...documentRoutes,
+  ...documentContentRoutes,
+  ...documentBatchRoutes,
   ...searchRoutes,
+  ...goldQuestionRoutes,
+  ...evaluationRoutes,
   ...fileRoutes,
+  ...tusRoutes,
+  ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
   ...workflowRoutes,

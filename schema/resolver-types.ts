@@ -44,11 +44,14 @@ export const resolverTypes = {
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
   },
   knowledge: {
+    Evaluation: 'domain/records.ts#EvaluationRecord',
+    GoldQuestion: 'domain/records.ts#GoldQuestionRecord',
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
+    Upload: 'domain/records.ts#UploadRecord',
   },
 }

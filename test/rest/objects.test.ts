@@ -16,6 +16,7 @@ const collection = {
   rerankModel: { id: 'rerank-v3.5' },
   dimensions: 384,
   documentCount: 2,
+  documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunkCount: 9,
   createdAt: AT,
 }
@@ -30,6 +31,7 @@ const collectionObject = {
   dimensions: 384,
   description: null,
   document_count: 2,
+  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunk_count: 9,
 }
 const file = {
@@ -54,7 +56,8 @@ const fileObject = {
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
-  file: { id: 'file_1', name: 'a.txt' },
+  file: { id: 'file_1', name: 'original.txt' },
+  name: 'a.txt',
   status: 'FAILED',
   stage: null,
   progress: null,
@@ -465,8 +468,8 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1' },
-      file: { id: 'file_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf' },
+      file: { id: 'file_1' },
     }
     const { document, file: _file, ...place } = chunk
     const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
 import { type EngineErrors, isPacked } from './engine-errors.ts'
+import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
 /** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
@@ -92,6 +93,7 @@ export class Upstream implements AsyncDisposable {
       let headers: IncomingHttpHeaders = {}
       let size = 0
       const pieces: Buffer[] = []
+      const gauge = new JsonGauge(MAX_ANSWER_PARTS)
       const onAbort = () => {
         exchange.abort()
         reject(signal.reason)
@@ -114,6 +116,8 @@ export class Upstream implements AsyncDisposable {
             exchange.abort()
           } else if (size > maxBytes) {
             throw this.#errors.invalidAnswer('gave an answer that is too large')
+          } else if (status === 200 && gauge.exceeds(bytes)) {
+            throw this.#errors.excessive()
           }
         },
         end: succeed,

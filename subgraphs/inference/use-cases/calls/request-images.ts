@@ -6,6 +6,7 @@ import type { ChatRequest } from '../../domain/chat/chat-request.ts'
 import {
   checkImage,
   type ImagePart,
+  inStandardBase64,
   isDataUri,
   listImageParts,
   MAX_IMAGE_BYTES,
@@ -38,7 +39,8 @@ export type RequestWithImages = (model: Model) => Promise<ChatRequest>
  * @throws {KisError} `invalid_request`: an address may not be fetched.
  * @throws {KisError} `residency_policy_violation`: the policy permits local engines only, so no address is fetched.
  */
-export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
+export function requestImages(deps: Ports, context: CallContext, given: ChatRequest): RequestWithImages {
+  const request = inStandardBase64(given)
   const images = listImageParts(request).filter(({ url }) => !isDataUri(url))
   for (const { url, param } of images) {
     if (context.caller.residencyPolicy === 'local_only') {

@@ -27,6 +27,9 @@ export interface ChatEvent extends BilledEvent {
   readonly modelId?: string
 }
 
+/** Chunks without a choice before the answer. Vendors send reports of their filters, one or two. */
+const MAX_CHUNKS_BEFORE = 1_000
+
 /**
  * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits the call, holds money
  * and calls the engine; it rejects if one of them fails. `return()` stops the engine at once, and the output so far is
@@ -89,6 +92,8 @@ class ChatStream {
       if (this.#isLate) throw callTookTooLong()
     } catch (error) {
       this.#end()
+      // An answer that is refused here still comes.
+      this.#answering?.chunks.return?.()
       await this.#resolveFailed().catch(() => undefined)
       const failure = this.#isLate ? callTookTooLong() : error
       throw this.#call?.failed(failure) ?? failure
@@ -180,7 +185,8 @@ class ChatStream {
         late.throwIfAborted()
         // Chunks with filter results or usage have no choice and are not an answer.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
-        before.push(...first.value)
+        for (const chunk of first.value) before.push(chunk)
+        if (before.length > MAX_CHUNKS_BEFORE) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         if (first.value.some((chunk) => readChoices(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
       }
     })

@@ -9,6 +9,7 @@ const EMBEDDING_MODEL = inferenceOperation(
 const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
 const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+const REWRITE_QUERY = inferenceOperation('mutation ($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
 const RERANK_MODEL = inferenceOperation('query ($id: ID!) { rerankModel(id: $id) { id } }')
 const RERANK_PASSAGES = inferenceOperation(`mutation ($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
@@ -33,6 +34,11 @@ export function inferenceOver(link: Link): Inference {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
+    async rewriteQuery({ history, ...input }, context) {
+      const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
+      const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
+      return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
     },
     rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
     async rerankPassages(modelId, query, texts, context) {

@@ -12,6 +12,7 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { findLive } from './find-live.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
+import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
 import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
 
 /** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
@@ -43,7 +44,9 @@ export interface SearchAnswer {
   readonly facets: readonly Facet[]
   /** Null: no reranker was asked. */
   readonly rerank: RerankOutcome | null
-  /** The charge for the embedding of the query and for the reranking, in nano-USD; 0 for a plain lexical search. */
+  /** Null: the query had no conversation before it. */
+  readonly rewrite: RewriteOutcome | null
+  /** The charge for rewriting and embedding the query and for reranking, in nano-USD; 0 for a plain lexical search. */
   readonly cost: bigint
 }
 
@@ -69,11 +72,12 @@ interface Found {
  */
 export async function searchCollection(deps: SearchDeps, context: SearchContext, input: SearchInput): Promise<SearchAnswer> {
   const principal = requireScope(context.caller, 'knowledge:read')
-  const request = checkSearch(input)
+  const asked = checkSearch(input)
   const param = input.collectionIds == null ? null : 'input.collectionIds'
-  const collections = await Promise.all(request.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
+  const collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
   for (const collection of collections) requireModel(principal, collection)
   const caller: CallContext = { ...context, caller: principal }
+  const { request, ...rewritten } = await rewriteSearch(deps, caller, asked)
 
   const reranker = chooseReranker(request, collections)
   const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
@@ -107,7 +111,8 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     groups: request.hitsPerDocument === null ? null : hits.map((group) => ({ document: group[0]!.document, hits: group })),
     facets: await readFacets(deps, request, found),
     rerank: reranked?.outcome ?? null,
-    cost: found.cost + (reranked?.cost ?? 0n),
+    rewrite: rewritten.outcome,
+    cost: rewritten.cost + found.cost + (reranked?.cost ?? 0n),
   }
 }
 

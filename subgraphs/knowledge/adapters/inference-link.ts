@@ -14,6 +14,7 @@ const COUNT_TOKENS = inferenceOperation(
 )
 const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
 const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
 const RERANK_PASSAGES =
   inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
@@ -42,6 +43,11 @@ export function inferenceOver(link: Link): Inference {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
+    async rewriteQuery({ history, ...input }, context) {
+      const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
+      const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
+      return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
     },
     rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
     async rerankPassages(modelId, query, texts, context) {

@@ -139,6 +139,23 @@ it('a search during the replacement finds one version at each call, and then the
   await deleteFile(deps, context, after.versions![0]!.fileId)
 })
 
+it('a version with more and better passages than a search considers does not hide the live one before the swap', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const collectionId = await newCollection(deps)
+  const id = await addReady(deps, collectionId, 'plan.txt', `old harbour dues ${'of another matter '.repeat(30)}`)
+  const better = Array.from({ length: 130 }, (_, i) => `new${i} ${'harbour dues '.repeat(64)}`).join('\n\n')
+  await replace(deps, collectionId, 'plan.txt', better)
+  const seen: string[] = []
+  const life = new Life()
+  life.onCall = async (_call, name) => {
+    if (name === 'bytes.put') seen.push((await find(deps, collectionId, 'harbour dues')).join())
+  }
+  await work(depsOn(world, life), id)
+  expect(new Set(seen)).toEqual(new Set(['old']))
+  expect(await find(deps, collectionId, 'harbour dues')).toEqual(['new'])
+})
+
 /** Runs searches against a swap that comes between any two of their calls. */
 it('a swap at any call of a search leaves it with one version', async () => {
   for (let call = 1; ; call++) {

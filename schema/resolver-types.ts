@@ -50,5 +50,6 @@ export const resolverTypes = {
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
     Upload: 'domain/records.ts#UploadRecord',
+    WebSource: 'domain/records.ts#WebSourceRecord',
   },
 }

@@ -43,6 +43,7 @@ const CHAT_REQUEST: readonly Naming[] = [
 export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/collections/{id}': [names('collection')],
   '/v1/collections/{id}/documents/{document_id}': [names('document')],
+  '/v1/collections/{id}/sources/{source_id}': [names('webSource')],
   '/v1/files/{id}': [names('file')],
   '/v1/uploads/{id}': [names('upload')],
   '/v1/uploads/tus/{id}': [names('upload')],
@@ -90,6 +91,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.key_id': [names('key')],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
+  'GET /v1/collections/{id}/sources query.after': [names('webSource')],
   'GET /v1/files query.after': [names('file')],
   'GET /v1/agents query.after': [names('agent')],
   'GET /v1/agents/{id}/runs query.after': [names('agentRun')],
@@ -136,6 +138,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateCollection: () => ({ collection_name: 'Changed' }),
   createDocument: (own) => ({ file_id: own.file }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
+  addSite: (own) => ({ url: own.page }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
   createUpload: () => ({ filename: 'a.txt', bytes: 1, mime_type: 'text/plain', purpose: 'assistants' }),
   addUploadPart: () => ({}),
@@ -258,6 +261,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteCollection.id': [names('collection')],
   'mutation.deleteFile.id': [names('file')],
   'query.upload.id': [names('upload')],
+  'query.webSource.id': [names('webSource')],
+  'CreateWebDocumentInput.collectionId': [names('collection')],
+  'AddSiteInput.collectionId': [names('collection')],
+  'mutation.refreshWebSource.id': [names('webSource')],
+  'mutation.deleteWebSource.id': [names('webSource')],
+  'Collection.sources.after': [cursor('webSource')],
   'CreateUploadInput.partOf': [names('upload')],
   'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
   'CompleteUploadInput.id': [names('upload')],
@@ -292,6 +301,7 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
+  CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
@@ -365,6 +375,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   upload: (own) => ({ id: own.upload }),
+  webSource: (own) => ({ id: own.webSource }),
+  createWebDocument: (own) => ({ input: { collectionId: own.collection, url: own.page } }),
+  addSite: (own) => ({ input: { collectionId: own.collection, url: own.page } }),
+  refreshWebSource: (own) => ({ id: own.webSource }),
+  deleteWebSource: (own) => ({ id: own.webSource }),
   createUpload: (own) => ({ input: { name: 'a.txt', sizeBytes: 1, partOf: own.upload } }),
   appendToUpload: (own) => ({ input: { id: own.upload, offset: 0, contentBase64: 'YQ==' } }),
   completeUpload: (own) => ({ input: { id: own.upload, partIds: [own.uploadPart] } }),
@@ -392,6 +407,7 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.sources': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,

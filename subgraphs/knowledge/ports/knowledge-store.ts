@@ -1,7 +1,15 @@
 import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UploadRecord, UsageRecord } from '../domain/records.ts'
+import type {
+  BlobRecord,
+  CollectionRecord,
+  DocumentRecord,
+  FileRecord,
+  UploadRecord,
+  UsageRecord,
+  WebSourceRecord,
+} from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
@@ -9,6 +17,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
   readonly uploads: DocumentCollection<UploadRecord>
+  readonly sources: DocumentCollection<WebSourceRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly usage: DocumentCollection<UsageRecord>
 }
@@ -29,6 +38,10 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     uploads: store.collection({
       name: 'uploads',
       indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
+    sources: store.collection({
+      name: 'web_sources',
+      indexes: [{ fields: ['collectionId'] }, { fields: ['sourceKey'], unique: true }, { fields: ['dueAt'], sparse: true }],
     }),
     documents: store.collection({
       name: 'documents',

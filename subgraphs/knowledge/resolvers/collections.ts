@@ -6,6 +6,7 @@ import {
   updateCollection,
 } from '../use-cases/documents/collections.ts'
 import { countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const collectionQueries: QueryResolvers = {
@@ -31,6 +32,7 @@ export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   organization: ({ organizationId }) => ({ id: organizationId }),
+  sources: (collection, args, { deps }) => listSources(deps, collection, args),
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),

@@ -7,9 +7,26 @@ import { ChunkFields, searchQueries } from './search.ts'
 import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
 import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
 
+import { WebSourceFields, webSourceMutations, webSourceQueries } from './web-sources.ts'
+
 export const resolvers: Resolvers = {
-  Query: { ...collectionQueries, ...fileQueries, ...documentQueries, ...uploadQueries, ...searchQueries, ...verifyQueries },
-  Mutation: { ...collectionMutations, ...fileMutations, ...uploadMutations, ...documentMutations, ...verifyMutations },
+  Query: {
+    ...collectionQueries,
+    ...fileQueries,
+    ...documentQueries,
+    ...uploadQueries,
+    ...webSourceQueries,
+    ...searchQueries,
+    ...verifyQueries,
+  },
+  Mutation: {
+    ...collectionMutations,
+    ...fileMutations,
+    ...uploadMutations,
+    ...webSourceMutations,
+    ...documentMutations,
+    ...verifyMutations,
+  },
   Subscription: documentSubscriptions,
   Chunk: ChunkFields,
   Collection: CollectionFields,
@@ -18,4 +35,5 @@ export const resolvers: Resolvers = {
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
   Upload: UploadFields,
+  WebSource: WebSourceFields,
 }

@@ -20,6 +20,8 @@ export interface Possessions {
   readonly upload: string
   readonly uploadPart: string
   readonly chunk: string
+  readonly goldQuestion: string
+  readonly evaluation: string
   readonly agent: string
   readonly agentCode: string
   readonly agentModel: string
@@ -86,6 +88,11 @@ export async function furnish(
   form.append('data', new File(['a'], 'part'))
   const part = await done(caller.rest('POST', `/v1/uploads/${upload.id}/parts`, form))
   const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
+  const expected = [{ phrase: mark }]
+  const [goldQuestion] = (await post(`/v1/collections/${collection.id}/gold-questions`, { questions: [{ query: `${mark}?`, expected }] }))
+    .data
+  const evaluation = await post(`/v1/collections/${collection.id}/evaluations`, { settings: [{ mode: 'lexical', label: mark }] })
+  await eventually(async () => (await get(`/v1/evaluations/${evaluation.id}`)).status === 'completed', 30_000)
   const agent = await post('/v1/agents', {
     code: agentCode,
     name: mark,
@@ -121,6 +128,8 @@ export async function furnish(
     upload: upload.id,
     uploadPart: part.id,
     chunk: hit.chunk_id,
+    goldQuestion: goldQuestion.id,
+    evaluation: evaluation.id,
     agent: agent.id,
     agentCode,
     agentModel: `agent/${agentCode}`,

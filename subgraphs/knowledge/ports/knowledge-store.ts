@@ -5,7 +5,10 @@ import type {
   BlobRecord,
   CollectionRecord,
   DocumentRecord,
+  EvaluationRecord,
   FileRecord,
+  GoldQuestionRecord,
+  SketchRecord,
   UploadRecord,
   UsageRecord,
   WebSourceRecord,
@@ -19,7 +22,10 @@ export interface KnowledgeStore extends EventCollections {
   readonly uploads: DocumentCollection<UploadRecord>
   readonly sources: DocumentCollection<WebSourceRecord>
   readonly documents: DocumentCollection<DocumentRecord>
+  readonly sketches: DocumentCollection<SketchRecord>
   readonly usage: DocumentCollection<UsageRecord>
+  readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
+  readonly evaluations: DocumentCollection<EvaluationRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -48,13 +54,26 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       indexes: [
         { fields: ['collectionId', 'listed'] },
         { fields: ['collectionId', 'listed', 'status'] },
+        { fields: ['collectionId', 'listed', 'fileName'] },
         { fields: ['attachKey'], unique: true, sparse: true },
+        { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         OUTBOX_INDEX,
       ],
     }),
+    sketches: store.collection({ name: 'sketches', indexes: [{ fields: ['key'] }, { fields: ['documentId'] }] }),
     usage: store.collection({ name: 'usage', indexes: [] }),
+    goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
+    evaluations: store.collection({
+      name: 'evaluations',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

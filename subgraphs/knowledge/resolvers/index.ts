@@ -1,5 +1,6 @@
 import { CollectionFields, collectionMutations, collectionQueries } from './collections.ts'
-import { DocumentFields, documentMutations, documentQueries, documentSubscriptions } from './documents.ts'
+import { DocumentFields, documentMutations, documentQueries, documentSubscriptions, ReplacementFields, VersionFields } from './documents.ts'
+import { EvaluationFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
 import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
@@ -17,6 +18,7 @@ export const resolvers: Resolvers = {
     ...uploadQueries,
     ...webSourceQueries,
     ...searchQueries,
+    ...evaluationQueries,
     ...verifyQueries,
   },
   Mutation: {
@@ -25,13 +27,18 @@ export const resolvers: Resolvers = {
     ...uploadMutations,
     ...webSourceMutations,
     ...documentMutations,
+    ...evaluationMutations,
     ...verifyMutations,
   },
   Subscription: documentSubscriptions,
   Chunk: ChunkFields,
   Collection: CollectionFields,
   Document: DocumentFields,
+  DocumentReplacement: ReplacementFields,
+  DocumentVersion: VersionFields,
+  Evaluation: EvaluationFields,
   File: FileFields,
+  GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
   Upload: UploadFields,

@@ -7,7 +7,10 @@ export const webSourceQueries: QueryResolvers = {
 }
 
 export const webSourceMutations: MutationResolvers = {
-  createWebDocument: (_parent, { input }, { deps, ...context }) => addWebDocument(deps, context, input),
+  async createWebDocument(_parent, { input }, { deps, ...context }) {
+    const attached = await addWebDocument(deps, context, input)
+    return { ...attached, created: attached.outcome === 'created' }
+  },
   async addSite(_parent, { input }, { deps, ...context }) {
     return { sources: await addSite(deps, context, input) }
   },

@@ -168,6 +168,13 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       return { status: response.status, headers: response.headers, text: await response.text() }
     }
 
+    /** A collection has one evaluation at a time: the next one begins as the one before did. */
+    const evaluationsEnd = (tenant: Tenant) =>
+      eventually(async () => {
+        const { body } = await tenant.rest('GET', `/v1/collections/${tenant.has.collection}/evaluations?limit=1`)
+        return body.data.every(({ status }: Json) => status !== 'running')
+      }, 30_000)
+
     /** All that an organization can read of its own, once nothing of it changes any more. */
     async function atRest(tenant: Tenant): Promise<Json> {
       let last = ''
@@ -225,7 +232,8 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         const { operation, at, naming, more } = row
         const given = owner.has[naming.kind]
         for (const key of [asker.key, narrow]) {
-          const asking = (id: string, method: string = operation.method) => {
+          const asking = async (id: string, method: string = operation.method) => {
+            if (operation.operation.operationId === 'startEvaluation') await evaluationsEnd(asker)
             const request = makeRequest(
               operation,
               asker.has,
@@ -265,7 +273,8 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       for (const { root, place, naming } of graphqlRows()) {
         const given = owner.has[naming.kind]
         for (const key of [asker.key, narrow]) {
-          const asking = (id: string) => {
+          const asking = async (id: string) => {
+            if (root.name === 'startEvaluation') await evaluationsEnd(asker)
             const { query, variables } = makeOperation(root, asker.has, place.at, naming.as ? naming.as(id, asker.has) : id)
             return root.operation === 'subscription'
               ? transcript(sockets.get(key)!, root, query, variables, asker.has)

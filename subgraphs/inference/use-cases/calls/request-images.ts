@@ -15,7 +15,7 @@ import {
   withImageUrls,
 } from '../../domain/chat/images.ts'
 import { withDeadline } from '../deadline.ts'
-import { type CallContext, getEngine, type Ports } from '../deps.ts'
+import { type CallContext, getEnginePart, type Ports } from '../deps.ts'
 
 /** Most image addresses that are fetched for one request; Bedrock accepts 20 images. */
 const MAX_FETCHED = 20
@@ -56,7 +56,7 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
   let judged: Promise<void> | undefined
   return async (model) => {
     if (images.length === 0) return request
-    if (getEngine(deps, model).chat.fetchesImages) {
+    if (getEnginePart(deps, model, 'chat').fetchesImages) {
       // A vendor's cloud fetches from outside, where it cannot reach our hosts.
       if (model.residency === 'cloud') return request
       judged ??= judgeHosts(deps, context, images)

@@ -12,12 +12,15 @@ type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
 /** An upload or deletion takes seconds. One that began longer ago was interrupted. */
 const STALE_REFERENCE_MS = 10 * 60_000
 const SWEEP_PAGE = 100
+/** The number of files with the same bytes that an organization may have. The blob's record lists them. */
+const MAX_REFERENCES = 1_000
 /** The number of times that an upload helps to delete an old blob with the same content. */
 const MAX_TRIES = 10
 
 /**
  * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
  * content share one blob. The caller must then call `confirmBlob` or `releaseBlob`.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has 1,000 files with these bytes.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
  * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
  */
@@ -80,7 +83,7 @@ async function referTo(deps: BlobDeps, organizationId: string, fileId: string, c
     const $set = { pendingAt: now, [reference]: now.getTime() }
     try {
       const blob = await store.blobs.findOneAndUpdate(
-        { _id, dying: false, [reference]: null },
+        { _id, dying: false, [reference]: null, referenceCount: { $lt: MAX_REFERENCES } },
         {
           $set,
           $inc: { referenceCount: 1 },
@@ -97,14 +100,20 @@ async function referTo(deps: BlobDeps, organizationId: string, fileId: string, c
       return blob!
     } catch (error) {
       if (!(error instanceof DuplicateKey)) throw error
-      const dying = await store.blobs.findOne({ _id, dying: true })
-      if (dying) await removeBlob(deps, dying)
+      const there = await store.blobs.findOne({ _id })
+      if (there?.dying) await removeBlob(deps, there)
       // An interrupted completion of the same upload has referred to it.
       const again = await store.blobs.findOneAndUpdate({ _id, dying: false, [reference]: { $gte: 0 } }, { $set })
       if (again) return again
+      if (there && there.referenceCount >= MAX_REFERENCES) throw tooMany()
     }
   }
   throw new ServiceUnavailable('The file storage')
+}
+
+function tooMany(): KisError {
+  const message = `The organization has ${MAX_REFERENCES} files with the same bytes, which is the limit. Use one of them, or delete some first.`
+  return new KisError('storage_quota_exceeded', message)
 }
 
 /**

@@ -6,10 +6,11 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireMetadata } from '../../domain/names.ts'
-import type { CollectionRecord, DocumentRecord, WebSourceRecord } from '../../domain/records.ts'
+import type { CollectionRecord, WebSourceRecord } from '../../domain/records.ts'
 import { decodePage, isSitemapIndex, linksIn, MAX_URL_CHARACTERS } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
+import type { AttachedDocument } from '../documents/documents.ts'
 import { fetchPage } from './fetch-page.ts'
 import { refreshSource } from './refresh-source.ts'
 
@@ -39,11 +40,7 @@ export interface WebInput {
  * Makes a document of what is at an address. If the collection has the address already, it is fetched again.
  * @throws {KisError} what `fetchPage`, `uploadFile` and `createDocument` throw; then nothing is kept.
  */
-export async function addWebDocument(
-  deps: Deps,
-  context: LinkContext,
-  input: WebInput,
-): Promise<{ readonly document: DocumentRecord; readonly created: boolean }> {
+export async function addWebDocument(deps: Deps, context: LinkContext, input: WebInput): Promise<AttachedDocument> {
   const { store } = deps
   const { principal, collection, ...settings } = await readInput(deps, context, input)
   const made = newSource(deps, principal, collection, settings)
@@ -52,10 +49,10 @@ export async function addWebDocument(
   if (!known) await insert(deps, made)
   const source = known ?? made
   try {
-    const { documentId } = await refreshSource(deps, { ...context, caller: principal }, source)
-    const document = await store.documents.findOne({ _id: documentId! })
-    if (!document) throw new NotFound('document', documentId!)
-    return { document, created: documentId !== source.documentId }
+    const { source: refreshed, outcome } = await refreshSource(deps, { ...context, caller: principal }, source)
+    const document = await store.documents.findOne({ _id: refreshed.documentId! })
+    if (!document) throw new NotFound('document', refreshed.documentId!)
+    return { document, outcome }
   } catch (error) {
     if (!known) await store.sources.findOneAndDelete({ _id: made._id, documentId: null })
     throw error
@@ -117,7 +114,7 @@ async function findLinks(deps: Deps, principal: Principal, url: string, limit: n
 export async function refreshNow(deps: Deps, context: LinkContext, id: string): Promise<WebSourceRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
   const source = await getSource(deps, principal.organizationId, id)
-  return refreshSource(deps, { ...context, caller: principal }, source)
+  return (await refreshSource(deps, { ...context, caller: principal }, source)).source
 }
 
 /** Fetches an address no more. Its document stays. */
@@ -189,7 +186,7 @@ function newSource(
     apiKeyId,
     ...settings,
     documentId: null,
-    replaces: null,
+    formerFileId: null,
     etag: null,
     lastModified: null,
     sha256: null,

@@ -27,9 +27,9 @@ import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
+import { createCollection, deleteCollection } from '../documents/collections.ts'
+import { createDocument, getDocument } from '../documents/documents.ts'
 import { uploadFile } from '../files/files.ts'
-import { createCollection, deleteCollection } from './collections.ts'
-import { createDocument, getDocument } from './documents.ts'
 import { work } from './work.ts'
 
 const context = makeContext()

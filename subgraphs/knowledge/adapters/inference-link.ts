@@ -1,10 +1,10 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
-import type { CallContext, Inference } from '../ports/inference.ts'
+import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = inferenceOperation(
-  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
+  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread calibration { arabicAnchor englishAnchor midpoint slope } } }',
 )
 const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
 const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
@@ -24,7 +24,10 @@ export function inferenceOver(link: Link): Inference {
     context: CallContext,
   ) => request(link, { query, variables }, context)
   return {
-    embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    async embeddingModel(id, context) {
+      const { calibration, ...model } = (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel
+      return { ...model, calibration: calibration && decodeCalibration(calibration) }
+    },
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
@@ -38,6 +41,15 @@ export function inferenceOver(link: Link): Inference {
     },
     closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
   }
+}
+
+function decodeCalibration({ arabicAnchor, englishAnchor, ...curve }: Pick<CosineCalibration, 'midpoint' | 'slope'> & Anchors) {
+  return { ...curve, arabicAnchor: decodeVector(arabicAnchor), englishAnchor: decodeVector(englishAnchor) }
+}
+
+interface Anchors {
+  readonly arabicAnchor: string
+  readonly englishAnchor: string
 }
 
 /** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */

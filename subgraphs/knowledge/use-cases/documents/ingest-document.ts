@@ -7,7 +7,7 @@ import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
-import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
+import { grams, hasWords, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
@@ -202,13 +202,15 @@ class Ingestion {
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
-    const chunks = await chunkDocument(parsed, {
+    const all = await chunkDocument(parsed, {
       countTokens: (texts) => this.#deps.inference.countTokens(model.id, texts, context),
       targetTokens: Math.min(TARGET_TOKENS, model.maxTokens),
       capTokens: Math.min(CAP_TOKENS, model.maxTokens),
       overheadTokens: model.overheadTokens,
       signal: this.#signal,
     })
+    // Nobody can ask for a passage of dots, lines or tatweel, yet it is close to every question.
+    const chunks = all.filter(({ text }) => hasWords(text)).map((chunk, ordinal) => ({ ...chunk, ordinal }))
     if (chunks.length === 0) throw new Verdict('no_text', 'The file has no text.')
     return chunks
   }

@@ -2,20 +2,27 @@ import { KisError, ModelNotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
-import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
+import { takeAim } from '../../domain/search/aim.ts'
+import type { RankedChunk, SearchMode } from '../../domain/search/fuse.ts'
 import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
+import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
+import { detectLanguage } from '../../domain/text/language.ts'
+import { normaliseText } from '../../domain/text/normalise-text.ts'
 import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analysis.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
+import { rankCandidates } from './rank-candidates.ts'
 
 /**
  * The number of candidates from each of the two rankings. It is large enough for both rankings to share candidates, and
  * small enough to score each candidate.
  */
 const CANDIDATES = 100
+/** The same for a query with a quoted phrase, which only one passage among many with its words may have. */
+const CANDIDATES_FOR_PHRASES = 300
 /**
  * The number of unready documents that a search excludes. The chunks of such a document can fill the list of candidates
  * and leave no room for ready documents. Usually two documents of an organization are in process.
@@ -62,7 +69,9 @@ export async function searchCollection(
   const { index, inference } = deps
   const principal = requireScope(context.caller, 'knowledge:read')
   const { query, limit, mode } = input
-  const text = normaliseForEmbedding(query)
+  // As documents are when they are read.
+  const spelled = normaliseText(query)
+  const text = normaliseForEmbedding(spelled)
   if (text.trim() === '') throw new KisError('invalid_request', 'The query must not be empty.', { param: 'input.query' })
   if (query.length > MAX_QUERY)
     throw new KisError('string_above_max_length', `A query has at most ${MAX_QUERY} characters.`, { param: 'input.query' })
@@ -81,9 +90,19 @@ export async function searchCollection(
           inference.embedQuery(collection.embeddingModel, text, caller),
         ])
   const { vector, cost } = embedded ?? { vector: null, cost: 0n }
-  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
+  const language = detectLanguage(spelled)
+  const aim = vector && takeAim(vector, language, model?.calibration ?? null)
+  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(spelled)
+  const wanted = findRequiredPhrases(spelled).length > 0 ? CANDIDATES_FOR_PHRASES : CANDIDATES
   const findLive = async (filter: SearchFilter | null) => {
-    const asked = { collectionId: collection._id, vector, ...terms, candidates: CANDIDATES, filter }
+    const asked = {
+      collectionId: collection._id,
+      vector: aim?.vector ?? null,
+      anchor: aim?.anchor ?? null,
+      ...terms,
+      candidates: wanted,
+      filter,
+    }
     const candidates = await index.search(asked, context.signal)
     const ids = [...new Set(candidates.map(({ documentId }) => documentId))]
     const documents = await readyDocuments(deps, collection, ids)
@@ -98,7 +117,8 @@ export async function searchCollection(
     found = await findLive(without(passed, filter))
   }
   const { documents, live } = found
-  const ranked = fuse(live, { spread: model?.cosineSpread ?? null, mode, limit })
+  const ranking = { collectionId: collection._id, query: spelled, language, mode, limit, aim, spread: model?.cosineSpread ?? null }
+  const ranked = await rankCandidates(deps, ranking, live)
   const chunks = new Map(
     (
       await index.get(

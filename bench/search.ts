@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { openSqliteChunkIndex } from '../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import { takeAim } from '../subgraphs/knowledge/domain/search/aim.ts'
 import { fuse } from '../subgraphs/knowledge/domain/search/fuse.ts'
 import { grams, queryTerms, words } from '../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../subgraphs/knowledge/ports/chunk-index.ts'
@@ -68,7 +69,13 @@ export async function benchSearch({ chunks = 50_000 }: { readonly chunks?: numbe
 
 async function hybrid(index: ChunkIndex, { collectionId, text, vector }: Question): Promise<unknown> {
   const query = { collectionId, vector, ...queryTerms(text), candidates: CANDIDATES, filter: null }
-  return fuse(await index.search(query, new AbortController().signal), { spread: SPREAD, mode: 'hybrid', limit: 10 })
+  return fuse(await index.search(query, new AbortController().signal), {
+    aim: takeAim(vector, null, null),
+    spread: SPREAD,
+    mode: 'hybrid',
+    limit: 10,
+    language: null,
+  })
 }
 
 /** Takes turns, so that other load on the machine affects all alike. */

@@ -83,7 +83,14 @@ export interface FakeHold {
 
 /** Embeds by hashing words, and records holds as billing does. It outlives the simulated processes of a test. */
 export class FakeInference implements Inference {
-  readonly model: EmbeddingModel = { id: 'embed', dimensions: DIMENSIONS, maxTokens: 512, overheadTokens: 2, cosineSpread: 0.05 }
+  readonly model: EmbeddingModel = {
+    id: 'embed',
+    dimensions: DIMENSIONS,
+    maxTokens: 512,
+    overheadTokens: 2,
+    cosineSpread: 0.05,
+    calibration: null,
+  }
   readonly holds = new Map<string, FakeHold>()
   /** How often each passage was embedded. */
   readonly embedded = new Map<string, number>()

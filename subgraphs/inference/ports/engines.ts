@@ -67,8 +67,20 @@ export interface ChatEngine {
   stream(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }
 
+/** What a model's cosines are worth, measured on questions and passages. */
+export interface CosineCalibration {
+  /** The mean vectors of general questions. */
+  readonly arabicAnchor: Float32Array
+  readonly englishAnchor: Float32Array
+  /** A logistic curve from a cosine, corrected by the anchors, to the share of passages that answer. */
+  readonly midpoint: number
+  readonly slope: number
+}
+
 /** A vendor of embedding models. Fails like `ChatEngine`. */
 export interface EmbeddingEngine {
+  /** Null: not measured, or the engine has several models. */
+  readonly calibration: CosineCalibration | null
   /** Most texts of one call. */
   readonly maxBatch: number
   /**

@@ -571,6 +571,14 @@ export type EmbeddingModel = {
   readonly maxTokens: Scalars['Int']['output'];
   readonly overheadTokens: Scalars['Int']['output'];
   readonly cosineSpread?: Maybe<Scalars['Float']['output']>;
+  readonly calibration?: Maybe<CosineCalibration>;
+};
+
+export type CosineCalibration = {
+  readonly arabicAnchor: Scalars['String']['output'];
+  readonly englishAnchor: Scalars['String']['output'];
+  readonly midpoint: Scalars['Float']['output'];
+  readonly slope: Scalars['Float']['output'];
 };
 
 export type QueryEmbedding = {
@@ -1166,6 +1174,7 @@ export type ResolversTypes = {
   Transcription: ResolverTypeWrapper<Transcript>;
   TranscriptionEvent: ResolverTypeWrapper<TranscriptEvent>;
   EmbeddingModel: ResolverTypeWrapper<EmbeddingModel>;
+  CosineCalibration: ResolverTypeWrapper<CosineCalibration>;
   QueryEmbedding: ResolverTypeWrapper<QueryEmbedding>;
   RewriteQueryInput: RewriteQueryInput;
   HistoryMessageInput: HistoryMessageInput;
@@ -1270,6 +1279,7 @@ export type ResolversParentTypes = {
   Transcription: Transcript;
   TranscriptionEvent: TranscriptEvent;
   EmbeddingModel: EmbeddingModel;
+  CosineCalibration: CosineCalibration;
   QueryEmbedding: QueryEmbedding;
   RewriteQueryInput: RewriteQueryInput;
   HistoryMessageInput: HistoryMessageInput;
@@ -1588,6 +1598,14 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
   maxTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   overheadTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cosineSpread?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  calibration?: Resolver<Maybe<ResolversTypes['CosineCalibration']>, ParentType, ContextType>;
+};
+
+export type CosineCalibrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CosineCalibration'] = ResolversParentTypes['CosineCalibration']> = {
+  arabicAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  englishAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  midpoint?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  slope?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
@@ -1941,6 +1959,7 @@ export type Resolvers<ContextType = Context> = {
   Transcription?: TranscriptionResolvers<ContextType>;
   TranscriptionEvent?: TranscriptionEventResolvers<ContextType>;
   EmbeddingModel?: EmbeddingModelResolvers<ContextType>;
+  CosineCalibration?: CosineCalibrationResolvers<ContextType>;
   QueryEmbedding?: QueryEmbeddingResolvers<ContextType>;
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;

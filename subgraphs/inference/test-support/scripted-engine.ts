@@ -84,6 +84,7 @@ export class ScriptedEngine {
   #embeddingEngine(): EmbeddingEngine {
     const engine = this
     return {
+      calibration: null,
       get maxBatch() {
         return engine.maxBatch
       },

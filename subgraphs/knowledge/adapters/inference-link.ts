@@ -1,10 +1,10 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
-import type { CallContext, Inference } from '../ports/inference.ts'
+import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = inferenceOperation(
-  'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
+  'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread calibration { arabicAnchor englishAnchor midpoint slope } } }',
 )
 const AGENTS_OF = inferenceOperation(
   'query AgentsOfCollection($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }',
@@ -36,7 +36,10 @@ export function inferenceOver(link: Link): Inference {
     context: CallContext,
   ) => request(link, { query, variables }, context)
   return {
-    embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    async embeddingModel(id, context) {
+      const { calibration, ...model } = (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel
+      return { ...model, calibration: calibration && decodeCalibration(calibration) }
+    },
     agentsOf: async (collectionId, context) => (await ask(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
@@ -62,6 +65,15 @@ export function inferenceOver(link: Link): Inference {
     },
     closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
   }
+}
+
+function decodeCalibration({ arabicAnchor, englishAnchor, ...curve }: Pick<CosineCalibration, 'midpoint' | 'slope'> & Anchors) {
+  return { ...curve, arabicAnchor: decodeVector(arabicAnchor), englishAnchor: decodeVector(englishAnchor) }
+}
+
+interface Anchors {
+  readonly arabicAnchor: string
+  readonly englishAnchor: string
 }
 
 /** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */

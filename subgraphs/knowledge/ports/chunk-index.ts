@@ -47,6 +47,8 @@ export interface ChunkQuery {
   readonly collectionId: string
   /** Null: no vector leg, and candidates have no cosine. */
   readonly vector: Float32Array | null
+  /** Another vector of length 1 that every candidate is compared with. It finds none. Default: null. */
+  readonly anchor?: Float32Array | null
   /** Distinct stems and 3-grams of the query. Empty: no lexical legs. */
   readonly words: readonly string[]
   readonly grams: readonly string[]
@@ -63,6 +65,8 @@ export interface ChunkCandidate {
   readonly language: string | null
   /** -1 to 1; null without a query vector. */
   readonly cosine: number | null
+  /** -1 to 1; null without an anchor. */
+  readonly anchorCosine: number | null
   /**
    * BM25 (k1 1.2, b .75, idf ln(1 + (n - df + .5) / (df + .5)) over the collection) divided by the query's maximum: 0
    * to 1.

@@ -1,5 +1,16 @@
 import type { Principal } from '../../common/identity/principal.ts'
 
+/** What a model's cosines are worth, measured. */
+export interface CosineCalibration {
+  /** The mean vector of general questions in a language. */
+  readonly arabicAnchor: Float32Array
+  readonly englishAnchor: Float32Array
+  /** Where half of the passages answer their query: a closeness, as `takeAim` gives it. */
+  readonly midpoint: number
+  /** How fast that share grows there: a logistic curve. */
+  readonly slope: number
+}
+
 export interface EmbeddingModel {
   readonly id: string
   readonly dimensions: number
@@ -9,6 +20,8 @@ export interface EmbeddingModel {
   readonly overheadTokens: number
   /** Standard deviation of a query's cosines; null when not known. */
   readonly cosineSpread: number | null
+  /** Null when it was not measured. */
+  readonly calibration: CosineCalibration | null
 }
 
 export interface CallContext {

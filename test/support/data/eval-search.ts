@@ -1,12 +1,16 @@
-import { fuse, type SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
+import { readCalibration } from '../../../subgraphs/inference/adapters/embedded/read-calibration.ts'
+import { takeAim } from '../../../subgraphs/knowledge/domain/search/aim.ts'
+import type { SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
+import { rankCandidates } from '../../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { inParallel } from '../in-parallel.ts'
 import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
 
 /** The standard deviation of a question's cosines with e5-small-ar-en, from the model's evaluation. */
 const SPREAD = 0.03
+const MODEL = new URL('../../../models/e5-small-ar-en/', import.meta.url)
 /** The number of candidates of each ranking, as in the service. */
 const CANDIDATES = 100
 /** The number of concurrent searches. */
@@ -64,12 +68,15 @@ export class EvalSearch {
   /** Returns the ids of the ten best paragraphs for each question of a language. */
   async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode): Promise<readonly (readonly string[])[]> {
     const { signal } = new AbortController()
+    const calibration = await readCalibration(MODEL)
     const asked = [...this.#data.questions.entries()].filter(([, { lang }]) => lang === from)
     return inParallel(asked, PARALLEL, async ([i, { text }]) => {
-      const vector = mode === 'lexical' ? null : this.#vectors[this.#data.paragraphs.length + i]!
+      const aim = mode === 'lexical' ? null : takeAim(this.#vectors[this.#data.paragraphs.length + i]!, from, calibration)
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
-      const query = { collectionId: pool, vector, ...terms, candidates: CANDIDATES, filter: null }
-      const hits = fuse(await index.search(query, signal), { spread: SPREAD, mode, limit: 10 })
+      const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
+      const found = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
+      const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD }
+      const hits = await rankCandidates((ids) => index.get(pool, ids), ranking, found)
       return hits.map(({ chunkId }) => chunkId)
     })
   }

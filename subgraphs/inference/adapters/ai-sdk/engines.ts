@@ -204,6 +204,7 @@ class StreamReader {
 function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBatch: number | undefined): EmbeddingEngine {
   const { embeddings } = vendor
   return {
+    calibration: null,
     maxBatch: Math.min(maxBatch ?? Number.POSITIVE_INFINITY, embeddings?.maxBatch ?? 1),
 
     async countTokens(texts) {

@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import type { EmbeddingEngine } from '../../ports/engines.ts'
+import type { CosineCalibration, EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
 /**
@@ -9,8 +9,9 @@ import type { ModelThread } from './model-thread.ts'
 const MAX_BATCH = 2_048
 
 /** e5-small-ar-en. The caller adds `query: ` and `passage: `. Texts over 512 tokens are cut. */
-export function embeddingEngine(thread: ModelThread): EmbeddingEngine {
+export function embeddingEngine(thread: ModelThread, calibration: CosineCalibration | null): EmbeddingEngine {
   return {
+    calibration,
     maxBatch: MAX_BATCH,
 
     countTokens: (texts, signal, organizationId) => thread.countTokens(texts, signal, organizationId),

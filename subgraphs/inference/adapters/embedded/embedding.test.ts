@@ -189,7 +189,7 @@ describe('a model that fails', () => {
     )
     let now = Date.parse('2026-11-21T10:00:00Z')
     await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, pathToFileURL(file))
-    const engine = embeddingEngine(thread)
+    const engine = embeddingEngine(thread, null)
     for (let life = 1; life <= 5; life += 1) {
       expect(await engine.countTokens(['a', 'b'], NEVER)).toEqual([1, 1])
       await expect(engine.countTokens(['die'], NEVER)).rejects.toMatchObject({ code: 'engine_unavailable' })

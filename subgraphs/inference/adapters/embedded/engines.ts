@@ -6,6 +6,7 @@ import type { ChatEngine, EmbeddingEngine } from '../../ports/engines.ts'
 import { embeddingEngine } from './embedding-engine.ts'
 import { extractiveEngine } from './extractive/engine.ts'
 import { ModelThread } from './model-thread.ts'
+import { readCalibration } from './read-calibration.ts'
 
 export interface EmbeddedEngines extends AsyncDisposable {
   /** `extractive`. */
@@ -31,8 +32,10 @@ export async function openEmbeddedEngines(deps: {
 }): Promise<EmbeddedEngines> {
   const { modelDirectory, log, clock, ids } = deps
   const { href } = typeof modelDirectory === 'string' ? pathToFileURL(modelDirectory) : modelDirectory
-  const thread = new ModelThread(new URL(href.endsWith('/') ? href : `${href}/`), log, clock)
-  const embedding = embeddingEngine(thread)
+  const directory = new URL(href.endsWith('/') ? href : `${href}/`)
+  const calibration = await readCalibration(directory)
+  const thread = new ModelThread(directory, log, clock)
+  const embedding = embeddingEngine(thread, calibration)
   return {
     chat: extractiveEngine({ embedding, clock, ids }),
     embedding,

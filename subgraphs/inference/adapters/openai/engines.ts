@@ -84,6 +84,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, 
 
 function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number, toRoute: ToRoute): EmbeddingEngine {
   return {
+    calibration: null,
     maxBatch,
 
     async countTokens(texts) {

@@ -1,5 +1,6 @@
 import { listAt } from '../../../common/check.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
+import type { CosineCalibration } from '../../ports/engines.ts'
 import { type AskContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
@@ -9,6 +10,7 @@ export interface EmbeddingModelFacts {
   readonly maxTokens: number
   readonly overheadTokens: number
   readonly cosineSpread: number | null
+  readonly calibration: CosineCalibration | null
 }
 
 /**
@@ -18,10 +20,12 @@ export interface EmbeddingModelFacts {
 export async function describeEmbeddingModel(deps: Ports, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
-  const [prefixTokens = 0] = passagePrefix
-    ? await getEnginePart(deps, model, 'embedding').countTokens([passagePrefix], ask.signal, findOrganizationId(ask))
-    : []
-  return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread }
+  const embedding = getEnginePart(deps, model, 'embedding')
+  const [prefixTokens = 0] = passagePrefix ? await embedding.countTokens([passagePrefix], ask.signal, findOrganizationId(ask)) : []
+  // The vectors of a shortened model are others.
+  const isMeasured = embedding.calibration?.arabicAnchor.length === dimensions
+  const calibration = isMeasured ? embedding.calibration : null
+  return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread, calibration }
 }
 
 /**

@@ -303,6 +303,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const collection = await this.#collection(query.collectionId, signal)
     if (!collection) return []
     if (query.vector) checkVector(query.vector, collection.dimensions, 'The vector of the query')
+    if (query.anchor) checkVector(query.anchor, collection.dimensions, 'The anchor of the query')
     return search(this.#client, this.#names, collection.dimensions, query, signal)
   }
 

@@ -65,6 +65,7 @@ export async function search(
   // all of them, whichever leg found it, and neither another collection in the same shard nor a deleted chunk in a
   // segment affects them.
   const cosine = vector && cosineWith(vector)
+  const anchorCosine = query.anchor ? cosineWith(query.anchor) : null
   const scored = [...hits.values()].map((hit): ChunkCandidate => {
     const field = (name: (typeof FIGURES)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
     const counts = decodeCounts(field('term_counts')!)
@@ -74,6 +75,7 @@ export async function search(
       generation: field('generation')!,
       language: field('language'),
       cosine: cosine === null ? null : cosine(field('small_vector')!),
+      anchorCosine: anchorCosine === null ? null : anchorCosine(field('small_vector')!),
       wordCoverage: legs.words.coverage(counts),
       gramCoverage: legs.grams.coverage(counts),
     }

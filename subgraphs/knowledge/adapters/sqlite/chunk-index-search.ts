@@ -6,7 +6,7 @@ import { lexicalLeg } from './chunk-index-coverage.ts'
 import { filterSql } from './chunk-index-filter.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
-import { cosinesWith } from './chunk-index-vectors.ts'
+import { cosinesOf, cosinesWith } from './chunk-index-vectors.ts'
 
 /**
  * A lexical leg finds its candidates by the weight of their rarer terms, and then scores them exactly. So it scores
@@ -27,8 +27,9 @@ interface ScoredRow extends ChunkCandidate {
 export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandidate[] {
   const collection = findCollection(db, query.collectionId)
   if (!collection) return []
-  if (query.vector && query.vector.length !== collection.dimensions) {
-    refuse('invalid_request', `The query's vector has ${query.vector.length} components; the collection's have ${collection.dimensions}.`)
+  for (const vector of [query.vector, query.anchor]) {
+    if (vector && vector.length !== collection.dimensions)
+      refuse('invalid_request', `The query's vector has ${vector.length} components; the collection's have ${collection.dimensions}.`)
   }
   if (collection.chunks === 0) return []
 
@@ -45,7 +46,10 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
     eligible && eligible.size <= ALL_SCORED ? [...eligible] : [words, grams].flatMap((leg) => leg.candidates(scoredCount, isEligible))
 
   const terms = [...words.termIds, ...grams.termIds].sort((a, b) => a - b)
-  const scored = readRows(db, tables, new Set([...nearest, ...lexical])).map((row): ScoredRow => {
+  const rows = readRows(db, tables, new Set([...nearest, ...lexical]))
+  const ids = rows.map(({ id }) => id)
+  const anchorCosines = query.anchor ? cosinesOf(db, tables, query.anchor, ids) : null
+  const scored = rows.map((row): ScoredRow => {
     const counts = toCounts(terms, row.counts)
     return {
       id: row.id,
@@ -54,6 +58,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
       generation: row.generation,
       language: row.language,
       cosine: cosines ? cosines.of(row.id) : null,
+      anchorCosine: anchorCosines ? (anchorCosines.get(row.id) ?? 0) : null,
       wordCoverage: words.coverage(counts, row.words),
       gramCoverage: grams.coverage(counts, row.grams),
     }

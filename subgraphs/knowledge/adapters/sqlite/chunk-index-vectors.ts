@@ -64,6 +64,28 @@ export function readVectors(
   return vectors
 }
 
+/** Cosines of another vector with these chunks, by id. Reads only their blocks. */
+export function cosinesOf(db: DatabaseSync, tables: Tables, vector: Float32Array, ids: readonly number[]): ReadonlyMap<number, number> {
+  const length = paddedLength(vector.length)
+  const ownLength = vectorLength(vector)
+  const read = db.prepare(`SELECT data FROM ${tables.vectors} WHERE block = ?`)
+  const cosines = new Map<number, number>()
+  for (const [block, ofBlock] of Map.groupBy(ids, (id) => Math.floor(id / BLOCK))) {
+    const found = read.get(block) as { data: Uint8Array } | undefined
+    if (!found) continue
+    const { buffer, byteOffset } = found.data
+    const lengths = new Float32Array(buffer, byteOffset, BLOCK)
+    for (const id of ofBlock) {
+      const place = id % BLOCK
+      if (lengths[place] === 0) continue
+      const components = new Int8Array(buffer, byteOffset + LENGTHS_BYTES + place * length, vector.length)
+      const dot = vector.reduce((sum, x, i) => sum + x * components[i]!, 0)
+      cosines.set(id, Math.max(-1, Math.min(1, dot / (lengths[place]! * ownLength))))
+    }
+  }
+  return cosines
+}
+
 /** Cosines of a query with every chunk of a collection. */
 export interface Cosines {
   /** 0 for a chunk without a vector. */

@@ -1,14 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
+import { takeAim } from './aim.ts'
 import { fuse, type SearchMode } from './fuse.ts'
 
 function candidate(chunkId: string, language: string | null, cosine: number | null, wordCoverage = 0, gramCoverage = 0): ChunkCandidate {
-  return { chunkId, documentId: 'doc', generation: 'g', language, cosine, wordCoverage, gramCoverage }
+  return { chunkId, documentId: 'doc', generation: 'g', language, cosine, anchorCosine: null, wordCoverage, gramCoverage }
 }
 
+const aim = takeAim(Float32Array.of(1), null, null)
+const options = (mode: SearchMode, spread: number | null = 0.03) => ({ aim, spread, mode, limit: 10, language: 'en' }) as const
+
 const ids = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid', spread: number | null = 0.03) =>
-  fuse(candidates, { spread, mode, limit: 10 }).map(({ chunkId }) => chunkId)
+  fuse(candidates, options(mode, spread)).map(({ chunkId }) => chunkId)
 
 describe('fuse', () => {
   it('lets words reorder the chunks of one language', () => {
@@ -16,7 +20,7 @@ describe('fuse', () => {
   })
 
   it('gives the k-th of a language by the sum the k-th best cosine of that language', () => {
-    const hits = fuse([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)], { spread: 0.03, mode: 'hybrid', limit: 10 })
+    const hits = fuse([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)], options('hybrid'))
     expect(hits).toMatchObject([
       { chunkId: 'b', score: 0.85, lexicalRank: 1, vectorRank: 2 },
       { chunkId: 'a', score: 0.84, lexicalRank: null, vectorRank: 1 },
@@ -24,11 +28,27 @@ describe('fuse', () => {
   })
 
   it('never lets words decide between languages', () => {
-    expect(ids([candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8, 1, 1), candidate('none', null, 0.85, 1, 1)])).toEqual([
+    expect(ids([candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8, 1, 1)])).toEqual(['ar', 'en'])
+  })
+
+  it('ranks what has no language among the chunks of the query’s', () => {
+    expect(ids([candidate('en', 'en', 0.8, 1, 1), candidate('none', null, 0.82), candidate('ar', 'ar', 0.81)])).toEqual([
+      'en',
       'ar',
       'none',
-      'en',
     ])
+  })
+
+  it('lets evidence from the texts decide between all', () => {
+    const all = [candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8), candidate('junk', 'en', 0.85)]
+    const evidence = new Map([
+      ['en', 0.15],
+      ['junk', -0.1],
+    ])
+    expect(fuse(all, { ...options('hybrid'), evidence }).map(({ chunkId }) => chunkId)).toEqual(['en', 'ar', 'junk'])
+    expect(
+      fuse([candidate('a', 'en', null, 1), candidate('b', 'en', null, 0.9)], { ...options('lexical'), evidence: new Map([['a', -0.06]]) }),
+    ).toMatchObject([{ chunkId: 'b' }, { chunkId: 'a' }])
   })
 
   it('takes the spread from the candidates where the model has none', () => {
@@ -40,11 +60,11 @@ describe('fuse', () => {
 
   it('leaves out what has no score in the lexical and vector modes', () => {
     const some = [candidate('a', 'en', 0.9), candidate('b', 'ar', null, 0.1), candidate('c', 'en', 0.5, 0, 0.3)]
-    expect(fuse(some, { spread: 0.03, mode: 'lexical', limit: 10 })).toMatchObject([
-      { chunkId: 'c', score: 0.3, lexicalRank: 1, vectorRank: null },
-      { chunkId: 'b', score: 0.1, lexicalRank: 2, vectorRank: null },
+    expect(fuse(some, options('lexical'))).toMatchObject([
+      { chunkId: 'c', score: 0.15, lexicalRank: 1, vectorRank: null },
+      { chunkId: 'b', score: 0.05, lexicalRank: 2, vectorRank: null },
     ])
-    expect(fuse(some, { spread: 0.03, mode: 'vector', limit: 10 })).toMatchObject([
+    expect(fuse(some, options('vector'))).toMatchObject([
       { chunkId: 'a', score: 0.9, lexicalRank: null, vectorRank: 1 },
       { chunkId: 'c', score: 0.5, lexicalRank: null, vectorRank: 2 },
     ])
@@ -63,8 +83,8 @@ describe('fuse', () => {
         fc.integer({ min: 1, max: 20 }),
         (drawn, mode, limit) => {
           const all = drawn.map(({ id, language, cosine, word, gram }) => candidate(`c${id}`, language, cosine, word, gram))
-          const hits = fuse(all, { spread: 0.03, mode, limit })
-          expect(fuse(all.toReversed(), { spread: 0.03, mode, limit })).toEqual(hits)
+          const hits = fuse(all, { ...options(mode), limit })
+          expect(fuse(all.toReversed(), { ...options(mode), limit })).toEqual(hits)
           expect(hits.length).toBeLessThanOrEqual(limit)
           expect(hits.map(({ score }) => score)).toEqual(hits.map(({ score }) => score).sort((a, b) => b - a))
         },

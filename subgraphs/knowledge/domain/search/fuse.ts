@@ -1,4 +1,6 @@
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
+import type { Language } from '../text/language.ts'
+import type { Aim } from './aim.ts'
 
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'
 
@@ -6,41 +8,55 @@ export interface RankedChunk {
   readonly chunkId: string
   readonly documentId: string
   readonly generation: string
-  /** Higher is better. Comparable within one answer and one mode. */
+  /** Higher is better, 0 to 1. In lexical mode the share of the query that the chunk has, else as `Aim.relevanceOf`. */
   readonly score: number
   /**
    * Place among the candidates by words and 3-grams, from 1; null when it shares neither with the query, or the mode is
    * vector.
    */
   readonly lexicalRank: number | null
-  /** Place among the candidates by cosine, from 1; null when the mode is lexical. */
+  /** Place among the candidates by closeness, from 1; null when the mode is lexical. */
   readonly vectorRank: number | null
+}
+
+export interface FuseOptions {
+  readonly mode: SearchMode
+  readonly limit: number
+  /** How the query's vector was aimed; null in lexical mode. */
+  readonly aim: Aim | null
+  /** The model's usual standard deviation of a query's cosines; null takes it from the candidates. */
+  readonly spread: number | null
+  /** The query's language. */
+  readonly language: Language | null
+  /** What the texts of some chunks add to their scores, as a cosine: exact things, and less than 0 for junk. */
+  readonly evidence?: ReadonlyMap<string, number>
 }
 
 /**
  * Weights of the two lexical legs beside `cosine / spread`, tuned on the development half of XQuAD, Arabic and English.
  */
-const WORD_WEIGHT = 3
-const GRAM_WEIGHT = 3
+const LEXICAL_WEIGHT = 3
+/** For a chunk in another language than the query's: only names, numbers and quotations can be shared. */
+const FOREIGN_LEXICAL_WEIGHT = 1.5
+/** What evidence of 1 is in lexical mode: evidence is in cosines, which differ by .1 where coverages differ by .5. */
+const EVIDENCE_IN_COVERAGE = 5
+const NO_EVIDENCE: ReadonlyMap<string, number> = new Map()
 
 /**
  * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams` reorders
- * chunks within a language only: the k-th chunk of a language by the sum gets the k-th best cosine of that language.
+ * chunks within a language only: the k-th chunk of a language by the sum gets the k-th best closeness of that language.
  * Lexical evidence cannot compare languages, because a passage in another language shares no words with the query,
- * however well it answers. `spread` is the model's usual standard deviation of a query's cosines; null takes it from
- * the candidates. Equal scores are ordered by chunk id.
+ * however well it answers. Evidence from the texts is then added, and compares all. A chunk without a language joins
+ * the query's: by itself it would always be the best of its kind. Equal scores are ordered by chunk id.
  */
-export function fuse(
-  candidates: readonly ChunkCandidate[],
-  options: { readonly spread: number | null; readonly mode: SearchMode; readonly limit: number },
-): readonly RankedChunk[] {
-  const { mode, limit } = options
+export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions): readonly RankedChunk[] {
+  const { mode, limit, aim } = options
   const byMeaning =
-    mode === 'lexical'
+    aim === null || mode === 'lexical'
       ? []
       : ranked(
           candidates.filter((c) => c.cosine !== null),
-          cosineScore,
+          aim.closenessOf,
         )
   const byWords =
     mode === 'vector'
@@ -50,19 +66,16 @@ export function fuse(
           lexicalScore,
         )
   const scored =
-    mode === 'lexical'
-      ? scoredBy(byWords, lexicalScore)
-      : mode === 'vector'
-        ? scoredBy(byMeaning, cosineScore)
-        : hybrid(candidates, options.spread)
-
+    mode === 'lexical' || aim === null
+      ? lexical(byWords, options.evidence ?? NO_EVIDENCE)
+      : climbed(mode === 'vector' ? byMeaning : candidates, { ...options, aim })
   const vectorRanks = toRanks(byMeaning)
   const lexicalRanks = toRanks(byWords)
   return scored.slice(0, limit).map(({ candidate: { chunkId, documentId, generation }, score }) => ({
     chunkId,
     documentId,
     generation,
-    score,
+    score: mode === 'lexical' || aim === null ? score : aim.relevanceOf(score),
     lexicalRank: lexicalRanks.get(chunkId) ?? null,
     vectorRank: vectorRanks.get(chunkId) ?? null,
   }))
@@ -71,21 +84,41 @@ export function fuse(
 interface Scored {
   readonly candidate: ChunkCandidate
   readonly score: number
+  readonly place: number
 }
 
-function hybrid(candidates: readonly ChunkCandidate[], spread: number | null): Scored[] {
-  const unit = spread ?? deviation(candidates.map(cosineScore))
-  const weightedScore = (c: ChunkCandidate) => cosineScore(c) / unit + WORD_WEIGHT * c.wordCoverage + GRAM_WEIGHT * c.gramCoverage
-  const scored = [...Map.groupBy(candidates, (c) => c.language).values()].flatMap((ofLanguage) => {
-    const cosines = ofLanguage.map(cosineScore).sort((a, b) => b - a)
-    return ranked(ofLanguage, weightedScore).map((candidate, place) => ({ candidate, score: cosines[place]!, place }))
+/** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
+function climbed(candidates: readonly ChunkCandidate[], options: FuseOptions & { readonly aim: Aim }): Scored[] {
+  const { mode, aim, language, evidence = NO_EVIDENCE } = options
+  const unit = options.spread ?? deviation(candidates.map(aim.cosineOf))
+  const lexicalWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
+  const foreignWeight = mode === 'vector' ? 0 : FOREIGN_LEXICAL_WEIGHT
+  const weightedScore = (c: ChunkCandidate) =>
+    isForeign(c, language)
+      ? aim.closenessOf(c) / unit + foreignWeight * lexicalScore(c)
+      : aim.cosineOf(c) / unit + lexicalWeight * lexicalScore(c)
+  const scored = [...Map.groupBy(candidates, (c) => c.language ?? language).values()].flatMap((ladder) => {
+    const rungs = ladder.map(aim.closenessOf).sort((a, b) => b - a)
+    return ranked(ladder, weightedScore).map(
+      (candidate, place): Scored => ({ candidate, score: rungs[place]! + (evidence.get(candidate.chunkId) ?? 0), place }),
+    )
   })
-  // By place before id, so that equal cosines do not undo a language's order by the sum.
+  // By place before id, so that equal scores do not undo a language's order by the sum.
   return scored.sort((a, b) => b.score - a.score || a.place - b.place || byId(a.candidate, b.candidate))
 }
 
-function scoredBy(candidates: readonly ChunkCandidate[], toScore: (c: ChunkCandidate) => number): Scored[] {
-  return candidates.map((candidate) => ({ candidate, score: toScore(candidate) }))
+function lexical(byWords: readonly ChunkCandidate[], evidence: ReadonlyMap<string, number>): Scored[] {
+  return byWords
+    .map((candidate, place): Scored => {
+      const share = lexicalScore(candidate) / 2 + EVIDENCE_IN_COVERAGE * Math.min(0, evidence.get(candidate.chunkId) ?? 0)
+      return { candidate, score: Math.max(0, share), place }
+    })
+    .sort((a, b) => b.score - a.score || a.place - b.place)
+}
+
+/** Whether the words of the query can hardly be in the chunk. */
+function isForeign({ language }: ChunkCandidate, ofQuery: Language | null): boolean {
+  return language !== null && ofQuery !== null && language !== ofQuery
 }
 
 function ranked(candidates: readonly ChunkCandidate[], toScore: (c: ChunkCandidate) => number): ChunkCandidate[] {
@@ -98,11 +131,6 @@ function toRanks(best: readonly ChunkCandidate[]): ReadonlyMap<string, number> {
 
 function byId(a: ChunkCandidate, b: ChunkCandidate): number {
   return a.chunkId < b.chunkId ? -1 : a.chunkId > b.chunkId ? 1 : 0
-}
-
-/** A candidate without a cosine comes after all that have one. */
-function cosineScore(c: ChunkCandidate): number {
-  return c.cosine ?? -1
 }
 
 function lexicalScore(c: ChunkCandidate): number {

@@ -7,6 +7,9 @@ describe('normalise', () => {
     ['harakat and tatweel', 'مُحَمَّـــد', 'محمد'],
     ['forms of alef, yeh, teh marbuta and hamza', 'أإآٱ ى ة ؤ ئ', 'اااا ي ه و ي'],
     ['Arabic-Indic digits', '٠١٢٣٤٥٦٧٨٩', '0123456789'],
+    ['Persian letters and digits', 'کتابی ۀ ۰۱۲۳۴۵۶۷۸۹', 'كتابي ه 0123456789'],
+    ['separators of thousands', '١٬٢٣٤٬٥٦٧ 1,234,567 1234567 12,34 3,5,1000', '1234567 1234567 1234567 12,34 3,5,1000'],
+    ['words with joiners and direction marks in them', 'می\u200cخواهم soft\u00adware \u200fمصر', 'ميخواهم software مصر'],
     ['presentation forms, lam-alef among them', 'ﻼﻣﻠ', 'لامل'],
     ['compatibility forms of Latin', 'ﬁle ②', 'file 2'],
   ] as const) {
@@ -16,8 +19,9 @@ describe('normalise', () => {
 
 describe('normaliseForEmbedding', () => {
   it('takes presentation forms, harakat and tatweel away', () => expect(normaliseForEmbedding('ﻼ مُحَمَّـــد')).toBe('لا محمد'))
+  it('gives one spelling to digits and to Persian yeh and kaf', () => expect(normaliseForEmbedding('٣ ۴ کی')).toBe('3 4 كي'))
   it('keeps letters as they are spelt, and everything that is not Arabic', () => {
-    const text = '\ufeffمدرسة أحمد إلى ٣ x² ½ ﬁle café 陳'
+    const text = '\ufeffمدرسة أحمد إلى 3 x² ½ ﬁle café 陳'
     expect(normaliseForEmbedding(text)).toBe(text)
   })
 })
@@ -30,6 +34,7 @@ describe('words', () => {
     ['ما هي المدينة التي في مصر؟', ['مدين', 'مصر']],
     ['Cafés in 1453, ٣٠٠ m²', ['café', '1453', '300', 'm2']],
     ['snake_case', ['snake', 'case']],
+    ['وPython و كوفيد19', ['python', 'كوفيد', '19']],
     ['', []],
   ] as const) {
     it(`gives light stems without stop words for "${text}"`, () => expect(words(text)).toEqual(expected))

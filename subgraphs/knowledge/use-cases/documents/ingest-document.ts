@@ -20,7 +20,7 @@ import {
 } from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { buildSketch } from '../../domain/text/sketch.ts'
-import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
+import { grams, hasWords, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import { buildTextMap } from '../../domain/text/text-map.ts'
 import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
@@ -254,13 +254,15 @@ class Ingestion {
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
-    const chunks = await chunkDocument(parsed, {
+    const all = await chunkDocument(parsed, {
       countTokens: (texts) => this.#deps.inference.countTokens(model.id, texts, context),
       targetTokens: Math.min(TARGET_TOKENS, model.maxTokens),
       capTokens: Math.min(CAP_TOKENS, model.maxTokens),
       overheadTokens: model.overheadTokens,
       signal: this.#signal,
     })
+    // Nobody can ask for a passage of dots, lines or tatweel, yet it is close to every question.
+    const chunks = all.filter(({ text }) => hasWords(text)).map((chunk, ordinal) => ({ ...chunk, ordinal }))
     if (chunks.length === 0) throw new Verdict('no_text', 'The file has no text.')
     return chunks
   }

@@ -4,11 +4,6 @@ import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * The number of candidates from each of the rankings. It is large enough for the rankings to share candidates, and
- * small enough to score each candidate.
- */
-const CANDIDATES = 100
-/**
  * The number of unready documents that a search excludes. The chunks of such a document can fill the list of candidates
  * and leave no room for ready documents. Usually two documents of an organization are in process.
  */
@@ -25,17 +20,18 @@ export interface Live {
 /**
  * Finds candidates in one collection, whose documents are all ready. The index may hold chunks of documents that are
  * deleted, replaced or not ready, so each candidate is checked against the primary store. Looks again without the
- * documents in process if fewer than `enough` are left, and without versions in process.
+ * documents in process if fewer than `enough` are left, and without versions in process. `candidates`: how many to take
+ * from each of the rankings.
  */
 export async function findLive(
   deps: Pick<Deps, 'store' | 'index'>,
   collection: CollectionRecord,
-  asked: Pick<ChunkQuery, 'vector' | 'words' | 'grams' | 'filter'>,
-  enough: number,
+  asked: Pick<ChunkQuery, 'vector' | 'anchor' | 'words' | 'grams' | 'filter'>,
+  { enough, candidates }: { readonly enough: number; readonly candidates: number },
   signal: AbortSignal,
 ): Promise<Live> {
   const look = async (filter: SearchFilter | null) => {
-    const found = await deps.index.search({ ...asked, collectionId: collection._id, candidates: CANDIDATES, filter }, signal)
+    const found = await deps.index.search({ ...asked, collectionId: collection._id, candidates, filter }, signal)
     const ids = [...new Set(found.map(({ documentId }) => documentId))]
     const documents = await readyDocuments(deps, collection, ids)
     const ageOf = ({ documentId, generation }: ChunkCandidate) => {

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
+import { normaliseText } from '../../domain/text/normalise-text.ts'
 import { normaliseForEmbedding } from '../../domain/text/text-analysis.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
@@ -29,10 +30,10 @@ export async function rewriteSearch(
   if (!conversation) return { request, outcome: null, cost: 0n }
   try {
     const rewritten = await inference.rewriteQuery({ ...conversation, query }, context)
-    const text = normaliseForEmbedding(rewritten.query)
+    const written = normaliseText(rewritten.query)
     return {
-      request: { ...request, query: rewritten.query, text },
-      outcome: { query: rewritten.query, applied: true, error: null },
+      request: { ...request, query: written, text: normaliseForEmbedding(written) },
+      outcome: { query: written, applied: true, error: null },
       cost: rewritten.cost,
     }
   } catch (error) {

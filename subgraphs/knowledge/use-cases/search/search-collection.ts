@@ -2,19 +2,30 @@ import { ModelNotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { buildChunkId, type CollectionRecord, type DocumentRecord } from '../../domain/records.ts'
+import { takeAim } from '../../domain/search/aim.ts'
 import { countFacets, type Facet } from '../../domain/search/facets.ts'
-import { fuse, type RankedChunk } from '../../domain/search/fuse.ts'
+import type { RankedChunk } from '../../domain/search/fuse.ts'
 import { findHighlights, type TextRange } from '../../domain/search/highlights.ts'
+import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
+import { detectLanguage } from '../../domain/text/language.ts'
 import { queryTerms } from '../../domain/text/text-analysis.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { findLive, MAX_OVERTAKEN } from './find-live.ts'
+import { rankCandidates } from './rank-candidates.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
 import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
 import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
 
+/**
+ * The number of candidates from each of the rankings. It is large enough for the rankings to share candidates, and
+ * small enough to score each candidate.
+ */
+const CANDIDATES = 100
+/** The same for a query with a quoted phrase, which only one passage among many with its words may have. */
+const CANDIDATES_FOR_PHRASES = 300
 /** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
 const GROUPED = 200
 /** Most records of one read, as the ports of the store and of the chunk index allow. */
@@ -178,12 +189,24 @@ async function findOfModel(
           deps.inference.embeddingModel(embeddingModel, context),
           deps.inference.embedQuery(embeddingModel, text, context),
         ])
+  const language = detectLanguage(query)
+  const aim = embedded && takeAim(embedded.vector, language, model?.calibration ?? null)
   const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
-  const asked = { vector: embedded?.vector ?? null, ...terms, filter }
-  const live = await Promise.all(collections.map((collection) => findLive(deps, collection, asked, limit, context.signal)))
+  const asked = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null, ...terms, filter }
+  const hasPhrases = findRequiredPhrases(query).length > 0
+  const live = await Promise.all(
+    collections.map((collection) =>
+      findLive(deps, collection, asked, { enough: limit, candidates: hasPhrases ? CANDIDATES_FOR_PHRASES : CANDIDATES }, context.signal),
+    ),
+  )
   const candidates = live.flatMap((each) => each.candidates).map((candidate) => weighted(candidate, lexicalWeight))
+  const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, collections[i]!._id])))
+  const read = async (chunkIds: readonly string[]) => {
+    const byCollection = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
+    return (await Promise.all(byCollection.map(([collectionId, ids]) => deps.index.get(collectionId, ids)))).flat()
+  }
   return {
-    ranked: fuse(candidates, { spread: model?.cosineSpread ?? null, mode, limit: pool }),
+    ranked: await rankCandidates(read, { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null }, candidates),
     documents: new Map(live.flatMap(({ documents }) => [...documents])),
     cost: embedded?.cost ?? 0n,
   }

@@ -2,6 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { SearchMode } from '../../domain/search/fuse.ts'
 import { isMetadataField, parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
+import { normaliseText } from '../../domain/text/normalise-text.ts'
 import { normaliseForEmbedding } from '../../domain/text/text-analysis.ts'
 
 const MAX_QUERY = 8_192
@@ -71,10 +72,11 @@ export interface SearchRequest {
  * @throws {KisError} as `parseSearchFilter` does, if the filter is not valid.
  */
 export function checkSearch(input: SearchInput): SearchRequest {
-  const { query } = input
+  // As documents are when they are read.
+  const query = normaliseText(input.query)
   const text = normaliseForEmbedding(query)
   if (text.trim() === '') throw new KisError('invalid_request', 'The query must not be empty.', { param: 'input.query' })
-  if (query.length > MAX_QUERY)
+  if (input.query.length > MAX_QUERY)
     throw new KisError('string_above_max_length', `A query has at most ${MAX_QUERY} characters.`, { param: 'input.query' })
   const grouped = input.groupBy === 'document'
   return {

@@ -1,0 +1,49 @@
+import { spell } from './quoted-phrases.ts'
+
+/** A passage that says little ranks this much lower, as a cosine: below every text that answers the query at all. */
+export const JUNK_PENALTY = 0.06
+/** Words below which a passage is a heading or a label. */
+const MIN_WORDS = 4
+/** Lines of contents that make a passage one. */
+const MIN_CONTENTS_LINES = 4
+const CONTENTS_SHARE = 0.6
+/** Share of dots, dashes and underlines from which a text is a form or a line of signatures. */
+const LEADER_SHARE = 0.4
+/** Passages with the same words, apart from numbers, that make them boilerplate. */
+const MIN_REPEATS = 3
+
+const LEADERS = /[.·…_ـ\-–—―=*•]/g
+/** A title, dots or the border of a cell, and one page number. */
+const CONTENTS_LINE = /^\D.*?(?:[.·…_]{3,}|\s\|\s|\t)[\s|.·…]*([\d٠-٩]{1,4})\s*$/
+
+/** Tables of contents, lines to sign or fill in, and labels. */
+export function isJunk(text: string): boolean {
+  return countWords(text) < MIN_WORDS || isForm(text) || isContents(text)
+}
+
+/** The passages, by index, whose words several others have too, apart from numbers. */
+export function findRepeated(texts: readonly string[]): ReadonlySet<number> {
+  const words = texts.map((text) => spell(text).replace(/\d+/g, ''))
+  const places = Map.groupBy(words.keys(), (index) => words[index]!)
+  return new Set([...places.values()].filter((same) => same.length >= MIN_REPEATS).flat())
+}
+
+function countWords(text: string): number {
+  return spell(text).trim().split(' ').length
+}
+
+function isForm(text: string): boolean {
+  const solid = text.replace(/\s/g, '')
+  return (solid.match(LEADERS)?.length ?? 0) > solid.length * LEADER_SHARE
+}
+
+/** Page numbers never fall, which tells contents from a table of two columns. */
+function isContents(text: string): boolean {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const pages = lines.flatMap((line) => {
+    const page = CONTENTS_LINE.exec(line.normalize('NFKC'))?.[1]
+    return page === undefined ? [] : [Number(page.replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) & 0xf)))]
+  })
+  if (pages.length < MIN_CONTENTS_LINES || pages.length < lines.length * CONTENTS_SHARE) return false
+  return pages.every((page, at) => at === 0 || page >= pages[at - 1]!)
+}

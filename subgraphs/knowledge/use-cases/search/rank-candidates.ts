@@ -1,0 +1,59 @@
+import type { Aim } from '../../domain/search/aim.ts'
+import { findExactThings, weighExactThings } from '../../domain/search/exact-things.ts'
+import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
+import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts'
+import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
+import type { Language } from '../../domain/text/language.ts'
+import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
+
+/** Passages at the top whose texts are read: twice the longest answer, so that what junk leaves is filled. */
+const READ_AT_TOP = 100
+/** As many as the index gives at once. */
+const MAX_READ = 1_000
+
+export interface Ranking {
+  readonly query: string
+  readonly language: Language | null
+  readonly mode: SearchMode
+  readonly limit: number
+  readonly aim: Aim | null
+  readonly spread: number | null
+}
+
+/**
+ * Ranks the candidates of a search by their figures, and then by what their texts have: quoted phrases are required,
+ * exact things lift a passage over those of any language, and junk ranks below text. `read` gives the stored chunks.
+ */
+export async function rankCandidates(
+  read: (chunkIds: readonly string[]) => Promise<readonly StoredChunk[]>,
+  { query, language, ...options }: Ranking,
+  candidates: readonly ChunkCandidate[],
+): Promise<readonly RankedChunk[]> {
+  const phrases = findRequiredPhrases(query)
+  const things = options.mode === 'hybrid' ? findExactThings(query, language) : []
+  const all = { ...options, language, limit: candidates.length }
+  const byFigures = fuse(candidates, all)
+  // What has neither a word nor a 3-gram of the query has none of its exact things.
+  const isRead = ({ lexicalRank }: RankedChunk, place: number) =>
+    place < READ_AT_TOP || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
+  const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)
+  const chunks = await read(ids.slice(0, MAX_READ))
+
+  const evidence = new Map(weighExactThings(things, chunks.map(withHeadings), language))
+  const repeated = findRepeated(chunks.map(({ text }) => text))
+  for (const [at, { chunkId, text }] of chunks.entries()) {
+    if (repeated.has(at) || isJunk(text)) evidence.set(chunkId, (evidence.get(chunkId) ?? 0) - JUNK_PENALTY)
+  }
+  const having = phrases.length > 0 ? new Set(chunks.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
+  const kept = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
+  return fuse(kept, { ...all, evidence, limit: options.limit })
+}
+
+function withHeadings({ chunkId, language, text, headingPath }: StoredChunk) {
+  return { chunkId, language, text: [...headingPath, text].join('\n') }
+}
+
+function hasAll(chunk: StoredChunk, phrases: readonly string[]): boolean {
+  const text = spell(withHeadings(chunk).text)
+  return phrases.every((phrase) => text.includes(phrase))
+}

@@ -13,8 +13,10 @@ const collection = {
   name: 'Handbook',
   description: null,
   embeddingModel: { id: 'e5-small-ar-en' },
+  rerankModel: { id: 'rerank-v3.5' },
   dimensions: 384,
   documentCount: 2,
+  documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunkCount: 9,
   createdAt: AT,
 }
@@ -25,9 +27,11 @@ const collectionObject = {
   collection_code: 'hr',
   collection_name: 'Handbook',
   embedding_model: 'e5-small-ar-en',
+  rerank_model: 'rerank-v3.5',
   dimensions: 384,
   description: null,
   document_count: 2,
+  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunk_count: 9,
 }
 const file = {
@@ -52,7 +56,11 @@ const fileObject = {
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
-  file: { id: 'file_1', name: 'a.txt' },
+  file: { id: 'file_1', name: 'original.txt' },
+  name: 'a.txt',
+  externalId: null,
+  version: 1,
+  replacement: null,
   status: 'FAILED',
   stage: null,
   progress: null,
@@ -72,6 +80,9 @@ const documentObject = {
   collection_id: 'col_1',
   file_id: 'file_1',
   file_name: 'a.txt',
+  external_id: null,
+  version: 1,
+  replacement: null,
   status: 'failed',
   stage: null,
   progress: null,
@@ -196,7 +207,7 @@ const handlers = {
   File: ({ id }: { id: string }) => ({ file: id === 'file_1' ? file : null }),
   DeleteFile: ({ id }: { id: string }) => ({ deleteFile: { id } }),
   CreateDocument: ({ input }: { input: { metadata?: object } }) => ({
-    createDocument: { created: input.metadata !== undefined, document },
+    createDocument: { created: input.metadata !== undefined, outcome: input.metadata === undefined ? 'UNCHANGED' : 'CREATED', document },
   }),
   Documents: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? { documents: page(document) } : null }),
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
@@ -253,6 +264,7 @@ const sums = {
   cacheWriteTokens: 3,
   outputTokens: 5,
   audioSeconds: 1.5,
+  searchUnits: 2,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -262,6 +274,7 @@ const sumsObject = {
   cache_write_tokens: 3,
   output_tokens: 5,
   audio_seconds: 1.5,
+  search_units: 2,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -276,6 +289,7 @@ const usageObject = {
   cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
+  search_units: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',
@@ -324,7 +338,11 @@ const cases: readonly Case[] = [
     variables: { input: { id: 'col_1', description: null } },
     answer: collectionObject,
   },
-  { request: 'DELETE /v1/collections/col_1', variables: { id: 'col_1' }, answer: { id: 'col_1', object: 'collection', deleted: true } },
+  {
+    request: 'DELETE /v1/collections/col_1?detach=true',
+    variables: { id: 'col_1', detach: true },
+    answer: { id: 'col_1', object: 'collection', deleted: true },
+  },
   {
     request: 'POST /v1/files',
     body: { file_name: 'إجازة.txt', content_base64: 'aGVsbG8=' },
@@ -340,9 +358,14 @@ const cases: readonly Case[] = [
     body: { file_id: 'file_1', metadata: { team: 'hr' } },
     status: 201,
     variables: { input: { collectionId: 'col_1', fileId: 'file_1', metadata: { team: 'hr' } } },
-    answer: documentObject,
+    answer: { ...documentObject, outcome: 'created' },
   },
-  { request: 'POST /v1/collections/col_1/documents', body: { file_id: 'file_1' }, status: 200, answer: documentObject },
+  {
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'file_1' },
+    status: 200,
+    answer: { ...documentObject, outcome: 'unchanged' },
+  },
   {
     request: 'GET /v1/collections/col_1/documents?status=failed',
     variables: { id: 'col_1', first: 20, status: 'FAILED' },
@@ -460,18 +483,43 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1' },
-      file: { id: 'file_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf' },
+      file: { id: 'file_1' },
+    }
+    const { document, file: _file, ...place } = chunk
+    const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }
+    const found = {
+      hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
+      groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: { id: 'rank' }, applied: false, error: 'engine_timeout' },
+      rewrite: null,
     }
     await using adapter = await startAdapter({
-      Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),
+      Search: () => ({ searchCollection: found }),
     })
-    const response = await adapter.fetch('/v1/collections/col_1/search', {
-      body: { query: 'leave', limit: 3, mode: 'vector', filter: { language: 'ar' } },
-    })
-    expect(adapter.gateway.asked[0]?.variables).toEqual({
-      input: { collectionId: 'col_1', query: 'leave', limit: 3, mode: 'VECTOR', filter: { language: 'ar' } },
-    })
+    const body = {
+      query: 'leave',
+      limit: 3,
+      mode: 'vector',
+      filter: { language: 'ar' },
+      rerank_model: null,
+      group_by: 'document',
+      expand: 1,
+    }
+    const response = await adapter.fetch('/v1/collections/col_1/search', { body })
+    const asked = {
+      query: 'leave',
+      limit: 3,
+      mode: 'VECTOR',
+      filter: { language: 'ar' },
+      rerankModel: null,
+      groupBy: 'DOCUMENT',
+      expand: 1,
+    }
+    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
+    const several = await adapter.fetch('/v1/search', { body: { ...body, collection_ids: ['col_1', 'col_2'] } })
+    expect(adapter.gateway.asked[1]?.variables).toEqual({ input: { collectionIds: ['col_1', 'col_2'], ...asked } })
     const result = {
       object: 'search_result',
       chunk_id: 'chk_1',
@@ -486,8 +534,23 @@ describe('objects by REST', () => {
       char_end: 21,
       document_id: 'doc_1',
       file: { id: 'file_1', file_name: 'a.pdf' },
+      collection_id: 'col_1',
+      highlights: [{ start: 0, end: 6 }],
+      before: [],
+      after: [
+        { chunk_id: 'chk_2', text: 'ثلاثون يوما', heading_path: ['Leave'], page_start: 2, page_end: 2, char_start: 10, char_end: 21 },
+      ],
     }
-    expect(await response.json()).toEqual({ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' })
+    const answer = {
+      ...{ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' },
+      groups: [{ document_id: 'doc_1', chunk_ids: ['chk_1'] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: 'rank', applied: false, error: 'engine_timeout' },
+      rewrite: null,
+    }
+    expect(await response.json()).toEqual(answer)
+    expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')
+    expect(await several.json()).toEqual(answer)
   })
 
   for (const path of [

@@ -8,7 +8,7 @@ import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
-import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
+import { type AskContext, type CallDeps, getEngine, getEnginePart } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
@@ -143,7 +143,8 @@ class ChatStream {
     try {
       const warnings = warningsFor(model)
       const call = toChatCall(model, context, warnings)
-      const { chat, firstByteMs } = getEngine(this.#deps, model)
+      const chat = getEnginePart(this.#deps, model, 'chat')
+      const { firstByteMs } = getEngine(this.#deps, model)
       const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
       return {
         modelId: model.id,

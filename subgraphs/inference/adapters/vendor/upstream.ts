@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
-import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
-import { JsonGauge, MAX_ANSWER_PARTS } from '../vendor/json-gauge.ts'
-import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
+import { type EngineErrors, isPacked } from './engine-errors.ts'
+import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
 /** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
 export interface Receiver {
@@ -206,4 +206,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#over = true
     this.#onOver()
   }
+}
+
+/**
+ * The JSON of an answer.
+ * @throws {KisError} the vendor's error, also one under status 200; or the answer is not JSON
+ */
+export function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): unknown {
+  if (status !== 200) throw errors.ofAnswer(status, headers, body)
+  let answer: unknown
+  try {
+    answer = JSON.parse(body.toString())
+  } catch (cause) {
+    throw errors.invalidAnswer('gave an answer that is not JSON', cause)
+  }
+  if (typeof answer === 'object' && answer !== null && 'error' in answer && answer.error) throw errors.ofErrorObject(answer)
+  return answer
 }

@@ -56,7 +56,7 @@ const FIRST_BYTE_MS = 300_000
 export const somebody: Principal = {
   organizationId: 'org_a',
   apiKeyId: 'key_a',
-  scopes: ['inference'],
+  scopes: ['inference', 'knowledge:read'],
   modelAllowlist: null,
   residencyPolicy: 'unrestricted',
   requestsPerMinute: null,

@@ -192,7 +192,7 @@ export function admitModel(deps: Ports, { caller }: { readonly caller: Principal
     deps.catalog,
     { ...caller, scopes: [...caller.scopes, 'inference'] },
     {
-      audience: 'clients',
+      scope: 'inference',
       kind: 'chat',
       modelParam,
       check: () => ({ model: modelId }),

@@ -53,7 +53,7 @@ const COUNT_ERROR = 1.5
  */
 export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
-    audience: 'clients',
+    scope: 'inference',
     kind: 'chat',
     modelParam: 'model',
     check: () => checkChatRequest(value, isStream),

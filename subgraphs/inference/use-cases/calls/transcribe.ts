@@ -51,7 +51,7 @@ export async function transcribe<Value extends object>(
   { hear, tell }: Hearing<Value>,
 ): Promise<Value & Transcribed> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
-    audience: 'clients',
+    scope: 'inference',
     kind: 'transcription',
     modelParam: 'model',
     check,

@@ -45,7 +45,7 @@ export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Prom
 
 async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
   const { principal, model } = admit(deps.catalog, ask.caller, {
-    audience: 'services',
+    scope: 'knowledge:read',
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),

@@ -17,7 +17,7 @@ export interface RerankAnswer extends Reranked {
 export function createRerank(deps: CallDeps, ask: AskContext, input: Parameters<typeof checkRerankRequest>[0]): Promise<RerankAnswer> {
   return limited(deps, ask, 'embeddings', (call, asking) => {
     const { principal, request, model } = admit(deps.catalog, asking.caller, {
-      audience: 'clients',
+      scope: 'inference',
       kind: 'rerank',
       modelParam: 'model',
       check: () => checkRerankRequest(input),

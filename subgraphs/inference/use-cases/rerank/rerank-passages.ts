@@ -45,7 +45,7 @@ export function rerankPassages(deps: KeyedDeps, ask: AskContext, { step, ...pass
  */
 export function describeRerankModel(deps: Ports, ask: AskContext, modelId: string): Pick<Model, 'id'> {
   const { model } = admit(deps.catalog, ask.caller, {
-    audience: 'services',
+    scope: null,
     kind: 'rerank',
     modelParam: 'id',
     check: () => ({ model: textAt(modelId, 'id') }),
@@ -55,7 +55,7 @@ export function describeRerankModel(deps: Ports, ask: AskContext, modelId: strin
 
 function admitPassages(deps: Ports, ask: AskContext, { modelId, query, texts }: PassagesToRerank): Admitted<RerankRequest> {
   return admit(deps.catalog, ask.caller, {
-    audience: 'services',
+    scope: 'knowledge:read',
     kind: 'rerank',
     modelParam: 'modelId',
     check: () => checkRerankRequest({ model: modelId, query, documents: texts }),

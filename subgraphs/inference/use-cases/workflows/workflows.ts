@@ -176,7 +176,7 @@ export function listTasks({ nodes }: WorkflowDefinition): readonly { readonly ta
  */
 export function checkModel(deps: Ports, caller: Principal, kind: ModelKind, modelId: string, param: string): void {
   const check = () => ({ model: modelId })
-  admit(deps.catalog, { ...caller, scopes: [...caller.scopes, 'inference'] }, { audience: 'clients', kind, modelParam: param, check })
+  admit(deps.catalog, { ...caller, scopes: [...caller.scopes, 'inference'] }, { scope: 'inference', kind, modelParam: param, check })
 }
 
 async function checkReferences(

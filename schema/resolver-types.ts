@@ -49,6 +49,8 @@ export const resolverTypes = {
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
+    DocumentReplacement: 'resolvers/documents.ts#ReplacementOf',
+    DocumentVersion: 'resolvers/documents.ts#VersionOf',
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',

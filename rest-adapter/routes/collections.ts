@@ -18,7 +18,9 @@ const GET = gatewayOperation(`query Collection($id: ID!) { collection(id: $id) {
 const UPDATE = gatewayOperation(
   `mutation UpdateCollection($input: UpdateCollectionInput!) { updateCollection(input: $input) { collection { ${COLLECTION} } } }`,
 )
-const DELETE = gatewayOperation('mutation DeleteCollection($id: ID!) { deleteCollection(id: $id) { id } }')
+const DELETE = gatewayOperation(
+  'mutation DeleteCollection($id: ID!, $detach: Boolean!) { deleteCollection(id: $id, detach: $detach) { id } }',
+)
 
 const NAMES = { code: 'collection_code', name: 'collection_name' }
 
@@ -83,8 +85,8 @@ export const collectionRoutes: readonly Route[] = [
   {
     method: 'DELETE',
     path: '/v1/collections/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
+    async handle({ ask, params, query }) {
+      const data = await ask(DELETE, { id: params.id, detach: query.detach ?? false })
       return deleted('collection', data.deleteCollection.id)
     },
   },

@@ -7,9 +7,9 @@ import { DOCUMENT, type DocumentData, toAttachment, toDocument } from './documen
 
 const ERROR = 'error { code message param }'
 const ATTACH = gatewayOperation(`mutation CreateDocuments($input: CreateDocumentsInput!) {
-  createDocuments(input: $input) { results { id created document { ${DOCUMENT} } ${ERROR} } } }`)
+  createDocuments(input: $input) { results { id created outcome document { ${DOCUMENT} } ${ERROR} } } }`)
 const RETRY = gatewayOperation(`mutation RetryDocuments($input: DocumentsInput!) {
-  retryDocuments(input: $input) { results { id created document { ${DOCUMENT} } ${ERROR} } } }`)
+  retryDocuments(input: $input) { results { id document { ${DOCUMENT} } ${ERROR} } } }`)
 const DELETE = gatewayOperation(`mutation DeleteDocuments($input: DocumentsInput!) {
   deleteDocuments(input: $input) { results { id ${ERROR} } } }`)
 
@@ -47,6 +47,7 @@ export const documentBatchRoutes: readonly Route[] = [
       return toResults(createDocuments.results, (result) => ({
         file_id: result.id,
         created: result.created,
+        outcome: result.outcome?.toLowerCase() ?? null,
         document: readDocument(result),
       }))
     },

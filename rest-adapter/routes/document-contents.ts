@@ -2,6 +2,8 @@ import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+import { DOCUMENT, toDocument } from './documents.ts'
 
 /** What was read from a document's file. */
 
@@ -13,6 +15,13 @@ const TEXT = gatewayOperation(`query DocumentText($id: ID!, $pageStart: Int, $pa
 const CHUNKS = gatewayOperation(`query DocumentChunks($id: ID!, $first: Int!, $after: String) {
   document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} } } ${PAGE_INFO} } } }`)
 
+const VERSIONS = gatewayOperation(`query DocumentVersions($id: ID!) {
+  document(id: $id) { collection { id } versions { version file { id } name createdAt replacedAt } } }`)
+const SIMILAR = gatewayOperation(`query SimilarDocuments($id: ID!, $first: Int!) {
+  document(id: $id) { collection { id } similarDocuments(first: $first) { similarity document { ${DOCUMENT} } } } }`)
+
+/** The documents of an answer when the caller does not say how many. */
+const DEFAULT_SIMILAR = 10
 /** The characters of an answer when the caller does not say how many. */
 const DEFAULT_LENGTH = 65_536
 
@@ -69,6 +78,36 @@ export const documentContentRoutes: readonly Route[] = [
       const variables = { id: call.params.document_id, ...pageVariables(call.query) }
       const { chunks } = inCollection(call, (await call.ask(CHUNKS, variables, PAGE_NAMES)).document)
       return ok(toList(chunks, toChunk, readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents/{document_id}/versions',
+    async handle(call) {
+      const { versions } = inCollection(call, (await call.ask(VERSIONS, { id: call.params.document_id })).document)
+      const data = versions.map(({ version, file, name, createdAt, replacedAt }) => ({
+        object: 'document_version',
+        version,
+        file_id: file?.id ?? null,
+        file_name: name,
+        created_at: unixSeconds(createdAt),
+        replaced_at: unixSeconds(replacedAt),
+      }))
+      return ok({ object: 'list', data })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents/{document_id}/similar',
+    async handle(call) {
+      const variables = { id: call.params.document_id, first: call.query.limit ?? DEFAULT_SIMILAR }
+      const { similarDocuments } = inCollection(call, (await call.ask(SIMILAR, variables, PAGE_NAMES)).document)
+      const data = similarDocuments.map(({ similarity, document }) => ({
+        object: 'similar_document',
+        similarity,
+        document: toDocument(document),
+      }))
+      return ok({ object: 'list', data })
     },
   },
 ]

@@ -4,13 +4,14 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-export const DOCUMENT = `id collection { id } file { id } name status stage progress { done total } error { code message }
+export const DOCUMENT = `id collection { id } file { id } name externalId status stage progress { done total } error { code message }
+  version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
 export type DocumentData = Selected<'Document', typeof DOCUMENT>
 
 const CREATE = gatewayOperation(
-  `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`,
+  `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created outcome document { ${DOCUMENT} } } }`,
 )
 const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
   collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
@@ -21,6 +22,15 @@ const UPDATE = gatewayOperation(
 const RETRY = gatewayOperation(`mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`)
 const DELETE = gatewayOperation('mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }')
 
+function toIngestion({ status, stage, progress, error }: Pick<DocumentData, 'stage' | 'progress' | 'error'> & { readonly status: string }) {
+  return {
+    status: status.toLowerCase(),
+    stage: stage?.toLowerCase() ?? null,
+    progress,
+    error: error && { code: error.code.toLowerCase(), message: error.message },
+  }
+}
+
 export function toDocument(data: DocumentData) {
   return {
     id: data.id,
@@ -29,10 +39,15 @@ export function toDocument(data: DocumentData) {
     collection_id: data.collection.id,
     file_id: data.file.id,
     file_name: data.name,
-    status: data.status.toLowerCase(),
-    stage: data.stage?.toLowerCase() ?? null,
-    progress: data.progress,
-    error: data.error && { code: data.error.code.toLowerCase(), message: data.error.message },
+    external_id: data.externalId,
+    ...toIngestion(data),
+    version: data.version,
+    replacement: data.replacement && {
+      file_id: data.replacement.file?.id ?? null,
+      file_name: data.replacement.name,
+      created_at: unixSeconds(data.replacement.createdAt),
+      ...toIngestion(data.replacement),
+    },
     warnings: data.warnings,
     page_count: data.pageCount,
     chunk_count: data.chunkCount,
@@ -50,8 +65,8 @@ export async function getDocument({ ask, params }: Call): Promise<DocumentData> 
 }
 
 /** The fields of a file to attach. Fields that were left out stay out. */
-export function toAttachment({ file_id, metadata }: JsonObject): JsonObject {
-  return { fileId: file_id, metadata }
+export function toAttachment({ file_id, metadata, external_id, on_conflict }: JsonObject): JsonObject {
+  return { fileId: file_id, metadata, externalId: external_id, onConflict: (on_conflict as string | undefined)?.toUpperCase() }
 }
 
 export const documentRoutes: readonly Route[] = [
@@ -61,8 +76,9 @@ export const documentRoutes: readonly Route[] = [
     async handle({ ask, params, body }) {
       const input = { collectionId: params.id, ...toAttachment(body) }
       const data = await ask(CREATE, { input })
-      const document = toDocument(data.createDocument.document)
-      return data.createDocument.created ? created(document) : ok(document)
+      const { document, outcome } = data.createDocument
+      const answer = { ...toDocument(document), outcome: outcome.toLowerCase() }
+      return data.createDocument.created ? created(answer) : ok(answer)
     },
   },
   {

@@ -94,6 +94,11 @@ export class FakeInference implements Inference {
     if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return this.model
   }
+  /** The agents of each collection. */
+  readonly agents = new Map<string, readonly string[]>()
+  async agentsOf(collectionId: string) {
+    return this.agents.get(collectionId) ?? []
+  }
   async countTokens(_modelId: string, texts: readonly string[]) {
     return texts.map(countWords)
   }
@@ -231,6 +236,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       blobs: life.sees(store.blobs, 'blobs'),
       uploads: life.sees(store.uploads, 'uploads'),
       documents: life.sees(store.documents, 'documents'),
+      sketches: life.sees(store.sketches, 'sketches'),
       usage: life.sees(store.usage, 'usage'),
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),

@@ -97,6 +97,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
   'body.settings[].filter': FILTERS,
+  'body.settings[].rerank_model': [names('agentModel')],
   'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
   'GET /v1/collections/{id}/evaluations query.after': [names('evaluation')],
   'GET /v1/collections/{id}/documents/{document_id}/chunks query.after': [names('chunk')],
@@ -121,7 +122,7 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
  */
 export const REST_PLAIN = words(`
   body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
-  body.collection_name body.description body.metadata body.documents[].metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
+  body.collection_name body.description body.metadata body.documents[].metadata body.external_id body.documents[].external_id body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
@@ -224,6 +225,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteGoldQuestion.id': [names('goldQuestion')],
   'StartEvaluationInput.collectionId': [names('collection')],
   'EvaluationSettingsInput.filter': FILTERS,
+  'EvaluationSettingsInput.rerankModel': [names('agentModel')],
   'mutation.deleteEvaluation.id': [names('evaluation')],
   'SearchInput.collectionId': [names('collection')],
   'SearchInput.collectionIds': [names('collection', (given) => [given])],
@@ -333,9 +335,8 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
-  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
-  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
@@ -405,7 +406,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteWorkflowRun: (own) => ({ id: own.workflowRun }),
   createCollection: () => ({ input: { code: 'made', name: 'Made', embeddingModel: 'mock-embed' } }),
   updateCollection: (own) => ({ input: { id: own.collection, name: 'Changed' } }),
-  deleteCollection: (own) => ({ id: own.collection }),
+  deleteCollection: (own) => ({ id: own.collection, detach: true }),
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   upload: (own) => ({ id: own.upload }),

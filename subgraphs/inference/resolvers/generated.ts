@@ -52,6 +52,7 @@ export type Query = {
   readonly workflows: WorkflowConnection;
   readonly workflowRun?: Maybe<WorkflowRun>;
   readonly embeddingModel: EmbeddingModel;
+  readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
   readonly rerankModel: RerankModel;
 };
@@ -113,6 +114,11 @@ export type QueryWorkflowRunArgs = {
 
 export type QueryEmbeddingModelArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryAgentsOfCollectionArgs = {
+  collectionId: Scalars['ID']['input'];
 };
 
 
@@ -1359,6 +1365,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'first' | 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
+  agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
 };

@@ -4,21 +4,29 @@ import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = inferenceOperation(
-  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
+  'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
 )
-const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
-const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
+const AGENTS_OF = inferenceOperation(
+  'query AgentsOfCollection($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }',
+)
+const COUNT_TOKENS = inferenceOperation(
+  'query CountTokens($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }',
+)
+const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
-const REWRITE_QUERY = inferenceOperation('mutation ($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
-const RERANK_MODEL = inferenceOperation('query ($id: ID!) { rerankModel(id: $id) { id } }')
-const RERANK_PASSAGES = inferenceOperation(`mutation ($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
+const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
+const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
+const RERANK_PASSAGES =
+  inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
 const OPEN_EMBEDDING = inferenceOperation(
-  'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
+  'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
-const EMBED_PASSAGES = inferenceOperation('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }')
+const EMBED_PASSAGES = inferenceOperation(
+  'mutation EmbedPassages($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }',
+)
 const CLOSE_EMBEDDING = inferenceOperation(
-  'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
+  'mutation CloseEmbedding($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
 )
 
 export function inferenceOver(link: Link): Inference {
@@ -29,6 +37,7 @@ export function inferenceOver(link: Link): Inference {
   ) => request(link, { query, variables }, context)
   return {
     embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    agentsOf: async (collectionId, context) => (await ask(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }

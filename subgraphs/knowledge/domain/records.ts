@@ -129,13 +129,57 @@ export const DOCUMENT_ERROR_CODES = [
 ] as const
 export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
 
+export interface Progress {
+  readonly done: number
+  readonly total: number
+}
+
+export interface DocumentError {
+  readonly code: DocumentErrorCode
+  readonly message: string
+}
+
+/** The file of a document's next version. Searches find the live one until it has been ingested. */
+export interface Replacement {
+  readonly fileId: string
+  readonly sha256: string
+  readonly fileName: string
+  /** Null: the document keeps its own. */
+  readonly metadata: DocumentRecord['metadata'] | null
+  readonly status: 'queued' | 'processing' | 'failed'
+  readonly stage: IngestionStage | null
+  readonly progress: Progress | null
+  readonly error: DocumentError | null
+  /** When the file was attached. */
+  readonly createdAt: Date
+}
+
+/** A file that a document was made from before. */
+export interface DocumentVersion {
+  readonly version: number
+  readonly fileId: string
+  readonly fileName: string
+  readonly createdAt: Date
+  readonly replacedAt: Date
+}
+
+/** The most former versions that a document keeps. */
+export const MAX_VERSIONS = 20
+
 export interface DocumentRecord extends Telling {
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
   readonly fileId: string
-  /** Collection and file. Unset as soon as it is deleted, so that the file can be attached again at once. */
+  /**
+   * Collection and SHA-256 of the live file; in documents of earlier versions, collection and file. Unset as soon as it is
+   * deleted, so that the bytes can be attached again at once.
+   */
   readonly attachKey?: string
+  /** The caller's own id of the document, unique in the collection. */
+  readonly externalId?: string
+  /** By what a new file finds the document that it replaces: see `version-key.ts`. Unset as soon as it is deleted. */
+  readonly versionKey?: string
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   /** The key whose allowlist and wallet its ingestion uses. */
@@ -152,8 +196,17 @@ export interface DocumentRecord extends Telling {
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
-  readonly progress: { readonly done: number; readonly total: number } | null
-  readonly error: { readonly code: DocumentErrorCode; readonly message: string } | null
+  readonly progress: Progress | null
+  readonly error: DocumentError | null
+  /** A file that takes the place of the live one when it has been ingested. Null or absent: none. */
+  readonly replacement?: Replacement | null
+  /** The number of the live version, and when its file was attached. Absent: the first. */
+  readonly version?: number
+  readonly versionAt?: Date
+  /** The versions before, oldest first, at most `MAX_VERSIONS`. */
+  readonly versions?: readonly DocumentVersion[]
+  /** Of the live text: see `sketch.ts`. Absent until it is ready for the first time, and in documents of earlier versions. */
+  readonly sketch?: string
   readonly warnings: readonly { readonly code: string; readonly message: string; readonly pages: readonly number[] }[]
   readonly pageCount: number | null
   readonly chunkCount: number
@@ -174,8 +227,8 @@ export interface DocumentRecord extends Telling {
   readonly countedVectors: CountedNumber
   /** Chunks that it adds to its collection's count. */
   readonly countedChunks: CountedNumber
-  /** The hold of the running embedding, and the tokens that finished batches used. */
-  readonly embedding: { readonly holdId: string; readonly tokens: number } | null
+  /** The hold of the running embedding, the tokens that finished batches used, and the generation that it embeds. */
+  readonly embedding: { readonly holdId: string; readonly tokens: number; readonly generation?: number } | null
   readonly createdAt: Date
   readonly job?: Job
 }
@@ -196,6 +249,9 @@ export interface EvaluatedSettings {
   readonly mode: SearchMode
   /** As the client wrote it. */
   readonly filter: unknown
+  /** Null: none. Absent: that of the collection. */
+  readonly rerankModel?: string | null
+  readonly lexicalWeight: number
 }
 
 export interface EvaluatedQuestion {
@@ -232,9 +288,12 @@ export interface EvaluationRecord {
   readonly job?: Job
 }
 
-/** Work that a document, a collection or an evaluation waits for. `settle`: the index is brought to what the record says. */
+/**
+ * Work that a document, a collection or an evaluation waits for. `settle`: a document's chunks get its name and metadata.
+ * `tidy`: what a new version has replaced goes.
+ */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete' | 'settle' | 'evaluate'
+  readonly kind: 'ingest' | 'delete' | 'settle' | 'tidy' | 'evaluate'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */
@@ -248,6 +307,21 @@ export interface Job extends FairLeasable {
 
 export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): Job {
   return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+}
+
+/** The replacement that waits or runs; null: none. A failed one waits for nothing. */
+export function findPending({ status, replacement }: DocumentRecord): Replacement | null {
+  return status === 'ready' && replacement && replacement.status !== 'failed' ? replacement : null
+}
+
+/** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */
+export interface SketchRecord {
+  /** Document and place in the sketch. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly documentId: string
+  /** Collection, place and value. */
+  readonly key: string
 }
 
 /** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */
@@ -270,6 +344,14 @@ export interface UsageMark {
   readonly to: number
   /** When it was set, in ms. */
   readonly at: number
+}
+
+export function generationName(number: number): string {
+  return `g${number}`
+}
+
+export function generationNumber(name: string): number {
+  return Number(name.slice(1))
 }
 
 export function buildChunkId(documentId: string, generation: string, ordinal: number): string {

@@ -28,6 +28,8 @@ export interface CallContext {
 export interface Inference {
   /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model */
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
+  /** The names of the agents that search a collection. */
+  agentsOf(collectionId: string, context: CallContext): Promise<readonly string[]>
   /** In the order of the texts, at most 2,048. */
   countTokens(modelId: string, texts: readonly string[], context: CallContext): Promise<readonly number[]>
   /**

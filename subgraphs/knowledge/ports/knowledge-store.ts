@@ -8,6 +8,7 @@ import type {
   EvaluationRecord,
   FileRecord,
   GoldQuestionRecord,
+  SketchRecord,
   UploadRecord,
   UsageRecord,
 } from '../domain/records.ts'
@@ -19,6 +20,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly blobs: DocumentCollection<BlobRecord>
   readonly uploads: DocumentCollection<UploadRecord>
   readonly documents: DocumentCollection<DocumentRecord>
+  readonly sketches: DocumentCollection<SketchRecord>
   readonly usage: DocumentCollection<UsageRecord>
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
   readonly evaluations: DocumentCollection<EvaluationRecord>
@@ -46,12 +48,15 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       indexes: [
         { fields: ['collectionId', 'listed'] },
         { fields: ['collectionId', 'listed', 'status'] },
+        { fields: ['collectionId', 'listed', 'fileName'] },
         { fields: ['attachKey'], unique: true, sparse: true },
+        { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         OUTBOX_INDEX,
       ],
     }),
+    sketches: store.collection({ name: 'sketches', indexes: [{ fields: ['key'] }, { fields: ['documentId'] }] }),
     usage: store.collection({ name: 'usage', indexes: [] }),
     goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
     evaluations: store.collection({

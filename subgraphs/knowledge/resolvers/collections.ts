@@ -23,8 +23,8 @@ export const collectionMutations: MutationResolvers = {
   async updateCollection(_parent, { input }, { deps, ...context }) {
     return { collection: await updateCollection(deps, context, input) }
   },
-  async deleteCollection(_parent, { id }, { deps, ...context }) {
-    await deleteCollection(deps, context, id)
+  async deleteCollection(_parent, { id, detach }, { deps, ...context }) {
+    await deleteCollection(deps, context, id, detach)
     return { id }
   },
 }

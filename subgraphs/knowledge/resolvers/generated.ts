@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { EvaluationRecord, GoldQuestionRecord, CollectionRecord, DocumentRecord, FileRecord, UploadRecord } from '../domain/records.ts';
 import type { ChunkOfDocument } from '../resolvers/search.ts';
+import type { ReplacementOf, VersionOf } from '../resolvers/documents.ts';
 import type { IndexFinding as Finding } from '../use-cases/verify/verify-index.ts';
 import type { Reference } from '../resolvers/organizations.ts';
 import type { Context } from '../resolvers/context.ts';
@@ -144,6 +145,7 @@ export type MutationUpdateCollectionArgs = {
 
 export type MutationDeleteCollectionArgs = {
   id: Scalars['ID']['input'];
+  detach: Scalars['Boolean']['input'];
 };
 
 
@@ -352,6 +354,7 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
   readonly collection: Collection;
   readonly file: File;
+  readonly externalId?: Maybe<Scalars['String']['output']>;
   readonly name: Scalars['String']['output'];
   readonly status: DocumentStatus;
   readonly stage?: Maybe<IngestionStage>;
@@ -363,9 +366,18 @@ export type Document = {
   readonly language?: Maybe<Scalars['String']['output']>;
   readonly metadata: Scalars['JSON']['output'];
   readonly attempts: Scalars['Int']['output'];
+  readonly version: Scalars['Int']['output'];
+  readonly replacement?: Maybe<DocumentReplacement>;
+  readonly versions: ReadonlyArray<DocumentVersion>;
+  readonly similarDocuments: ReadonlyArray<SimilarDocument>;
   readonly text?: Maybe<DocumentText>;
   readonly chunks: ChunkConnection;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type DocumentSimilarDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 
@@ -380,6 +392,34 @@ export type DocumentTextArgs = {
 export type DocumentChunksArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type ReplacementStatus =
+  | 'queued'
+  | 'processing'
+  | 'failed';
+
+export type DocumentReplacement = {
+  readonly file?: Maybe<File>;
+  readonly name: Scalars['String']['output'];
+  readonly status: ReplacementStatus;
+  readonly stage?: Maybe<IngestionStage>;
+  readonly progress?: Maybe<Progress>;
+  readonly error?: Maybe<DocumentError>;
+  readonly createdAt: Scalars['DateTime']['output'];
+};
+
+export type DocumentVersion = {
+  readonly version: Scalars['Int']['output'];
+  readonly file?: Maybe<File>;
+  readonly name: Scalars['String']['output'];
+  readonly createdAt: Scalars['DateTime']['output'];
+  readonly replacedAt: Scalars['DateTime']['output'];
+};
+
+export type SimilarDocument = {
+  readonly document: Document;
+  readonly similarity: Scalars['Float']['output'];
 };
 
 export type DocumentText = {
@@ -574,6 +614,8 @@ export type EvaluationSettingsInput = {
   readonly label?: InputMaybe<Scalars['String']['input']>;
   readonly mode?: InputMaybe<SearchMode>;
   readonly filter?: InputMaybe<Scalars['JSON']['input']>;
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly lexicalWeight?: InputMaybe<Scalars['Float']['input']>;
 };
 
 export type StartEvaluationInput = {
@@ -612,6 +654,8 @@ export type EvaluatedSettings = {
   readonly label: Scalars['String']['output'];
   readonly mode: SearchMode;
   readonly filter?: Maybe<Scalars['JSON']['output']>;
+  readonly rerankModel?: Maybe<Scalars['ID']['output']>;
+  readonly lexicalWeight: Scalars['Float']['output'];
   readonly scores: ReadonlyArray<EvaluationScore>;
 };
 
@@ -742,7 +786,18 @@ export type CreateDocumentInput = {
   readonly collectionId: Scalars['ID']['input'];
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+  readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly onConflict?: InputMaybe<DocumentConflict>;
 };
+
+export type DocumentConflict =
+  | 'keep_both'
+  | 'replace';
+
+export type AttachOutcome =
+  | 'created'
+  | 'unchanged'
+  | 'replacing';
 
 export type CreateDocumentsInput = {
   readonly collectionId: Scalars['ID']['input'];
@@ -752,6 +807,8 @@ export type CreateDocumentsInput = {
 export type AttachedFileInput = {
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+  readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly onConflict?: InputMaybe<DocumentConflict>;
 };
 
 export type DocumentsInput = {
@@ -773,6 +830,7 @@ export type DocumentResult = {
   readonly id: Scalars['ID']['output'];
   readonly document?: Maybe<Document>;
   readonly created: Scalars['Boolean']['output'];
+  readonly outcome?: Maybe<AttachOutcome>;
   readonly error?: Maybe<ItemError>;
 };
 
@@ -785,6 +843,7 @@ export type ItemError = {
 export type DocumentPayload = {
   readonly document: Document;
   readonly created: Scalars['Boolean']['output'];
+  readonly outcome: AttachOutcome;
 };
 
 export type DeletePayload = {
@@ -1039,6 +1098,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
@@ -1051,6 +1111,10 @@ export type ResolversTypes = {
   DocumentStatus: ResolverTypeWrapper<'queued' | 'processing' | 'ready' | 'failed'>;
   IngestionStage: ResolverTypeWrapper<'parsing' | 'chunking' | 'embedding' | 'indexing'>;
   Document: ResolverTypeWrapper<DocumentRecord>;
+  ReplacementStatus: ResolverTypeWrapper<'queued' | 'processing' | 'failed'>;
+  DocumentReplacement: ResolverTypeWrapper<ReplacementOf>;
+  DocumentVersion: ResolverTypeWrapper<VersionOf>;
+  SimilarDocument: ResolverTypeWrapper<Omit<SimilarDocument, 'document'> & { document: ResolversTypes['Document'] }>;
   DocumentText: ResolverTypeWrapper<DocumentText>;
   DocumentPage: ResolverTypeWrapper<DocumentPage>;
   Progress: ResolverTypeWrapper<Progress>;
@@ -1068,7 +1132,6 @@ export type ResolversTypes = {
   SearchMessage: SearchMessage;
   SearchMessageRole: ResolverTypeWrapper<'user' | 'assistant'>;
   SearchRewrite: ResolverTypeWrapper<SearchRewrite>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
   TextRange: ResolverTypeWrapper<TextRange>;
   SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
@@ -1107,14 +1170,16 @@ export type ResolversTypes = {
   UploadPayload: ResolverTypeWrapper<Omit<UploadPayload, 'upload'> & { upload: ResolversTypes['Upload'] }>;
   FilePayload: ResolverTypeWrapper<Omit<FilePayload, 'file'> & { file: ResolversTypes['File'] }>;
   CreateDocumentInput: CreateDocumentInput;
+  DocumentConflict: ResolverTypeWrapper<'keep_both' | 'replace'>;
+  AttachOutcome: ResolverTypeWrapper<'created' | 'unchanged' | 'replacing'>;
   CreateDocumentsInput: CreateDocumentsInput;
   AttachedFileInput: AttachedFileInput;
   DocumentsInput: DocumentsInput;
   UpdateDocumentInput: UpdateDocumentInput;
   DocumentResults: ResolverTypeWrapper<Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversTypes['DocumentResult']> }>;
-  DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
+  DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document' | 'outcome'> & { document?: Maybe<ResolversTypes['Document']>, outcome?: Maybe<ResolversTypes['AttachOutcome']> }>;
   ItemError: ResolverTypeWrapper<ItemError>;
-  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document'> & { document: ResolversTypes['Document'] }>;
+  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document' | 'outcome'> & { document: ResolversTypes['Document'], outcome: ResolversTypes['AttachOutcome'] }>;
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
   IndexRebuild: ResolverTypeWrapper<IndexRebuild>;
   VerifyIndexInput: VerifyIndexInput;
@@ -1153,6 +1218,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Float: Scalars['Float']['output'];
   Mutation: Record<PropertyKey, never>;
+  Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
@@ -1161,6 +1227,9 @@ export type ResolversParentTypes = {
   DigestTitle: DigestTitle;
   File: FileRecord;
   Document: DocumentRecord;
+  DocumentReplacement: ReplacementOf;
+  DocumentVersion: VersionOf;
+  SimilarDocument: Omit<SimilarDocument, 'document'> & { document: ResolversParentTypes['Document'] };
   DocumentText: DocumentText;
   DocumentPage: DocumentPage;
   Progress: Progress;
@@ -1174,7 +1243,6 @@ export type ResolversParentTypes = {
   SearchFacetValue: SearchFacetValue;
   SearchMessage: SearchMessage;
   SearchRewrite: SearchRewrite;
-  Boolean: Scalars['Boolean']['output'];
   SearchRerank: SearchRerank;
   TextRange: TextRange;
   SearchHit: Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversParentTypes['Chunk'], before: ReadonlyArray<ResolversParentTypes['Chunk']>, after: ReadonlyArray<ResolversParentTypes['Chunk']> };
@@ -1276,7 +1344,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
   createCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationCreateCollectionArgs, 'input'>>;
   updateCollection?: Resolver<ResolversTypes['CollectionPayload'], ParentType, ContextType, RequireFields<MutationUpdateCollectionArgs, 'input'>>;
-  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id'>>;
+  deleteCollection?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteCollectionArgs, 'id' | 'detach'>>;
   uploadFile?: Resolver<ResolversTypes['FilePayload'], ParentType, ContextType, RequireFields<MutationUploadFileArgs, 'input'>>;
   createUpload?: Resolver<ResolversTypes['UploadPayload'], ParentType, ContextType, RequireFields<MutationCreateUploadArgs, 'input'>>;
   appendToUpload?: Resolver<ResolversTypes['UploadPayload'], ParentType, ContextType, RequireFields<MutationAppendToUploadArgs, 'input'>>;
@@ -1373,6 +1441,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  externalId?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DocumentStatus'], ParentType, ContextType>;
   stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
@@ -1384,10 +1453,39 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   language?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   metadata?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   attempts?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  replacement?: Resolver<Maybe<ResolversTypes['DocumentReplacement']>, ParentType, ContextType>;
+  versions?: Resolver<ReadonlyArray<ResolversTypes['DocumentVersion']>, ParentType, ContextType>;
+  similarDocuments?: Resolver<ReadonlyArray<ResolversTypes['SimilarDocument']>, ParentType, ContextType, RequireFields<DocumentSimilarDocumentsArgs, 'first'>>;
   text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
   chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type ReplacementStatusResolvers = { QUEUED: 'queued', PROCESSING: 'processing', FAILED: 'failed' };
+
+export type DocumentReplacementResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentReplacement'] = ResolversParentTypes['DocumentReplacement']> = Needed<ParentType, {
+  file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  status?: Resolver<ResolversTypes['ReplacementStatus'], ParentType, ContextType>;
+  stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
+  progress?: Resolver<Maybe<ResolversTypes['Progress']>, ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['DocumentError']>, ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+}>;
+
+export type DocumentVersionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentVersion'] = ResolversParentTypes['DocumentVersion']> = Needed<ParentType, {
+  version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  replacedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+}>;
+
+export type SimilarDocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SimilarDocument'] = ResolversParentTypes['SimilarDocument']> = {
+  document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
+  similarity?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
 
 export type DocumentTextResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentText'] = ResolversParentTypes['DocumentText']> = {
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1548,6 +1646,8 @@ export type EvaluatedSettingsResolvers<ContextType = Context, ParentType extends
   label?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   mode?: Resolver<ResolversTypes['SearchMode'], ParentType, ContextType>;
   filter?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
+  rerankModel?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  lexicalWeight?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   scores?: Resolver<ReadonlyArray<ResolversTypes['EvaluationScore']>, ParentType, ContextType>;
 };
 
@@ -1628,6 +1728,10 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
+export type DocumentConflictResolvers = { KEEP_BOTH: 'keep_both', REPLACE: 'replace' };
+
+export type AttachOutcomeResolvers = { CREATED: 'created', UNCHANGED: 'unchanged', REPLACING: 'replacing' };
+
 export type DocumentResultsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentResults'] = ResolversParentTypes['DocumentResults']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['DocumentResult']>, ParentType, ContextType>;
 };
@@ -1636,6 +1740,7 @@ export type DocumentResultResolvers<ContextType = Context, ParentType extends Re
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType>;
   created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  outcome?: Resolver<Maybe<ResolversTypes['AttachOutcome']>, ParentType, ContextType>;
   error?: Resolver<Maybe<ResolversTypes['ItemError']>, ParentType, ContextType>;
 };
 
@@ -1648,6 +1753,7 @@ export type ItemErrorResolvers<ContextType = Context, ParentType extends Resolve
 export type DocumentPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentPayload'] = ResolversParentTypes['DocumentPayload']> = {
   document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
   created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  outcome?: Resolver<ResolversTypes['AttachOutcome'], ParentType, ContextType>;
 };
 
 export type DeletePayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DeletePayload'] = ResolversParentTypes['DeletePayload']> = {
@@ -1794,6 +1900,10 @@ export type Resolvers<ContextType = Context> = {
   DocumentStatus?: DocumentStatusResolvers;
   IngestionStage?: IngestionStageResolvers;
   Document?: DocumentResolvers<ContextType>;
+  ReplacementStatus?: ReplacementStatusResolvers;
+  DocumentReplacement?: DocumentReplacementResolvers<ContextType>;
+  DocumentVersion?: DocumentVersionResolvers<ContextType>;
+  SimilarDocument?: SimilarDocumentResolvers<ContextType>;
   DocumentText?: DocumentTextResolvers<ContextType>;
   DocumentPage?: DocumentPageResolvers<ContextType>;
   Progress?: ProgressResolvers<ContextType>;
@@ -1835,6 +1945,8 @@ export type Resolvers<ContextType = Context> = {
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;
   UploadPayload?: UploadPayloadResolvers<ContextType>;
   FilePayload?: FilePayloadResolvers<ContextType>;
+  DocumentConflict?: DocumentConflictResolvers;
+  AttachOutcome?: AttachOutcomeResolvers;
   DocumentResults?: DocumentResultsResolvers<ContextType>;
   DocumentResult?: DocumentResultResolvers<ContextType>;
   ItemError?: ItemErrorResolvers<ContextType>;

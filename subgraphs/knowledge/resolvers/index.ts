@@ -1,5 +1,5 @@
 import { CollectionFields, collectionMutations, collectionQueries } from './collections.ts'
-import { DocumentFields, documentMutations, documentQueries, documentSubscriptions } from './documents.ts'
+import { DocumentFields, documentMutations, documentQueries, documentSubscriptions, ReplacementFields, VersionFields } from './documents.ts'
 import { EvaluationFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
 import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
@@ -30,6 +30,8 @@ export const resolvers: Resolvers = {
   Chunk: ChunkFields,
   Collection: CollectionFields,
   Document: DocumentFields,
+  DocumentReplacement: ReplacementFields,
+  DocumentVersion: VersionFields,
   Evaluation: EvaluationFields,
   File: FileFields,
   GoldQuestion: GoldQuestionFields,

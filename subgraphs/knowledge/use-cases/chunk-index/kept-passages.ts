@@ -1,5 +1,5 @@
 import { documentAttributes } from '../../domain/document-attributes.ts'
-import type { DocumentRecord } from '../../domain/records.ts'
+import { type DocumentRecord, generationName } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
@@ -63,11 +63,12 @@ export async function keepPassages(
   await blobs.put(key, pack({ attributes, passages }))
 }
 
-/** Deletes the texts and passages of earlier ingestions. */
-export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generation }: DocumentRecord): Promise<void> {
-  for (let number = 1; number < generation; number++) {
-    await blobs.delete(textKey(_id, `g${number}`))
-    await blobs.deleteAll(passagesPrefix(_id, `g${number}`))
+/** Deletes the texts and passages of the ingestions with these numbers, from `from` to before `to`. */
+export async function forgetIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string, from: number, to: number): Promise<void> {
+  for (let number = from; number < to; number++) {
+    const generation = generationName(number)
+    await blobs.delete(textKey(id, generation))
+    await blobs.deleteAll(passagesPrefix(id, generation))
   }
 }
 

@@ -16,6 +16,8 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
 /** The number of collections of one organization. Each has its own tables in the embedded index. */
 const MAX_COLLECTIONS = 1_000
+/** The number of agents that an error names. */
+const MAX_NAMED = 10
 const COLLECTION_ID = /^col_/
 
 export interface CollectionInput {
@@ -110,9 +112,19 @@ export async function updateCollection(
  * Hides a collection at once, and deletes its documents, chunks and counts. After a crash a worker finishes the
  * deletion.
  * @throws {NotFound} if the organization has no such collection.
+ * @throws {KisError} `in_use` if agents search it, unless they are to be detached. They then say that it was deleted.
  */
-export async function deleteCollection(deps: Deps, context: LinkContext, id: string): Promise<void> {
-  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+export async function deleteCollection(deps: Deps, context: LinkContext, id: string, detach = false): Promise<void> {
+  const caller = requireScope(context.caller, 'knowledge:write')
+  const { organizationId } = caller
+  await getCollection(deps, organizationId, id)
+  const agents = detach ? [] : await deps.inference.agentsOf(id, { ...context, caller })
+  if (agents.length > 0) {
+    const named = agents.slice(0, MAX_NAMED).map((name) => `"${name}"`)
+    const others = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ''
+    const message = `Agents search this collection: ${named.join(', ')}${others}. Take it from them first, or delete it with \`detach\`: their answers then say that it was deleted.`
+    throw new KisError('in_use', message)
+  }
   const hidden = await deps.store.collections.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
     { $set: { listed: false, code: id, job: { ...newJob('delete', organizationId, deps.clock.now()) } } },

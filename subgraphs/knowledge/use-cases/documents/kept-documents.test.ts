@@ -246,12 +246,12 @@ it('attaches, retries and deletes many documents, each with its own result', asy
   )
   const fileIds = [files[0]!._id, 'file_none', files[1]!._id, files[2]!._id, files[0]!._id]
   const attached = await createDocuments(deps, context, { collectionId, documents: fileIds.map((fileId) => ({ fileId })) })
-  expect(attached.map(({ id, value, error }) => [id, value?.created ?? null, error?.code ?? null])).toEqual([
-    [fileIds[0], true, null],
+  expect(attached.map(({ id, value, error }) => [id, value?.outcome ?? null, error?.code ?? null])).toEqual([
+    [fileIds[0], 'created', null],
     ['file_none', null, 'not_found'],
-    [fileIds[2], true, null],
-    [fileIds[3], true, null],
-    [fileIds[0], false, null],
+    [fileIds[2], 'created', null],
+    [fileIds[3], 'created', null],
+    [fileIds[0], 'unchanged', null],
   ])
   const ids = [0, 2, 3].map((i) => attached[i]!.value!.document._id)
   for (const id of ids) await ingest(deps, id)

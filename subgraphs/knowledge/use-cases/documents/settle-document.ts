@@ -2,13 +2,20 @@ import { LEASE_MS } from '../../../common/documents/jobs.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { type DocumentRecord, type Job, newJob } from '../../domain/records.ts'
-import { readKeptAttributes } from '../chunk-index/kept-passages.ts'
+import { forgetIngestions, readKeptAttributes } from '../chunk-index/kept-passages.ts'
 import { toTerms } from '../chunk-index/rebuild-index.ts'
+import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
+import { detachFile } from '../files/files.ts'
+import { countedVectors } from './count-document.ts'
 import { dropContents } from './delete-now.ts'
+import { LeaseLost } from './lease-lost.ts'
 
 /** The number of times that one call begins again because the document was changed meanwhile. */
 const MAX_TRIES = 20
+
+/** The number of ingestions before the live one that may have left something: each file that was overtaken is one. */
+const MAX_FORGOTTEN = 100
 
 /** A job for the workers if this process does not finish what it has begun. */
 export function settleLater({ clock }: Pick<Deps, 'clock'>, organizationId: string): Job {
@@ -35,6 +42,30 @@ export async function settleDocument(deps: Deps, id: string): Promise<void> {
     if (ended) return
   }
   throw new ServiceUnavailable('The document')
+}
+
+/**
+ * Removes what a new version has replaced, and ends the job. The caller has the document's lease. Repeatable.
+ * @throws {LeaseLost} if another worker or a deletion has taken over the document.
+ */
+export async function tidyDocument(deps: Deps, leased: DocumentRecord): Promise<void> {
+  const { store, index } = deps
+  const { _id, collectionId, fileId, liveGeneration, chunkCount, generation, versions } = leased
+  await index.deleteDocument(collectionId, _id, liveGeneration!)
+  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), generation)
+  if ((await count(deps, countedVectors(deps, leased), chunkCount)) === 'lost') throw new LeaseLost()
+  const former = versions?.at(-1)
+  if (former && former.fileId !== fileId) await detachFile(store, former.fileId, _id)
+  for (;;) {
+    const document = await store.documents.findOne({ _id, 'job.lease': leased.job!.lease })
+    if (!document) throw new LeaseLost()
+    await indexDetails(deps, document)
+    const ended = await store.documents.findOneAndUpdate(
+      { _id, 'job.lease': leased.job!.lease, details: document.details ?? null },
+      { $unset: { job: '' } },
+    )
+    if (ended) return
+  }
 }
 
 /** Gives the chunks that searches find the document's name and metadata. */

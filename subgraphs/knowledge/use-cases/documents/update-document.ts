@@ -2,7 +2,7 @@ import { ServiceUnavailable } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { requireFileName, requireMetadata } from '../../domain/names.ts'
-import type { DocumentRecord } from '../../domain/records.ts'
+import { type DocumentRecord, findPending } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { getDocument } from './documents.ts'
 import { settleDocument, settleLater } from './settle-document.ts'
@@ -30,18 +30,24 @@ export async function updateDocument(
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const document = await getDocument(deps, organizationId, id)
     if (Object.keys(changes).length === 0) return document
-    const { job, status } = document
+    const { job, status, externalId } = document
+    const pending = findPending(document)
+    const ofPending = pending ? Object.fromEntries(Object.entries(changes).map(([field, value]) => [`replacement.${field}`, value])) : {}
+    // A document that was found by its name is not found by the former one.
+    const isRenamed = 'fileName' in changes && externalId === undefined
     // An ingestion indexes the details that it finds at its end.
     const isLater = job === undefined || job.kind === 'settle'
     const updated = await deps.store.documents.findOneAndUpdate(
-      { _id: id, listed: true, status, 'job.kind': job?.kind ?? null },
+      { _id: id, listed: true, status, 'job.kind': job?.kind ?? null, 'replacement.status': document.replacement?.status ?? null },
       {
-        $set: { ...changes, ...(isLater && status === 'ready' && { job: { ...settleLater(deps, organizationId) } }) },
+        $set: { ...changes, ...ofPending, ...(isLater && status === 'ready' && { job: { ...settleLater(deps, organizationId) } }) },
         $inc: { details: 1 },
+        ...(isRenamed && { $unset: { versionKey: '' } }),
       },
     )
     if (!updated) continue
     if (status === 'ready') await settleDocument(deps, id)
+    deps.digests.forget(document.collectionId)
     return updated
   }
   throw new ServiceUnavailable('The document')

@@ -32,6 +32,8 @@ const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 
 /** The largest piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
+/** The number of documents that one file may have. */
+const MAX_ATTACHMENTS = 1_000
 const FILE_ID = /^file_/
 
 /**
@@ -206,10 +208,12 @@ async function bytesLost(store: Deps['store'], { organizationId, _id }: FileReco
   return new Error(`the bytes of ${_id} are missing`)
 }
 
-/** Detaches documents that were never recorded: a crash between the two writes leaves such an attachment. */
+/** Detaches documents that are not made from the file: a crash between the two writes leaves such an attachment. */
 async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise<void> {
   for (const documentId of Object.keys(file.attachments)) {
-    if (!(await store.documents.findOne({ _id: documentId }))) await detachFile(store, file._id, documentId)
+    const document = await store.documents.findOne({ _id: documentId })
+    const used = [document?.fileId, document?.replacement?.fileId, document?.job && document.versions?.at(-1)?.fileId]
+    if (!used.includes(file._id)) await detachFile(store, file._id, documentId)
   }
 }
 
@@ -217,9 +221,35 @@ async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise
  * Returns the file that a document is made from. Returns null if the file is gone, or the document is no longer
  * attached.
  */
-export async function findAttachedFile(store: Deps['store'], { _id, fileId }: DocumentRecord): Promise<FileRecord | null> {
+export async function findAttachedFile(
+  store: Deps['store'],
+  { _id, fileId }: Pick<DocumentRecord, '_id' | 'fileId'>,
+): Promise<FileRecord | null> {
   const file = await store.files.findOne({ _id: fileId })
   return file && _id in file.attachments ? file : null
+}
+
+/**
+ * Notes that a document is made from a file. Repeatable.
+ * @throws {KisError} `invalid_request` if the file has as many documents as it may have.
+ * @throws {NotFound} if the file is gone.
+ */
+export async function attachFile(
+  { store }: Pick<Deps, 'store'>,
+  { _id, organizationId }: FileRecord,
+  documentId: string,
+  collectionId: string,
+): Promise<void> {
+  const attached = await store.files.findOneAndUpdate(
+    { _id, organizationId, attachmentCount: { $lt: MAX_ATTACHMENTS }, [`attachments.${documentId}`]: null },
+    { $set: { [`attachments.${documentId}`]: collectionId }, $inc: { attachmentCount: 1 } },
+  )
+  if (attached) return
+  const { attachments } = await getFile({ store }, organizationId, _id, 'input.fileId')
+  if (documentId in attachments) return
+  throw new KisError('invalid_request', `The file has ${MAX_ATTACHMENTS} documents, which is the limit. Delete one of them first.`, {
+    param: 'input.fileId',
+  })
 }
 
 /** Removes the attachment of a file to a document. Repeatable. */

@@ -10,8 +10,9 @@ import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
-import { failDocument, ingestDocument, isSuspect, LeaseLost } from '../documents/ingest-document.ts'
-import { settleDocument } from '../documents/settle-document.ts'
+import { failDocument, ingestDocument, isSuspect } from '../documents/ingest-document.ts'
+import { LeaseLost } from '../documents/lease-lost.ts'
+import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
@@ -123,9 +124,11 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
         ? finishDocumentDeletion(deps, record)
         : record.job!.kind === 'settle'
           ? settleDocument(deps, record._id)
-          : isSuspect(record)
-            ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-            : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+          : record.job!.kind === 'tidy'
+            ? tidyDocument(deps, record)
+            : isSuspect(record)
+              ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+              : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }

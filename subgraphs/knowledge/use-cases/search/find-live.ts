@@ -1,4 +1,4 @@
-import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import { type CollectionRecord, type DocumentRecord, generationNumber } from '../../domain/records.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
@@ -13,6 +13,8 @@ const CANDIDATES = 100
  * and leave no room for ready documents. Usually two documents of an organization are in process.
  */
 const MAX_PASSED = 8
+/** The number of times that a search begins again because a new version of a document came in between. */
+export const MAX_OVERTAKEN = 2
 
 export interface Live {
   readonly candidates: readonly ChunkCandidate[]
@@ -23,7 +25,7 @@ export interface Live {
 /**
  * Finds candidates in one collection, whose documents are all ready. The index may hold chunks of documents that are
  * deleted, replaced or not ready, so each candidate is checked against the primary store. Looks again without the
- * documents in process if fewer than `enough` are left.
+ * documents in process if fewer than `enough` are left, and without versions in process.
  */
 export async function findLive(
   deps: Pick<Deps, 'store' | 'index'>,
@@ -36,21 +38,52 @@ export async function findLive(
     const found = await deps.index.search({ ...asked, collectionId: collection._id, candidates: CANDIDATES, filter }, signal)
     const ids = [...new Set(found.map(({ documentId }) => documentId))]
     const documents = await readyDocuments(deps, collection, ids)
-    const candidates = found.filter(({ documentId, generation }) => documents.get(documentId)?.liveGeneration === generation)
-    return { documents, candidates, unready: ids.filter((id) => !documents.has(id)) }
+    const ageOf = ({ documentId, generation }: ChunkCandidate) => {
+      const live = documents.get(documentId)?.liveGeneration
+      return live ? generationNumber(generation) - generationNumber(live) : Number.NaN
+    }
+    return {
+      documents,
+      candidates: found.filter((candidate) => ageOf(candidate) === 0),
+      unready: ids.filter((id) => !documents.has(id)),
+      // Versions that are being ingested. Their chunks take the places of the live ones.
+      pending: distinct(found.filter((candidate) => ageOf(candidate) > 0)),
+      // A new version has come since the index was searched, or has left chunks of the one before.
+      isOvertaken: found.some((candidate) => ageOf(candidate) < 0),
+    }
   }
-  let found = await look(asked.filter)
-  const passed: string[] = []
-  while (found.candidates.length < enough && found.unready.length > 0 && passed.length < MAX_PASSED) {
-    passed.push(...found.unready.slice(0, MAX_PASSED - passed.length))
-    found = await look(without(passed, asked.filter))
+  const lookWithout = async () => {
+    let found = await look(asked.filter)
+    const passed: SearchFilter[] = []
+    while (passed.length < MAX_PASSED && ((found.candidates.length < enough && found.unready.length > 0) || found.pending.length > 0)) {
+      const others = [...found.pending.map(ofVersion), ...found.unready.map(ofDocument)]
+      passed.push(...others.slice(0, MAX_PASSED - passed.length))
+      found = await look(without(passed, asked.filter))
+    }
+    return found
   }
+  let found = await lookWithout()
+  // Otherwise a document could have neither its old chunks nor its new ones among the candidates.
+  for (let again = 0; found.isOvertaken && again < MAX_OVERTAKEN; again++) found = await lookWithout()
   return found
 }
 
-function without(documentIds: readonly string[], filter: SearchFilter | null): SearchFilter {
-  const others: SearchFilter = { op: 'not', filter: { op: 'in', field: 'document_id', values: documentIds } }
+function without(passed: readonly SearchFilter[], filter: SearchFilter | null): SearchFilter {
+  const others: SearchFilter = { op: 'not', filter: { op: 'or', filters: passed } }
   return filter ? { op: 'and', filters: [filter, others] } : others
+}
+
+function ofDocument(documentId: string): SearchFilter {
+  return { op: 'eq', field: 'document_id', value: documentId }
+}
+
+/** `generation` is an attribute of versions that are ingested while an earlier one is live. */
+function ofVersion({ documentId, generation }: ChunkCandidate): SearchFilter {
+  return { op: 'and', filters: [ofDocument(documentId), { op: 'eq', field: 'generation', value: generation }] }
+}
+
+function distinct(candidates: readonly ChunkCandidate[]): readonly ChunkCandidate[] {
+  return [...new Map(candidates.map((candidate) => [`${candidate.documentId} ${candidate.generation}`, candidate])).values()]
 }
 
 async function readyDocuments(

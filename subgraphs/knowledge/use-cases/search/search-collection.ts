@@ -10,7 +10,7 @@ import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
-import { findLive } from './find-live.ts'
+import { findLive, MAX_OVERTAKEN } from './find-live.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
 import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
 import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
@@ -51,6 +51,7 @@ export interface SearchAnswer {
 }
 
 type SearchDeps = Pick<Deps, 'store' | 'index' | 'inference'>
+type EmbeddingDeps = Pick<Deps, 'store' | 'index'> & { readonly inference: ReturnType<typeof askOnce> }
 type SearchContext = LinkContext & Pick<CallContext, 'runHoldId' | 'step'>
 
 /** What one search found, before it is cut to the answer. */
@@ -81,12 +82,16 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
 
   const reranker = chooseReranker(request, collections)
   const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
-  const found = await findRanked(deps, caller, request, collections, pool)
-  const chunks = await readChunks(
-    deps,
-    found,
-    found.ranked.map(({ chunkId, documentId }) => ({ chunkId, documentId })),
-  )
+  const embedding = { ...deps, inference: askOnce(deps.inference) }
+  const look = async () => {
+    const found = await findRanked(embedding, caller, request, collections, pool)
+    return { found, chunks: await readChunks(deps, found, found.ranked) }
+  }
+  let { found, chunks } = await look()
+  // A new version of a document has come since the index was searched: its old chunks are gone.
+  for (let again = 0; again < MAX_OVERTAKEN && found.ranked.some(({ chunkId }) => !chunks.has(chunkId)); again++) {
+    ;({ found, chunks } = await look())
+  }
   const reranked = reranker === null ? null : await rerankChunks(deps, caller, request, reranker, found.ranked, chunks)
 
   const ranked = (reranked?.ranked ?? found.ranked).filter(
@@ -116,12 +121,25 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   }
 }
 
+/** Embeds the query once for each model, so that it is paid once, however often the search begins again. */
+function askOnce(inference: Deps['inference']): Pick<Deps['inference'], 'embeddingModel' | 'embedQuery'> {
+  const embedded = new Map<string, ReturnType<Deps['inference']['embedQuery']>>()
+  return {
+    embeddingModel: (modelId, context) => inference.embeddingModel(modelId, context),
+    embedQuery(modelId, text, context) {
+      const asked = embedded.get(modelId) ?? inference.embedQuery(modelId, text, context)
+      embedded.set(modelId, asked)
+      return asked
+    },
+  }
+}
+
 /**
  * Ranks the chunks of all collections. Scores of one embedding model can be compared, so its collections are ranked as
  * one. Those of different models cannot: their chunks alternate by rank.
  */
 async function findRanked(
-  deps: SearchDeps,
+  deps: EmbeddingDeps,
   context: CallContext,
   request: SearchRequest,
   collections: readonly CollectionRecord[],
@@ -146,7 +164,7 @@ async function findRanked(
 
 /** Ranks the chunks of collections with the same embedding model. The query is embedded once. */
 async function findOfModel(
-  deps: SearchDeps,
+  deps: EmbeddingDeps,
   context: CallContext,
   { text, query, mode, filter, limit, lexicalWeight }: SearchRequest,
   collections: readonly CollectionRecord[],

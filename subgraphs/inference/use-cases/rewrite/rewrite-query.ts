@@ -2,8 +2,8 @@ import { checkLength, listAt, refuse, textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { readChoices, readText } from '../../domain/chat/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { AskContext, CallDeps } from '../deps.ts'
-import { createChatCompletion } from './create-chat-completion.ts'
 
 /** A search has the query as it was asked to go on with. */
 const MAX_MS = 10_000

@@ -194,7 +194,11 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 /** @throws {KisError} the gateway refuses the key */
 async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
   rest.keyJudged = true
-  await askGateway(gateway, { query: gatewayOperation('{ __typename }') }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
+  await askGateway(
+    gateway,
+    { query: gatewayOperation('query CheckKey { __typename }') },
+    { caller: rest.apiKey, requestId: rest.id, signal: rest.signal },
+  )
 }
 
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {

@@ -7,7 +7,7 @@ import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { toExpected } from './gold-questions.ts'
 
 const EVALUATION = `id collectionId status progress { done total } error { code message } cost startedAt endedAt
-  settings { label mode filter scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 } }`
+  settings { label mode filter rerankModel lexicalWeight scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 } }`
 const QUESTION = 'id query expected { fileName page phrase } ranks { combined words meaning }'
 
 type EvaluationData = Selected<'Evaluation', typeof EVALUATION>
@@ -34,10 +34,12 @@ function toEvaluation({ id, collectionId, status, progress, error, cost, started
     progress,
     error,
     cost_usd: cost,
-    settings: settings.map(({ label, mode, filter, scores }) => ({
+    settings: settings.map(({ label, mode, filter, rerankModel, lexicalWeight, scores }) => ({
       label,
       mode: mode.toLowerCase(),
       filter,
+      rerank_model: rerankModel,
+      lexical_weight: lexicalWeight,
       scores: scores.map((score) => ({
         ranking: score.ranking.toLowerCase(),
         language: score.language,
@@ -56,8 +58,8 @@ function toQuestion({ id, query, expected, ranks }: QuestionData) {
   return { id, query, expected: expected.map(toExpected), ranks }
 }
 
-function toInput({ label, mode, filter }: JsonObject): JsonObject {
-  return { label, mode: (mode as string | undefined)?.toUpperCase(), filter }
+function toInput({ label, mode, filter, rerank_model, lexical_weight }: JsonObject): JsonObject {
+  return { label, mode: (mode as string | undefined)?.toUpperCase(), filter, rerankModel: rerank_model, lexicalWeight: lexical_weight }
 }
 
 const COLUMNS = ['question_id', 'query', 'file_name', 'page', 'phrase', 'settings', 'rank', 'rank_by_words', 'rank_by_meaning'] as const

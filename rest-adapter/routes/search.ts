@@ -9,7 +9,7 @@ export const SEARCH = gatewayOperation(`query Search($input: SearchInput!) { sea
     chunk { ${BESIDE} document { id name } file { id } } }
   groups { document { id } hits { chunk { id } } }
   facets { field values { value documents } }
-  rerank { model { id } applied error } } }`)
+  rerank { model { id } applied error } rewrite { query applied error } } }`)
 
 interface ChunkData {
   readonly id: string
@@ -74,6 +74,11 @@ async function search({ ask, body }: Call, where: JsonObject) {
     mode: (body.mode as string | undefined)?.toUpperCase(),
     filter: body.filter,
     rerankModel: body.rerank_model,
+    history: (body.history as readonly { readonly role: string; readonly content: string }[] | undefined)?.map(({ role, content }) => ({
+      role: role.toUpperCase(),
+      content,
+    })),
+    rewriteModel: body.rewrite_model,
     minScore: body.min_score,
     lexicalWeight: body.lexical_weight,
     expand: body.expand,
@@ -81,12 +86,13 @@ async function search({ ask, body }: Call, where: JsonObject) {
     hitsPerDocument: body.hits_per_document,
     facets: body.facets,
   }
-  const { hits, groups, facets, rerank } = (await ask(SEARCH, { input })).searchCollection
+  const { hits, groups, facets, rerank, rewrite } = (await ask(SEARCH, { input })).searchCollection
   return ok({
     ...wholeList(hits.map(toSearchResult), ({ chunk_id }) => chunk_id),
     groups: groups?.map((group) => ({ document_id: group.document.id, chunk_ids: group.hits.map(({ chunk }) => chunk.id) })) ?? null,
     facets,
     rerank: rerank && { model: rerank.model?.id ?? null, applied: rerank.applied, error: rerank.error?.toLowerCase() ?? null },
+    rewrite,
   })
 }
 

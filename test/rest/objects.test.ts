@@ -636,6 +636,7 @@ describe('objects by REST', () => {
       groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
       facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
       rerank: { model: { id: 'rank' }, applied: false, error: 'engine_timeout' },
+      rewrite: null,
     }
     await using adapter = await startAdapter({
       Search: () => ({ searchCollection: found }),
@@ -688,6 +689,7 @@ describe('objects by REST', () => {
       groups: [{ document_id: 'doc_1', chunk_ids: ['chk_1'] }],
       facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
       rerank: { model: 'rank', applied: false, error: 'engine_timeout' },
+      rewrite: null,
     }
     expect(await response.json()).toEqual(answer)
     expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')

@@ -107,6 +107,12 @@ export class FakeInference implements Inference {
   }
   /** Scores of passages, by what they contain; an error is the engine's failure. */
   rerank: ((text: string) => number) | KisError = () => 0
+  /** What a chat model makes of a query; an error is the engine's failure. */
+  rewritten: string | KisError = ''
+  async rewriteQuery() {
+    if (this.rewritten instanceof KisError) throw this.rewritten
+    return { query: this.rewritten, cost: 11n }
+  }
   async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
     if (!id.startsWith('rank') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return { id }

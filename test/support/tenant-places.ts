@@ -75,6 +75,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.model': [names('agentModel')],
   'body.embedding_model': [names('agentModel')],
   'body.rerank_model': [names('agentModel')],
+  'body.rewrite_model': [names('agentModel')],
   'body.model_allowlist[]': [names('agentModel')],
   'body.collection_ids[]': [names('collection')],
   'body.thread_id': [names('thread')],
@@ -96,6 +97,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
   'body.settings[].filter': FILTERS,
+  'body.settings[].rerank_model': [names('agentModel')],
   'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
   'GET /v1/collections/{id}/evaluations query.after': [names('evaluation')],
   'GET /v1/collections/{id}/documents/{document_id}/chunks query.after': [names('chunk')],
@@ -125,7 +127,7 @@ export const REST_PLAIN = words(`
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.facets[] body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by header.mcp-protocol-version
   body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
@@ -223,10 +225,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteGoldQuestion.id': [names('goldQuestion')],
   'StartEvaluationInput.collectionId': [names('collection')],
   'EvaluationSettingsInput.filter': FILTERS,
+  'EvaluationSettingsInput.rerankModel': [names('agentModel')],
   'mutation.deleteEvaluation.id': [names('evaluation')],
   'SearchInput.collectionId': [names('collection')],
   'SearchInput.collectionIds': [names('collection', (given) => [given])],
   'SearchInput.rerankModel': [names('agentModel')],
+  'SearchInput.rewriteModel': [names('agentModel')],
   'SearchInput.filter': FILTERS,
   'query.fileContent.id': [names('file')],
   'CreateApiKeyInput.modelAllowlist': [names('agentModel', (given) => [given])],
@@ -324,7 +328,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
-  SearchInput.query SearchInput.facets GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools

@@ -794,9 +794,16 @@ export type Principal = {
   readonly plan: Plan;
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
+  readonly ancestorRates: ReadonlyArray<KeyRates>;
   readonly revision: Scalars['Int']['output'];
   readonly rotations: Scalars['Int']['output'];
   readonly isEnded: Scalars['Boolean']['output'];
+};
+
+export type KeyRates = {
+  readonly apiKeyId: Scalars['ID']['output'];
+  readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
+  readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
 };
 
 export type QuantitiesInput = {
@@ -1080,6 +1087,7 @@ export type ResolversTypes = {
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
   WebhookEventInput: WebhookEventInput;
   Principal: ResolverTypeWrapper<Caller>;
+  KeyRates: ResolverTypeWrapper<KeyRates>;
   QuantitiesInput: QuantitiesInput;
   RateCardInput: RateCardInput;
   RateTierInput: RateTierInput;
@@ -1170,6 +1178,7 @@ export type ResolversParentTypes = {
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
   WebhookEventInput: WebhookEventInput;
   Principal: Caller;
+  KeyRates: KeyRates;
   QuantitiesInput: QuantitiesInput;
   RateCardInput: RateCardInput;
   RateTierInput: RateTierInput;
@@ -1587,10 +1596,17 @@ export type PrincipalResolvers<ContextType = Context, ParentType extends Resolve
   plan?: Resolver<ResolversTypes['Plan'], ParentType, ContextType>;
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  ancestorRates?: Resolver<ReadonlyArray<ResolversTypes['KeyRates']>, ParentType, ContextType>;
   revision?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   rotations?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   isEnded?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 }>;
+
+export type KeyRatesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['KeyRates'] = ResolversParentTypes['KeyRates']> = {
+  apiKeyId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
 
 export type HoldStateResolvers = { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' };
 
@@ -1678,6 +1694,7 @@ export type Resolvers<ContextType = Context> = {
   RedeliverWebhooksSincePayload?: RedeliverWebhooksSincePayloadResolvers<ContextType>;
   WebhookFeed?: WebhookFeedResolvers<ContextType>;
   Principal?: PrincipalResolvers<ContextType>;
+  KeyRates?: KeyRatesResolvers<ContextType>;
   HoldState?: HoldStateResolvers;
   Hold?: HoldResolvers<ContextType>;
   HoldQuote?: HoldQuoteResolvers<ContextType>;

@@ -5,13 +5,14 @@ import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { Knowledge, Passage } from '../ports/knowledge.ts'
 
-const DESCRIBE = knowledgeOperation(`query ($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
+const DESCRIBE =
+  knowledgeOperation(`query DescribeCollection($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
   documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
-const CONTENT = knowledgeOperation(`query ($id: ID!, $offset: Float!, $length: Int!) {
+const CONTENT = knowledgeOperation(`query DocumentContent($id: ID!, $offset: Float!, $length: Int!) {
   fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
 /** Largest piece that `fileContent` gives. */
 const PIECE_BYTES = 1_048_576
-const SEARCH = knowledgeOperation(`query ($input: SearchInput!, $runHoldId: ID, $step: String) {
+const SEARCH = knowledgeOperation(`query SearchForRun($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
     hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id name } file { id } } }

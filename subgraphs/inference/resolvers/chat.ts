@@ -6,6 +6,7 @@ import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
+import { rewriteQuery } from '../use-cases/calls/rewrite-query.ts'
 import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
@@ -33,6 +34,7 @@ export const chatQueries: QueryResolvers = {
 }
 
 export const chatMutations: MutationResolvers = {
+  rewriteQuery: (_parent, { input }, { deps, ...ask }) => rewriteQuery(deps, ask, input),
   createChatCompletion: (_parent, { input }, { deps, ...ask }) =>
     isAgentModel(input.request)
       ? completeByAgent(deps, ask, input)

@@ -152,6 +152,7 @@ export type Mutation = {
   readonly deleteWorkflowRun: DeleteWorkflowRunPayload;
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
+  readonly rewriteQuery: RewrittenQuery;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -257,6 +258,11 @@ export type MutationRerankPassagesArgs = {
   texts: ReadonlyArray<Scalars['String']['input']>;
   runHoldId?: InputMaybe<Scalars['ID']['input']>;
   step?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type MutationRewriteQueryArgs = {
+  input: RewriteQueryInput;
 };
 
 
@@ -570,6 +576,26 @@ export type EmbeddingModel = {
 export type QueryEmbedding = {
   readonly vector: Scalars['String']['output'];
   readonly tokens: Scalars['Int']['output'];
+  readonly cost: Scalars['USD']['output'];
+};
+
+export type RewriteQueryInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly query: Scalars['String']['input'];
+  readonly history: ReadonlyArray<HistoryMessageInput>;
+};
+
+export type HistoryMessageInput = {
+  readonly role: HistoryRole;
+  readonly content: Scalars['String']['input'];
+};
+
+export type HistoryRole =
+  | 'user'
+  | 'assistant';
+
+export type RewrittenQuery = {
+  readonly query: Scalars['String']['output'];
   readonly cost: Scalars['USD']['output'];
 };
 
@@ -1141,6 +1167,10 @@ export type ResolversTypes = {
   TranscriptionEvent: ResolverTypeWrapper<TranscriptEvent>;
   EmbeddingModel: ResolverTypeWrapper<EmbeddingModel>;
   QueryEmbedding: ResolverTypeWrapper<QueryEmbedding>;
+  RewriteQueryInput: RewriteQueryInput;
+  HistoryMessageInput: HistoryMessageInput;
+  HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
+  RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
@@ -1241,6 +1271,9 @@ export type ResolversParentTypes = {
   TranscriptionEvent: TranscriptEvent;
   EmbeddingModel: EmbeddingModel;
   QueryEmbedding: QueryEmbedding;
+  RewriteQueryInput: RewriteQueryInput;
+  HistoryMessageInput: HistoryMessageInput;
+  RewrittenQuery: RewrittenQuery;
   RerankModel: RerankModel;
   PassageRanking: PassageRanking;
   EmbeddingSession: EmbeddingSession;
@@ -1357,6 +1390,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   deleteWorkflowRun?: Resolver<ResolversTypes['DeleteWorkflowRunPayload'], ParentType, ContextType, RequireFields<MutationDeleteWorkflowRunArgs, 'id'>>;
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
+  rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1559,6 +1593,13 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
   vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type HistoryRoleResolvers = { USER: 'user', ASSISTANT: 'assistant' };
+
+export type RewrittenQueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RewrittenQuery'] = ResolversParentTypes['RewrittenQuery']> = {
+  query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
@@ -1901,6 +1942,8 @@ export type Resolvers<ContextType = Context> = {
   TranscriptionEvent?: TranscriptionEventResolvers<ContextType>;
   EmbeddingModel?: EmbeddingModelResolvers<ContextType>;
   QueryEmbedding?: QueryEmbeddingResolvers<ContextType>;
+  HistoryRole?: HistoryRoleResolvers;
+  RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;

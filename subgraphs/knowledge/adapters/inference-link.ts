@@ -4,21 +4,29 @@ import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = inferenceOperation(
-  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
+  'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
 )
-const AGENTS_OF = inferenceOperation('query ($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }')
-const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
-const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
+const AGENTS_OF = inferenceOperation(
+  'query AgentsOfCollection($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }',
+)
+const COUNT_TOKENS = inferenceOperation(
+  'query CountTokens($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }',
+)
+const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
-const RERANK_MODEL = inferenceOperation('query ($id: ID!) { rerankModel(id: $id) { id } }')
-const RERANK_PASSAGES = inferenceOperation(`mutation ($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
+const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
+const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
+const RERANK_PASSAGES =
+  inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
 const OPEN_EMBEDDING = inferenceOperation(
-  'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
+  'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
-const EMBED_PASSAGES = inferenceOperation('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }')
+const EMBED_PASSAGES = inferenceOperation(
+  'mutation EmbedPassages($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }',
+)
 const CLOSE_EMBEDDING = inferenceOperation(
-  'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
+  'mutation CloseEmbedding($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
 )
 
 export function inferenceOver(link: Link): Inference {
@@ -35,6 +43,11 @@ export function inferenceOver(link: Link): Inference {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
+    async rewriteQuery({ history, ...input }, context) {
+      const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
+      const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
+      return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
     },
     rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
     async rerankPassages(modelId, query, texts, context) {

@@ -249,6 +249,9 @@ export interface EvaluatedSettings {
   readonly mode: SearchMode
   /** As the client wrote it. */
   readonly filter: unknown
+  /** Null: none. Absent: that of the collection. */
+  readonly rerankModel?: string | null
+  readonly lexicalWeight: number
 }
 
 export interface EvaluatedQuestion {

@@ -37,6 +37,20 @@ export interface Inference {
    * @throws {KisError} `insufficient_quota`: the wallet has too little; or the error of the model's engine
    */
   embedQuery(modelId: string, text: string, context: CallContext): Promise<{ readonly vector: Float32Array; readonly cost: bigint }>
+  /**
+   * Has a chat model rewrite a question so that it stands without the conversation before it; `cost` is in nano-USD.
+   * Takes at most 10 s.
+   * @throws {KisError} `permission_denied`, `model_not_found`, `residency_policy_violation`: the caller may not ask the
+   * model; `insufficient_quota`; or the error of the model's engine
+   */
+  rewriteQuery(
+    input: {
+      readonly modelId: string
+      readonly query: string
+      readonly history: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[]
+    },
+    context: CallContext,
+  ): Promise<{ readonly query: string; readonly cost: bigint }>
   /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not rerank with the model */
   rerankModel(id: string, context: CallContext): Promise<{ readonly id: string }>
   /**

@@ -493,6 +493,8 @@ export type SearchInput = {
   readonly mode?: InputMaybe<SearchMode>;
   readonly filter?: InputMaybe<Scalars['JSON']['input']>;
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly history?: InputMaybe<ReadonlyArray<SearchMessage>>;
+  readonly rewriteModel?: InputMaybe<Scalars['ID']['input']>;
   readonly minScore?: InputMaybe<Scalars['Float']['input']>;
   readonly lexicalWeight?: InputMaybe<Scalars['Float']['input']>;
   readonly expand?: InputMaybe<Scalars['Int']['input']>;
@@ -506,6 +508,7 @@ export type SearchResult = {
   readonly groups?: Maybe<ReadonlyArray<SearchGroup>>;
   readonly facets: ReadonlyArray<SearchFacet>;
   readonly rerank?: Maybe<SearchRerank>;
+  readonly rewrite?: Maybe<SearchRewrite>;
   readonly cost: Scalars['USD']['output'];
 };
 
@@ -525,6 +528,21 @@ export type SearchFacet = {
 export type SearchFacetValue = {
   readonly value: Scalars['JSON']['output'];
   readonly documents: Scalars['Int']['output'];
+};
+
+export type SearchMessage = {
+  readonly role: SearchMessageRole;
+  readonly content: Scalars['String']['input'];
+};
+
+export type SearchMessageRole =
+  | 'user'
+  | 'assistant';
+
+export type SearchRewrite = {
+  readonly query: Scalars['String']['output'];
+  readonly applied: Scalars['Boolean']['output'];
+  readonly error?: Maybe<Scalars['String']['output']>;
 };
 
 export type SearchRerank = {
@@ -596,6 +614,8 @@ export type EvaluationSettingsInput = {
   readonly label?: InputMaybe<Scalars['String']['input']>;
   readonly mode?: InputMaybe<SearchMode>;
   readonly filter?: InputMaybe<Scalars['JSON']['input']>;
+  readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly lexicalWeight?: InputMaybe<Scalars['Float']['input']>;
 };
 
 export type StartEvaluationInput = {
@@ -634,6 +654,8 @@ export type EvaluatedSettings = {
   readonly label: Scalars['String']['output'];
   readonly mode: SearchMode;
   readonly filter?: Maybe<Scalars['JSON']['output']>;
+  readonly rerankModel?: Maybe<Scalars['ID']['output']>;
+  readonly lexicalWeight: Scalars['Float']['output'];
   readonly scores: ReadonlyArray<EvaluationScore>;
 };
 
@@ -1107,6 +1129,9 @@ export type ResolversTypes = {
   SearchGroup: ResolverTypeWrapper<Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversTypes['Document'], hits: ReadonlyArray<ResolversTypes['SearchHit']> }>;
   SearchFacet: ResolverTypeWrapper<SearchFacet>;
   SearchFacetValue: ResolverTypeWrapper<SearchFacetValue>;
+  SearchMessage: SearchMessage;
+  SearchMessageRole: ResolverTypeWrapper<'user' | 'assistant'>;
+  SearchRewrite: ResolverTypeWrapper<SearchRewrite>;
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
   TextRange: ResolverTypeWrapper<TextRange>;
   SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
@@ -1216,6 +1241,8 @@ export type ResolversParentTypes = {
   SearchGroup: Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversParentTypes['Document'], hits: ReadonlyArray<ResolversParentTypes['SearchHit']> };
   SearchFacet: SearchFacet;
   SearchFacetValue: SearchFacetValue;
+  SearchMessage: SearchMessage;
+  SearchRewrite: SearchRewrite;
   SearchRerank: SearchRerank;
   TextRange: TextRange;
   SearchHit: Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversParentTypes['Chunk'], before: ReadonlyArray<ResolversParentTypes['Chunk']>, after: ReadonlyArray<ResolversParentTypes['Chunk']> };
@@ -1513,6 +1540,7 @@ export type SearchResultResolvers<ContextType = Context, ParentType extends Reso
   groups?: Resolver<Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>>, ParentType, ContextType>;
   facets?: Resolver<ReadonlyArray<ResolversTypes['SearchFacet']>, ParentType, ContextType>;
   rerank?: Resolver<Maybe<ResolversTypes['SearchRerank']>, ParentType, ContextType>;
+  rewrite?: Resolver<Maybe<ResolversTypes['SearchRewrite']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
@@ -1531,6 +1559,14 @@ export type SearchFacetResolvers<ContextType = Context, ParentType extends Resol
 export type SearchFacetValueResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchFacetValue'] = ResolversParentTypes['SearchFacetValue']> = {
   value?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
+
+export type SearchMessageRoleResolvers = { USER: 'user', ASSISTANT: 'assistant' };
+
+export type SearchRewriteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchRewrite'] = ResolversParentTypes['SearchRewrite']> = {
+  query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  applied?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
 export type SearchRerankResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchRerank'] = ResolversParentTypes['SearchRerank']> = {
@@ -1610,6 +1646,8 @@ export type EvaluatedSettingsResolvers<ContextType = Context, ParentType extends
   label?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   mode?: Resolver<ResolversTypes['SearchMode'], ParentType, ContextType>;
   filter?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
+  rerankModel?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
+  lexicalWeight?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   scores?: Resolver<ReadonlyArray<ResolversTypes['EvaluationScore']>, ParentType, ContextType>;
 };
 
@@ -1879,6 +1917,8 @@ export type Resolvers<ContextType = Context> = {
   SearchGroup?: SearchGroupResolvers<ContextType>;
   SearchFacet?: SearchFacetResolvers<ContextType>;
   SearchFacetValue?: SearchFacetValueResolvers<ContextType>;
+  SearchMessageRole?: SearchMessageRoleResolvers;
+  SearchRewrite?: SearchRewriteResolvers<ContextType>;
   SearchRerank?: SearchRerankResolvers<ContextType>;
   TextRange?: TextRangeResolvers<ContextType>;
   SearchHit?: SearchHitResolvers<ContextType>;

@@ -14,7 +14,7 @@ export const searchQueries: QueryResolvers = {
     return {
       ...answer,
       hits: hits.map(toHit),
-      groups: groups && groups.map((group) => ({ document: group.document, hits: group.hits.map(toHit) })),
+      groups: groups?.map((group) => ({ document: group.document, hits: group.hits.map(toHit) })),
       rerank: rerank && { model: { id: rerank.modelId }, applied: rerank.applied, error: rerank.error },
     }
   },

@@ -1,4 +1,3 @@
-import { CohereClient, CohereClientV2 } from 'cohere-ai'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import {
   addDocument,
@@ -10,16 +9,20 @@ import {
   newCollection,
   newOrganization,
 } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { RerankVendor } from '../../support/engines/rerank-vendor.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-const makeCatalog = (url: string) => `
+const makeCatalog = (url: string, chatUrl: string) => `
 engines:
+  chats: { kind: openai, base_url: "${chatUrl}", badge: cloud }
   embedded: { kind: embedded, badge: local }
   cohere: { kind: rerank, protocol: cohere, base_url: "${url}/cohere", api_key: "k", badge: cloud }
   jina: { kind: rerank, protocol: jina, base_url: "${url}/jina", api_key: "k", badge: regional }
   tei: { kind: rerank, protocol: tei, base_url: "${url}/tei", badge: local }
 models:
+  - { id: chat, engine: chats, kind: chat, max_output_tokens: 1000, price: { input: "1", output: "2" } }
+  - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }
   - { id: e5-small-ar-en, engine: embedded, kind: embedding, dimensions: 384, context_window: 512, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "0.01" } }
   - { id: by-search, engine: cohere, engine_model: rerank-v3.5, kind: rerank, price: { search: "2" } }
   - { id: by-token, engine: jina, kind: rerank, price: { input: "0.05" } }
@@ -28,15 +31,16 @@ models:
 `
 const QUERY = 'annual leave days'
 const DOCUMENTS = ['Meals are reimbursed.', 'Annual leave is thirty days.', 'يحق لكل موظف ثلاثون يوماً', 'Annual report']
-const BEST = [1, 3]
 
 let vendor: RerankVendor
+let chats: MockEngine
 let service: Service
 let caller: Caller & { readonly organizationId: string }
 
 beforeAll(async () => {
   vendor = await RerankVendor.start()
-  service = await startEmbedded({ catalog: makeCatalog(vendor.url) })
+  chats = await startMockEngine()
+  service = await startEmbedded({ catalog: makeCatalog(vendor.url, chats.url) })
   caller = await newOrganization(makeCaller(service, service.key), service)
 })
 beforeEach(() => {
@@ -45,6 +49,7 @@ beforeEach(() => {
 afterAll(async () => {
   await service?.close()
   await vendor?.[Symbol.asyncDispose]()
+  await chats?.[Symbol.asyncDispose]()
 })
 
 const rerank = (model: string, more: object = {}) =>
@@ -55,24 +60,6 @@ async function costOf(work: () => Promise<unknown>) {
   await work()
   return (await spent()) - before
 }
-
-it('Cohere’s own clients read the answer, at both of their addresses', async () => {
-  const options = { token: caller.key, environment: service.rest, maxRetries: 0 }
-  const v2 = await new CohereClientV2(options).rerank({ model: 'by-search', query: QUERY, documents: DOCUMENTS, topN: 2 })
-  expect(v2.results.map(({ index }) => index)).toEqual(BEST)
-  expect(v2.results[0]!.relevanceScore).toBe(1)
-  expect(v2.meta?.billedUnits?.searchUnits).toBe(1)
-  const documents = DOCUMENTS.map((text) => ({ text }))
-  const v1 = await new CohereClient(options).rerank({ model: 'by-search', query: QUERY, documents, topN: 2, returnDocuments: true })
-  expect(v1.results.map(({ document }) => document?.text)).toEqual(BEST.map((index) => DOCUMENTS[index]))
-  expect(vendor.received.at(-1)!.body).toMatchObject({ model: 'rerank-v3.5', query: QUERY, documents: DOCUMENTS })
-})
-
-it('Cohere’s own client says what was wrong', async () => {
-  const client = new CohereClientV2({ token: caller.key, environment: service.rest, maxRetries: 0 })
-  const error = await client.rerank({ model: 'absent', query: QUERY, documents: DOCUMENTS }).catch((thrown: Json) => thrown)
-  expect(error).toMatchObject({ statusCode: 404, body: { error: { code: 'model_not_found' } } })
-})
 
 it('each shape of vendor is charged exactly: by the search, by the tokens that it reports, by the count', async () => {
   // USD 2 for a thousand searches.
@@ -223,8 +210,38 @@ it('search orders by the collection’s reranker or by the one that it names, ch
   } finally {
     await caller.rest('PATCH', '/v1/organization', { residency_policy: 'unrestricted' })
   }
+
+  const agent = { code: 'clerk', name: 'Clerk', model: 'extractive', collection_ids: [made.id] }
+  const { body: clerk } = await caller.rest('POST', '/v1/agents', agent)
+  const run = await caller.rest('POST', `/v1/agents/${clerk.id}/runs`, { input: QUERY })
+  expect(run.body.status).toBe('completed')
+  const records = (await caller.rest('GET', '/v1/usage?limit=100')).body.data
+  const ofRun = records.filter(({ request_id }: Json) => request_id === run.headers.get('x-request-id') || request_id === run.body.id)
+  expect(ofRun.filter(({ operation }: Json) => operation === 'rerank')).toHaveLength(1)
+
   expect((await caller.rest('PATCH', `/v1/collections/${made.id}`, { rerank_model: null })).body.rerank_model).toBeNull()
   expect((await search()).rerank).toBeNull()
+})
+
+it('a follow-up question is rewritten by a chat model, charged exactly, or else searched as it is', async () => {
+  const { id } = await newCollection(caller)
+  await addDocument(caller, id, 'a.txt', 'Hello from the mock of the harbour.')
+  const history = [{ role: 'user', content: 'What does the mock say?' }]
+  const asked = { query: 'And then?', history, rewrite_model: 'chat', mode: 'lexical' }
+  const search = async (more: object = {}) => (await caller.rest('POST', `/v1/collections/${id}/search`, { ...asked, ...more })).body
+  const cost = await costOf(async () => {
+    const { data, rewrite } = await search()
+    expect(rewrite).toEqual({ query: 'Hello from the mock مرحبا', applied: true, error: null })
+    expect(data).toHaveLength(1)
+  })
+  // 20 input tokens at 1,000 nano-USD and 5 output tokens at 2,000.
+  expect(cost).toBe(30_000n)
+  chats.failWith(500)
+  expect(
+    await costOf(async () => expect((await search()).rewrite).toEqual({ query: 'And then?', applied: false, error: 'engine_error' })),
+  ).toBe(0n)
+  chats.failWith(null)
+  expect((await search({ rewrite_model: 'by-search' })).error).toMatchObject({ code: 'model_not_found', param: 'rewrite_model' })
 })
 
 it('a query that is longer than the embedding model takes is searched whole', async () => {

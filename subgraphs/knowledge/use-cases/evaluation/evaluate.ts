@@ -16,8 +16,7 @@ type EvaluateDeps = Pick<Deps, 'store' | 'index' | 'inference' | 'accounts' | 'c
 
 /**
  * Asks the questions of an evaluation that have not been asked, and ends it. An error that a repeat cannot help ends it
- * too. The embedding of a question is paid once for all settings, also when a process dies and the question is asked
- * again.
+ * too. Each search is paid once, also when a process dies and the question is asked again.
  * @throws {LeaseLost} if the evaluation was deleted, or another worker has it.
  * @throws any other error after which the job is repeated; the questions asked so far are kept.
  */
@@ -31,7 +30,7 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
     for (const question of questions.slice(ranks.length)) {
       signal.throwIfAborted()
       const context = await callContext(deps, evaluation, signal)
-      const asked = await ask(deps, { ...context, step: `${evaluation._id}/${question.id}` }, evaluation, question, settings)
+      const asked = await ask(deps, context, evaluation, question, settings)
       ranks.push(asked.ranks)
       cost += asked.cost
       if (ranks.length % STEP === 0) await write(deps, evaluation, { $set: progress() })
@@ -59,18 +58,20 @@ export async function failEvaluation(deps: Pick<Deps, 'store' | 'clock'>, evalua
 async function ask(
   deps: EvaluateDeps,
   context: CallContext,
-  { collectionId }: EvaluationRecord,
-  { query, expected }: EvaluatedQuestion,
+  { _id, collectionId }: EvaluationRecord,
+  { id, query, expected }: EvaluatedQuestion,
   settings: readonly EvaluatedSettings[],
 ): Promise<{ readonly ranks: readonly Ranks[]; readonly cost: bigint }> {
   const ranks: Ranks[] = []
   let cost = 0n
-  for (const { mode, filter } of settings) {
-    const answer = await searchCollection(deps, context, { collectionId, query, mode, filter, limit: HITS })
+  for (const [i, { label: _label, ...search }] of settings.entries()) {
+    const step = `${_id}/${id}/${i}`
+    const answer = await searchCollection(deps, { ...context, step }, { collectionId, query, ...search, limit: HITS })
+    // A search answers without its reranker if that fails. The scores would then be those of other settings.
+    if (answer.rerank?.error) throw new KisError(answer.rerank.error, `The rerank model \`${answer.rerank.modelId}\` failed.`)
     const passages = answer.hits.map(({ chunk, document, ranked }) => ({ ...chunk, ...ranked, fileName: document.fileName }))
     ranks.push(rankExpected(expected, passages))
-    // The step of the embedding has one cost, which each search of it reports.
-    if (answer.cost > cost) cost = answer.cost
+    cost += answer.cost
   }
   return { ranks, cost }
 }

@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Charges each step of an evaluation once, as inference does. */
+/** Counts how often each step of an evaluation is asked for. */
 class PricedInference extends FakeInference {
   readonly paid = new Map<string, number>()
   override async embedQuery(modelId: string, text: string, call?: CallContext) {
@@ -163,6 +163,19 @@ it('waits while a part of the service is away, and fails when a repeat cannot he
   await ended(second._id)
   const failed = { status: 'failed', done: 0, cost: '0', error: { code: 'insufficient_quota', message: 'The wallet is empty.' } }
   expect(await findEvaluation(deps, context, second._id)).toMatchObject(failed)
+})
+
+it('fails when a rerank model does, since the scores would be those of other settings', async () => {
+  const { deps, inference, add, start, ended } = await world()
+  await add(HARBOUR)
+  inference.rerankPassages = async () => {
+    throw new KisError('engine_error', 'Away.')
+  }
+  await using _working = workers(deps)
+  await documentsReady(deps)
+  const { _id } = await start({ settings: [{ rerankModel: 'rank' }] })
+  await ended(_id)
+  expect(await findEvaluation(deps, context, _id)).toMatchObject({ status: 'failed', error: { code: 'engine_error' } })
 })
 
 it('is one at a time for a collection, until it is deleted', async () => {

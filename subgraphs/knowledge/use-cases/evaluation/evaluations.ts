@@ -1,4 +1,4 @@
-import { checkLength, checkOneOf, listAt } from '../../../common/check.ts'
+import { checkLength, listAt } from '../../../common/check.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
@@ -6,25 +6,28 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type CollectionRecord, type EvaluatedSettings, type EvaluationRecord, newJob } from '../../domain/records.ts'
-import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
+import type { SearchMode } from '../../domain/search/fuse.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
+import { checkSearch, type SearchInput, type SearchRequest } from '../search/search-request.ts'
 import { MAX_QUESTIONS } from './gold-questions.ts'
 
 /** Settings that one evaluation compares. */
 const MAX_SETTINGS = 4
 const MAX_LABEL = 100
-/** Characters of the filters of all settings, as JSON. */
-const MAX_FILTERS = 16_384
+/** Characters of all settings, as JSON: filters may be long. */
+const MAX_CHARACTERS = 16_384
 /** Evaluations of one collection that are kept. A new one deletes the oldest. */
 const MAX_KEPT = 50
-const MODES = ['hybrid', 'vector', 'lexical'] as const
 const EVALUATION_ID = /^evl_/
 
 export interface SettingsInput {
   readonly label?: string | null
-  readonly mode?: (typeof MODES)[number] | null
+  readonly mode?: SearchMode | null
   readonly filter?: unknown
+  /** Null: none. Absent: that of the collection. */
+  readonly rerankModel?: string | null
+  readonly lexicalWeight?: number | null
 }
 
 /**
@@ -42,7 +45,7 @@ export async function startEvaluation(
   const { store, ids, clock } = deps
   requireScope(context.caller, 'knowledge:read')
   const { organizationId, apiKeyId } = requireScope(context.caller, 'knowledge:write')
-  const settings = checkSettings(input.settings ?? [{}])
+  const settings = checkSettings(input.collectionId, input.settings ?? [{}])
   const { _id: collectionId } = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const questions = await store.goldQuestions.find({ collectionId }, { sort: { _id: 1 }, limit: MAX_QUESTIONS })
   if (questions.length === 0)
@@ -98,25 +101,25 @@ export function listEvaluations(
   return listById(store.evaluations, { collectionId }, page, EVALUATION_ID)
 }
 
-function checkSettings(given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
+function checkSettings(collectionId: string, given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
   const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
-  const checked = settings.map(({ label, mode, filter }, i) => {
+  const checked = settings.map(({ label, ...search }, i): EvaluatedSettings => {
     const param = `input.settings[${i}]`
-    const chosen = mode ?? 'hybrid'
-    checkOneOf(chosen, `${param}.mode`, MODES)
     if (label != null) checkLength(label, `${param}.label`, MAX_LABEL)
-    checkFilter(filter ?? null, param)
-    return { label: label ?? chosen, mode: chosen, filter: filter ?? null }
+    const { mode, lexicalWeight } = checkAsSearch({ collectionId, query: 'any', ...search }, param)
+    const { filter = null, rerankModel } = search
+    return { label: label ?? mode, mode, filter, lexicalWeight, ...(rerankModel !== undefined && { rerankModel }) }
   })
-  checkLength(JSON.stringify(checked), 'input.settings', MAX_FILTERS)
+  checkLength(JSON.stringify(checked), 'input.settings', MAX_CHARACTERS)
   return checked
 }
 
-function checkFilter(filter: unknown, param: string): void {
+function checkAsSearch(search: SearchInput, param: string): SearchRequest {
   try {
-    parseSearchFilter(filter)
+    return checkSearch(search)
   } catch (error) {
-    throw error instanceof KisError ? new KisError(error.code, error.message, { param: `${param}.${error.param}`, cause: error }) : error
+    if (!(error instanceof KisError)) throw error
+    throw new KisError(error.code, error.message, { param: `${param}.${error.param?.replace('input.', '')}`, cause: error })
   }
 }
 

@@ -12,12 +12,13 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { findLive, MAX_OVERTAKEN } from './find-live.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
+import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
 import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
 
 /** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
 const GROUPED = 200
-/** As the port of the chunk index allows. */
-const MAX_CHUNKS = 1_000
+/** Most records of one read, as the ports of the store and of the chunk index allow. */
+const BATCH = 1_000
 
 export interface SearchHit {
   readonly chunk: StoredChunk
@@ -43,7 +44,9 @@ export interface SearchAnswer {
   readonly facets: readonly Facet[]
   /** Null: no reranker was asked. */
   readonly rerank: RerankOutcome | null
-  /** The charge for the embedding of the query and for the reranking, in nano-USD; 0 for a plain lexical search. */
+  /** Null: the query had no conversation before it. */
+  readonly rewrite: RewriteOutcome | null
+  /** The charge for rewriting and embedding the query and for reranking, in nano-USD; 0 for a plain lexical search. */
   readonly cost: bigint
 }
 
@@ -70,11 +73,12 @@ interface Found {
  */
 export async function searchCollection(deps: SearchDeps, context: SearchContext, input: SearchInput): Promise<SearchAnswer> {
   const principal = requireScope(context.caller, 'knowledge:read')
-  const request = checkSearch(input)
+  const asked = checkSearch(input)
   const param = input.collectionIds == null ? null : 'input.collectionIds'
-  const collections = await Promise.all(request.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
+  const collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
   for (const collection of collections) requireModel(principal, collection)
   const caller: CallContext = { ...context, caller: principal }
+  const { request, ...rewritten } = await rewriteSearch(deps, caller, asked)
 
   const reranker = chooseReranker(request, collections)
   const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
@@ -112,7 +116,8 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     groups: request.hitsPerDocument === null ? null : hits.map((group) => ({ document: group[0]!.document, hits: group })),
     facets: await readFacets(deps, request, found),
     rerank: reranked?.outcome ?? null,
-    cost: found.cost + (reranked?.cost ?? 0n),
+    rewrite: rewritten.outcome,
+    cost: rewritten.cost + found.cost + (reranked?.cost ?? 0n),
   }
 }
 
@@ -213,11 +218,8 @@ async function readChunks(
 ): Promise<ReadonlyMap<string, StoredChunk>> {
   const byCollection = Map.groupBy(wanted, ({ documentId }) => documents.get(documentId)!.collectionId)
   const read = await Promise.all(
-    [...byCollection].map(([collectionId, chunks]) =>
-      index.get(
-        collectionId,
-        chunks.slice(0, MAX_CHUNKS).map(({ chunkId }) => chunkId),
-      ),
+    [...byCollection].flatMap(([collectionId, chunks]) =>
+      inBatches(chunks.map(({ chunkId }) => chunkId)).map((ids) => index.get(collectionId, ids)),
     ),
   )
   return new Map(read.flat().map((chunk) => [chunk.chunkId, chunk]))
@@ -252,6 +254,10 @@ function besides({ documentId, generation, ordinal }: StoredChunk, chunks: Reado
 async function readFacets({ store }: Pick<Deps, 'store'>, { facets }: SearchRequest, { documents }: Found): Promise<readonly Facet[]> {
   const all = [...documents.values()]
   const ids = facets.includes('media_type') ? [...new Set(all.map(({ fileId }) => fileId))] : []
-  const files = ids.length === 0 ? [] : await store.files.find({ _id: { $in: ids } }, { limit: ids.length })
-  return countFacets(facets, all, new Map(files.map(({ _id, mediaType }) => [_id, mediaType])))
+  const files = await Promise.all(inBatches(ids).map((some) => store.files.find({ _id: { $in: some } }, { limit: some.length })))
+  return countFacets(facets, all, new Map(files.flat().map(({ _id, mediaType }) => [_id, mediaType])))
+}
+
+function inBatches<T>(items: readonly T[]): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / BATCH) }, (_, batch) => items.slice(batch * BATCH, (batch + 1) * BATCH))
 }

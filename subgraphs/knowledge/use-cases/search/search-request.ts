@@ -9,10 +9,17 @@ const MAX_LIMIT = 50
 /** Each is searched by itself. */
 const MAX_COLLECTIONS = 10
 const MAX_EXPAND = 3
+const MAX_MESSAGES = 20
 const MAX_HITS_PER_DOCUMENT = 10
 const MAX_FACETS = 8
 const MAX_LEXICAL_WEIGHT = 10
 const FACET_FIELDS = ['language', 'file_name', 'media_type']
+
+/** A message of the conversation before a query. */
+export interface SearchMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
 
 /** A search as it was asked for. What is left out has the usual value. */
 export interface SearchInput {
@@ -25,6 +32,9 @@ export interface SearchInput {
   readonly filter?: unknown
   /** Undefined: the collections' default. Null: none. */
   readonly rerankModel?: string | null
+  /** The conversation before the query, oldest first, and the model that makes a query of both. */
+  readonly history?: readonly SearchMessage[] | null
+  readonly rewriteModel?: string | null
   readonly minScore?: number | null
   readonly lexicalWeight?: number | null
   readonly expand?: number | null
@@ -43,6 +53,8 @@ export interface SearchRequest {
   readonly mode: SearchMode
   readonly filter: SearchFilter | null
   readonly rerankModel: string | null | undefined
+  /** Null: the query stands alone. */
+  readonly conversation: { readonly modelId: string; readonly history: readonly SearchMessage[] } | null
   readonly minScore: number | null
   /** How much words count against meaning; 1 is usual. */
   readonly lexicalWeight: number
@@ -73,6 +85,7 @@ export function checkSearch(input: SearchInput): SearchRequest {
     mode: input.mode ?? 'hybrid',
     filter: parseSearchFilter(input.filter ?? null),
     rerankModel: input.rerankModel,
+    conversation: checkConversation(input),
     minScore: input.minScore ?? null,
     lexicalWeight: checkNumber(input.lexicalWeight ?? 1, 'lexicalWeight', 0, MAX_LEXICAL_WEIGHT),
     expand: checkNumber(input.expand ?? 0, 'expand', 0, MAX_EXPAND),
@@ -91,6 +104,20 @@ function checkCollections({ collectionId, collectionIds }: SearchInput): readonl
       param: 'input.collectionIds',
     })
   return ids
+}
+
+function checkConversation({ history, rewriteModel }: SearchInput): SearchRequest['conversation'] {
+  if (history == null || history.length === 0) return null
+  if (history.length > MAX_MESSAGES)
+    throw new KisError('array_above_max_length', `The history has at most ${MAX_MESSAGES} messages.`, { param: 'input.history' })
+  const long = history.findIndex(({ content }) => content.length > MAX_QUERY)
+  if (long >= 0)
+    throw new KisError('string_above_max_length', `A message has at most ${MAX_QUERY} characters.`, {
+      param: `input.history[${long}].content`,
+    })
+  if (rewriteModel == null)
+    throw new KisError('missing_required_parameter', 'A search with `history` needs a `rewriteModel`.', { param: 'input.rewriteModel' })
+  return { modelId: rewriteModel, history }
 }
 
 function checkFacets(fields: readonly string[]): readonly string[] {

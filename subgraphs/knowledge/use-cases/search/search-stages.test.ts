@@ -184,6 +184,48 @@ describe('a reranker', () => {
   })
 })
 
+describe('a query with a conversation', () => {
+  const history = [{ role: 'user', content: 'What is at the harbour?' }] as const
+  const make = async () => {
+    const made = await library()
+    const collectionId = await made.newCollection('a')
+    await made.add(collectionId, 'The harbour.', 'a.txt')
+    await made.add(collectionId, 'The kiln.', 'b.txt')
+    return { ...made, collectionId }
+  }
+
+  it('is searched as a chat model rewrites it, which is paid beside the embedding', async () => {
+    const { inference, collectionId, search } = await make()
+    inference.rewritten = 'harbour'
+    const { hits, rewrite, cost } = await search({ collectionId, query: 'and there?', history, rewriteModel: 'chat', mode: 'lexical' })
+    expect(hits.map(({ chunk }) => chunk.text)).toEqual(['The harbour.'])
+    expect([rewrite, cost]).toEqual([{ query: 'harbour', applied: true, error: null }, 11n])
+  })
+
+  it('is searched as it is where the model fails, and the answer says so', async () => {
+    const { inference, collectionId, search } = await make()
+    inference.rewritten = new KisError('engine_timeout', 'no')
+    const { hits, rewrite } = await search({ collectionId, query: 'kiln', history, rewriteModel: 'chat', mode: 'lexical' })
+    expect(hits.map(({ chunk }) => chunk.text)).toEqual(['The kiln.'])
+    expect(rewrite).toEqual({ query: 'kiln', applied: false, error: 'engine_timeout' })
+  })
+
+  it('is refused where the key may not ask the model, and without a model', async () => {
+    const { inference, collectionId, search } = await make()
+    for (const code of ['permission_denied', 'model_not_found', 'residency_policy_violation'] as const) {
+      inference.rewritten = new KisError(code, 'no')
+      await expect(search({ collectionId, history, rewriteModel: 'chat' })).rejects.toMatchObject({ code, param: 'input.rewriteModel' })
+    }
+    await expect(search({ collectionId, history })).rejects.toMatchObject({
+      code: 'missing_required_parameter',
+      param: 'input.rewriteModel',
+    })
+    const many = Array.from({ length: 21 }, () => history[0])
+    await expect(search({ collectionId, history: many, rewriteModel: 'chat' })).rejects.toMatchObject({ code: 'array_above_max_length' })
+    expect((await search({ collectionId, history: [], rewriteModel: 'chat' })).rewrite).toBeNull()
+  })
+})
+
 describe('the answer', () => {
   it('leaves out what scores too low', async () => {
     const { newCollection, add, search } = await library()

@@ -34,6 +34,7 @@ import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { walletRoutes } from './routes/wallet.ts'
+import { webSourceRoutes } from './routes/web-sources.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
@@ -65,6 +66,7 @@ export const restRoutes: readonly Route[] = [
   ...modelRoutes,
   ...collectionRoutes,
   ...documentRoutes,
+  ...webSourceRoutes,
   ...documentContentRoutes,
   ...documentBatchRoutes,
   ...searchRoutes,

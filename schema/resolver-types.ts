@@ -55,5 +55,6 @@ export const resolverTypes = {
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
     Upload: 'domain/records.ts#UploadRecord',
+    WebSource: 'domain/records.ts#WebSourceRecord',
   },
 }

@@ -1,5 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
+import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
@@ -12,6 +12,9 @@ export type DocumentData = Selected<'Document', typeof DOCUMENT>
 
 const CREATE = gatewayOperation(
   `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created outcome document { ${DOCUMENT} } } }`,
+)
+const CREATE_FROM_WEB = gatewayOperation(
+  `mutation CreateWebDocument($input: CreateWebDocumentInput!) { createWebDocument(input: $input) { created outcome document { ${DOCUMENT} } } }`,
 )
 const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
   collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
@@ -74,11 +77,15 @@ export const documentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections/{id}/documents',
     async handle({ ask, params, body }) {
-      const input = { collectionId: params.id, ...toAttachment(body) }
-      const data = await ask(CREATE, { input })
-      const { document, outcome } = data.createDocument
-      const answer = { ...toDocument(document), outcome: outcome.toLowerCase() }
-      return data.createDocument.created ? created(answer) : ok(answer)
+      const { metadata, url, refresh_seconds: refreshSeconds, file_id: fileId } = body
+      if ((url === undefined) === (fileId === undefined))
+        throw new KisError('invalid_request', 'Send either `file_id` or `url`.', { param: url === undefined ? 'file_id' : 'url' })
+      const data =
+        url === undefined
+          ? (await ask(CREATE, { input: { collectionId: params.id, ...toAttachment(body) } })).createDocument
+          : (await ask(CREATE_FROM_WEB, { input: { collectionId: params.id, url, metadata, refreshSeconds } })).createWebDocument
+      const answer = { ...toDocument(data.document), outcome: data.outcome.toLowerCase() }
+      return data.created ? created(answer) : ok(answer)
     },
   },
   {

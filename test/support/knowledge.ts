@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
+import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog } from '../../subgraphs/common/events/event-log.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
@@ -223,6 +224,7 @@ export interface World {
   readonly inference: Inference
   readonly clock: Clock
   readonly parser?: DocumentParser
+  readonly egress?: Egress
   readonly accounts?: Accounts
 }
 
@@ -235,6 +237,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       files: life.sees(store.files, 'files'),
       blobs: life.sees(store.blobs, 'blobs'),
       uploads: life.sees(store.uploads, 'uploads'),
+      sources: life.sees(store.sources, 'sources'),
       documents: life.sees(store.documents, 'documents'),
       sketches: life.sees(store.sketches, 'sketches'),
       usage: life.sees(store.usage, 'usage'),
@@ -248,6 +251,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     files: new FileChecks([]),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
+    egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     // Other processes read this log too, so it does not belong to one life.
     events: new EventLog([store.documents], store, silentLog),

@@ -43,6 +43,7 @@ const CHAT_REQUEST: readonly Naming[] = [
 export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/collections/{id}': [names('collection')],
   '/v1/collections/{id}/documents/{document_id}': [names('document')],
+  '/v1/collections/{id}/sources/{source_id}': [names('webSource')],
   '/v1/gold-questions/{id}': [names('goldQuestion')],
   '/v1/evaluations/{id}': [names('evaluation')],
   '/v1/files/{id}': [names('file')],
@@ -96,6 +97,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.key_id': [names('key')],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
+  'GET /v1/collections/{id}/sources query.after': [names('webSource')],
   'body.settings[].filter': FILTERS,
   'body.settings[].rerank_model': [names('agentModel')],
   'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
@@ -154,6 +156,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   retryDocuments: (own) => ({ document_ids: [own.document] }),
   deleteDocuments: (own) => ({ document_ids: [own.document] }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
+  addSite: (own) => ({ url: own.page }),
   searchCollections: (own) => ({ collection_ids: [own.collection], query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
   createUpload: () => ({ filename: 'a.txt', bytes: 1, mime_type: 'text/plain', purpose: 'assistants' }),
@@ -293,6 +296,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteCollection.id': [names('collection')],
   'mutation.deleteFile.id': [names('file')],
   'query.upload.id': [names('upload')],
+  'query.webSource.id': [names('webSource')],
+  'CreateWebDocumentInput.collectionId': [names('collection')],
+  'AddSiteInput.collectionId': [names('collection')],
+  'mutation.refreshWebSource.id': [names('webSource')],
+  'mutation.deleteWebSource.id': [names('webSource')],
+  'Collection.sources.after': [cursor('webSource')],
   'CreateUploadInput.partOf': [names('upload')],
   'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
   'CompleteUploadInput.id': [names('upload')],
@@ -335,6 +344,7 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
+  CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
@@ -410,6 +420,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   upload: (own) => ({ id: own.upload }),
+  webSource: (own) => ({ id: own.webSource }),
+  createWebDocument: (own) => ({ input: { collectionId: own.collection, url: own.page } }),
+  addSite: (own) => ({ input: { collectionId: own.collection, url: own.page } }),
+  refreshWebSource: (own) => ({ id: own.webSource }),
+  deleteWebSource: (own) => ({ id: own.webSource }),
   createUpload: (own) => ({ input: { name: 'a.txt', sizeBytes: 1, partOf: own.upload } }),
   appendToUpload: (own) => ({ input: { id: own.upload, offset: 0, contentBase64: 'YQ==' } }),
   completeUpload: (own) => ({ input: { id: own.upload, partIds: [own.uploadPart] } }),
@@ -448,6 +463,7 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Document.chunks': (own) => `{ document(id: "${own.document}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.sources': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.goldQuestions': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',

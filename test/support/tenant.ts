@@ -14,6 +14,9 @@ export interface Possessions {
   readonly collectionCode: string
   readonly file: string
   readonly document: string
+  readonly webSource: string
+  /** The address of a page. */
+  readonly page: string
   readonly upload: string
   readonly uploadPart: string
   readonly chunk: string
@@ -76,6 +79,10 @@ export async function furnish(
   const document = await addDocument(caller, collection.id, `${mark}.md`, `# ${mark}\nThe harbour of ${mark} was built in 1931.`, {
     topic: mark,
   })
+  const page = receiver.page(mark)
+  await post(`/v1/collections/${collection.id}/documents`, { url: page })
+  const [source] = (await get(`/v1/collections/${collection.id}/sources`)).data
+  await eventually(async () => (await get(`/v1/collections/${collection.id}/documents/${source.document_id}`)).status === 'ready', 30_000)
   const upload = await post('/v1/uploads', { filename: `${mark}.txt`, bytes: 1, mime_type: 'text/plain', purpose: mark })
   const form = new FormData()
   form.append('data', new File(['a'], 'part'))
@@ -116,6 +123,8 @@ export async function furnish(
     collectionCode,
     file: document.file_id,
     document: document.id,
+    webSource: source.id,
+    page,
     upload: upload.id,
     uploadPart: part.id,
     chunk: hit.chunk_id,

@@ -7,6 +7,7 @@ export type IdPrefix =
   | 'col'
   | 'file'
   | 'upload'
+  | 'web'
   | 'part'
   | 'doc'
   | 'gq'

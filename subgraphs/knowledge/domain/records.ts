@@ -76,6 +76,37 @@ export interface UploadRecord {
   readonly expiresAt: Date
 }
 
+/** An address whose content is a document of a collection, and is fetched again. */
+export interface WebSourceRecord {
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** Collection and address: an address is in a collection once. */
+  readonly sourceKey: string
+  /** The key whose rules and wallet it uses. */
+  readonly apiKeyId: string
+  readonly url: string
+  readonly metadata: Readonly<Record<string, string | number | boolean>>
+  /** Null until it has been fetched for the first time. */
+  readonly documentId: string | null
+  /** The file of the version before, which is deleted once the new one is live. */
+  readonly formerFileId: string | null
+  readonly etag: string | null
+  readonly lastModified: string | null
+  /** Of what was fetched last. */
+  readonly sha256: string | null
+  readonly refreshSeconds: number | null
+  /** When it is fetched again by itself. */
+  readonly refreshAt: Date | null
+  /** When a worker looks at it next. Absent: never by itself. */
+  readonly dueAt?: Date
+  readonly checkedAt: Date | null
+  readonly changedAt: Date | null
+  /** Why it could not be fetched last. */
+  readonly error: string | null
+  readonly createdAt: Date
+}
+
 export type UploadStatus = 'open' | 'completed' | 'cancelled'
 
 export interface BlobRecord {

@@ -11,6 +11,7 @@ import type {
   SketchRecord,
   UploadRecord,
   UsageRecord,
+  WebSourceRecord,
 } from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
@@ -19,6 +20,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
   readonly uploads: DocumentCollection<UploadRecord>
+  readonly sources: DocumentCollection<WebSourceRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly sketches: DocumentCollection<SketchRecord>
   readonly usage: DocumentCollection<UsageRecord>
@@ -42,6 +44,10 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     uploads: store.collection({
       name: 'uploads',
       indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
+    sources: store.collection({
+      name: 'web_sources',
+      indexes: [{ fields: ['collectionId'] }, { fields: ['sourceKey'], unique: true }, { fields: ['dueAt'], sparse: true }],
     }),
     documents: store.collection({
       name: 'documents',

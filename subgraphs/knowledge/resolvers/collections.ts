@@ -8,6 +8,7 @@ import {
 import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
 import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
 import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
+import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const collectionQueries: QueryResolvers = {
@@ -34,6 +35,7 @@ export const CollectionFields: CollectionResolvers = {
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
+  sources: (collection, args, { deps }) => listSources(deps, collection, args),
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   documentCounts: (collection, _args, { deps }) => countByStatus(deps, collection),

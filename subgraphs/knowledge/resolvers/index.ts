@@ -8,12 +8,15 @@ import { ChunkFields, searchQueries } from './search.ts'
 import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
 import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
 
+import { WebSourceFields, webSourceMutations, webSourceQueries } from './web-sources.ts'
+
 export const resolvers: Resolvers = {
   Query: {
     ...collectionQueries,
     ...fileQueries,
     ...documentQueries,
     ...uploadQueries,
+    ...webSourceQueries,
     ...searchQueries,
     ...evaluationQueries,
     ...verifyQueries,
@@ -22,6 +25,7 @@ export const resolvers: Resolvers = {
     ...collectionMutations,
     ...fileMutations,
     ...uploadMutations,
+    ...webSourceMutations,
     ...documentMutations,
     ...evaluationMutations,
     ...verifyMutations,
@@ -38,4 +42,5 @@ export const resolvers: Resolvers = {
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
   Upload: UploadFields,
+  WebSource: WebSourceFields,
 }

@@ -1,7 +1,7 @@
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
@@ -50,36 +50,45 @@ export async function uploadFile(
   input: { readonly name: string; readonly contentBase64: string },
 ): Promise<FileRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
-  const { store, parser, ids, clock } = deps
   const name = requireFileName(input.name, 'input.name')
   const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
   try {
     const maxBytes = Math.min(principal.plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
     const bytes = decodeBase64(input.contentBase64, maxBytes, 'input.contentBase64')
-    const mediaType = parser.sniff(bytes, name)
-    requireUse(mediaType, 'input.contentBase64')
-    const id = ids('file')
-    const blob = await referBlob(deps, principal, id, bytes)
-    const file: FileRecord = {
-      _id: id,
-      organizationId: principal.organizationId,
-      name,
-      mediaType,
-      sha256: blob._id.slice(-64),
-      sizeBytes: bytes.length,
-      attachments: {},
-      attachmentCount: 0,
-      createdAt: clock.now(),
-    }
-    await store.files.insertOne(file)
-    if (!(await confirmBlob(deps, blob, id))) {
-      await store.files.findOneAndDelete({ _id: id })
-      throw new ServiceUnavailable('The file storage')
-    }
-    return file
+    return await storeFile(deps, principal, { name, bytes, param: 'input.contentBase64' })
   } finally {
     leave?.()
   }
+}
+
+/** Stores a file whose bytes are here. Throws as `uploadFile` does, of the input's field `param`. */
+export async function storeFile(
+  deps: Deps,
+  principal: Principal,
+  { name, bytes, param }: { readonly name: string; readonly bytes: Uint8Array; readonly param: string },
+): Promise<FileRecord> {
+  const { store, parser, ids, clock } = deps
+  const mediaType = parser.sniff(bytes, name)
+  requireUse(mediaType, param)
+  const id = ids('file')
+  const blob = await referBlob(deps, principal, id, bytes)
+  const file: FileRecord = {
+    _id: id,
+    organizationId: principal.organizationId,
+    name,
+    mediaType,
+    sha256: blob._id.slice(-64),
+    sizeBytes: bytes.length,
+    attachments: {},
+    attachmentCount: 0,
+    createdAt: clock.now(),
+  }
+  await store.files.insertOne(file)
+  if (!(await confirmBlob(deps, blob, id))) {
+    await store.files.findOneAndDelete({ _id: id })
+    throw new ServiceUnavailable('The file storage')
+  }
+  return file
 }
 
 /**

@@ -188,13 +188,42 @@ const modelObject = {
   },
 }
 const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
-const list = (item: { id: string }, hasMore = true) => ({
+const list = (item: { readonly id: string; readonly [field: string]: unknown }, hasMore = true) => ({
   object: 'list',
   data: [item],
   has_more: hasMore,
   first_id: item.id,
   last_id: item.id,
 })
+
+const text = { text: 'Sur.', charStart: 4, charEnd: 8, totalChars: 20, nextOffset: 8, pages: [{ page: 2, charStart: 4, charEnd: 8 }] }
+const chunkOfDocument = { id: 'chunk_1', text: 'Sur.', headingPath: ['Ports'], pageStart: 2, pageEnd: 2, charStart: 4, charEnd: 8 }
+const former = { version: 1, file: null, name: 'a.txt', createdAt: AT, replacedAt: AT }
+const fileMissing = { code: 'not_found', message: 'No file.', param: 'input.fileId' }
+const replacement = {
+  file: { id: 'file_2' },
+  name: 'b.txt',
+  status: 'PROCESSING',
+  stage: 'EMBEDDING',
+  progress: { done: 1, total: 2 },
+  error: null,
+  createdAt: AT,
+}
+const replaced = { ...document, externalId: 'contract-7', version: 3, replacement }
+const replacedObject = {
+  ...documentObject,
+  external_id: 'contract-7',
+  version: 3,
+  replacement: {
+    file_id: 'file_2',
+    file_name: 'b.txt',
+    created_at: AT_SECONDS,
+    status: 'processing',
+    stage: 'embedding',
+    progress: { done: 1, total: 2 },
+    error: null,
+  },
+}
 
 const handlers = {
   CreateCollection: () => ({ createCollection: { collection } }),
@@ -212,6 +241,28 @@ const handlers = {
   Documents: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? { documents: page(document) } : null }),
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
   RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
+  UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
+  DocumentText: () => ({ document: { collection: { id: 'col_1' }, text } }),
+  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, chunks: page(chunkOfDocument) } }),
+  DocumentVersions: () => ({ document: { collection: { id: 'col_1' }, versions: [former] } }),
+  SimilarDocuments: () => ({ document: { collection: { id: 'col_1' }, similarDocuments: [{ similarity: 0.9, document: replaced }] } }),
+  CreateDocuments: () => ({
+    createDocuments: {
+      results: [
+        { id: 'file_1', created: true, outcome: 'CREATED', document, error: null },
+        { id: 'file_2', created: false, outcome: null, document: null, error: fileMissing },
+      ],
+    },
+  }),
+  RetryDocuments: () => ({ retryDocuments: { results: [{ id: 'doc_1', document, error: null }] } }),
+  DeleteDocuments: () => ({
+    deleteDocuments: {
+      results: [
+        { id: 'doc_1', error: null },
+        { id: 'doc_2', error: { ...fileMissing, param: null } },
+      ],
+    },
+  }),
   DeleteDocument: ({ id }: { id: string }) => ({ deleteDocument: { id } }),
   Models: () => ({ models: [model] }),
   Model: ({ id }: { id: string }) => ({ model: id === 'meta/llama' ? model : null }),
@@ -376,6 +427,98 @@ const cases: readonly Case[] = [
     request: 'POST /v1/collections/col_1/documents/doc_1/retry',
     variables: { id: 'doc_1' },
     answer: { ...documentObject, status: 'queued', error: null },
+  },
+  {
+    request: 'PATCH /v1/collections/col_1/documents/doc_1',
+    body: { file_name: 'b.txt', metadata: { year: 2026 } },
+    variables: { input: { id: 'doc_1', name: 'b.txt', metadata: { year: 2026 } } },
+    answer: { ...documentObject, file_name: 'b.txt' },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'file_1', external_id: 'contract-7', on_conflict: 'replace' },
+    status: 200,
+    variables: { input: { collectionId: 'col_1', fileId: 'file_1', externalId: 'contract-7', onConflict: 'REPLACE' } },
+    answer: { ...documentObject, outcome: 'unchanged' },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/text?page_start=2&length=4',
+    variables: { id: 'doc_1', pageStart: 2, length: 4 },
+    answer: {
+      object: 'document_text',
+      document_id: 'doc_1',
+      text: 'Sur.',
+      char_start: 4,
+      char_end: 8,
+      total_chars: 20,
+      next_offset: 8,
+      pages: [{ page: 2, char_start: 4, char_end: 8 }],
+    },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
+    variables: { id: 'doc_1', first: 1 },
+    answer: list({
+      id: 'chunk_1',
+      object: 'chunk',
+      text: 'Sur.',
+      heading_path: ['Ports'],
+      page_start: 2,
+      page_end: 2,
+      char_start: 4,
+      char_end: 8,
+    }),
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/versions',
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_version', version: 1, file_id: null, file_name: 'a.txt', created_at: AT_SECONDS, replaced_at: AT_SECONDS },
+      ],
+    },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/similar',
+    variables: { id: 'doc_1', first: 10 },
+    answer: { object: 'list', data: [{ object: 'similar_document', similarity: 0.9, document: replacedObject }] },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/attach',
+    body: { documents: [{ file_id: 'file_1', on_conflict: 'keep_both' }, { file_id: 'file_2' }] },
+    variables: { input: { collectionId: 'col_1', documents: [{ fileId: 'file_1', onConflict: 'KEEP_BOTH' }, { fileId: 'file_2' }] } },
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_result', file_id: 'file_1', created: true, outcome: 'created', document: documentObject, error: null },
+        {
+          object: 'document_result',
+          file_id: 'file_2',
+          created: false,
+          outcome: null,
+          document: null,
+          error: { code: 'not_found', message: 'No file.', param: 'file_id' },
+        },
+      ],
+    },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/retry',
+    body: { document_ids: ['doc_1'] },
+    variables: { input: { collectionId: 'col_1', ids: ['doc_1'] } },
+    answer: { object: 'list', data: [{ object: 'document_result', document_id: 'doc_1', document: documentObject, error: null }] },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/delete',
+    body: { document_ids: ['doc_1', 'doc_2'] },
+    variables: { input: { collectionId: 'col_1', ids: ['doc_1', 'doc_2'] } },
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_result', document_id: 'doc_1', deleted: true, error: null },
+        { object: 'document_result', document_id: 'doc_2', deleted: false, error: { code: 'not_found', message: 'No file.', param: null } },
+      ],
+    },
   },
   { request: 'DELETE /v1/collections/col_1/documents/doc_1', answer: { id: 'doc_1', object: 'document', deleted: true } },
   { request: 'GET /v1/models', answer: list(modelObject, false) },

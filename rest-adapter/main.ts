@@ -34,12 +34,12 @@ import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { walletRoutes } from './routes/wallet.ts'
-import { webSourceRoutes } from './routes/web-sources.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 import { uploadRoutes } from './uploads/routes.ts'
 import { tusRoutes } from './uploads/tus.ts'
+import { webSourceRoutes } from './uploads/web-sources.ts'
 
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */

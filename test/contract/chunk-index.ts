@@ -106,6 +106,21 @@ export function chunkIndexContract(
       expect(await search({})).toEqual([])
     })
 
+    it('compares every candidate with the anchor, which finds none itself', async () => {
+      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
+      await index.put(makeDocument('doc_1'), chunks)
+      const anchor = unitVector(2000)
+      const found = await searchText('letters of the sultan', { vector: unitVector(1000), anchor })
+      for (const { chunkId, anchorCosine } of found) {
+        const { vector } = chunks.find((chunk) => chunk.chunkId === chunkId)!
+        expect(Math.abs(anchorCosine! - dot(anchor, vector))).toBeLessThan(COSINE_TOLERANCE)
+      }
+      expect(found.length).toBeGreaterThan(0)
+      expect((await searchText('sultan')).map(({ anchorCosine }) => anchorCosine)).toEqual([null])
+      expect(await search({ anchor })).toEqual([])
+      await expect(search({ anchor: unitVector(0, DIMENSIONS + 8) })).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
     it('gives at most the candidates asked for of each leg, the best ones', async () => {
       const chunks = Array.from({ length: 60 }, (_, i) => makeChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
       await index.put(makeDocument('doc_1'), chunks)

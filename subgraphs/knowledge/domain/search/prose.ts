@@ -1,5 +1,3 @@
-import { spell } from './quoted-phrases.ts'
-
 /** A passage that says little ranks this much lower, as a cosine: below every text that answers the query at all. */
 export const JUNK_PENALTY = 0.06
 /** Words below which a passage is a heading or a label. */
@@ -23,13 +21,13 @@ export function isJunk(text: string): boolean {
 
 /** The passages, by index, whose words several others have too, apart from numbers. */
 export function findRepeated(texts: readonly string[]): ReadonlySet<number> {
-  const words = texts.map((text) => spell(text).replace(/\d+/g, ''))
+  const words = texts.map((text) => text.replace(/[\p{N}\s]+/gu, ''))
   const places = Map.groupBy(words.keys(), (index) => words[index]!)
   return new Set([...places.values()].filter((same) => same.length >= MIN_REPEATS).flat())
 }
 
 function countWords(text: string): number {
-  return spell(text).trim().split(' ').length
+  return text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0
 }
 
 function isForm(text: string): boolean {

@@ -6,8 +6,8 @@ import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.t
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 
-/** Passages at the top whose texts are read: twice the longest answer, so that what junk leaves is filled. */
-const READ_AT_TOP = 100
+/** Passages whose texts are read, beyond those of the answer: so many may be junk that leaves its place. */
+const READ_BEYOND = 20
 /** As many as the index gives at once. */
 const MAX_READ = 1_000
 
@@ -35,7 +35,7 @@ export async function rankCandidates(
   const byFigures = fuse(candidates, all)
   // What has neither a word nor a 3-gram of the query has none of its exact things.
   const isRead = ({ lexicalRank }: RankedChunk, place: number) =>
-    place < READ_AT_TOP || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
+    place < options.limit + READ_BEYOND || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
   const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)
   const chunks = await read(ids.slice(0, MAX_READ))
 

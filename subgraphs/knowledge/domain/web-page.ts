@@ -9,7 +9,7 @@ export const MAX_URL_CHARACTERS = 2_048
 const LINKS_CHARACTERS = 5_000_000
 
 const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
-const TITLE = /<title[^>]{0,200}>([^<]{1,1000})/i
+const MAX_TITLE_CHARACTERS = 1_000
 const LINK_TAG = /<a\s([^<>]{1,3000})/gi
 const HREF = /(?:^|\s)href\s*=\s*(?:"([^"]{1,2048})"|'([^']{1,2048})'|([^\s"'>]{1,2048}))/i
 const LOC = /<loc>\s*([^<\s]{1,2048})\s*<\/loc>/gi
@@ -27,7 +27,7 @@ export function decodePage(bytes: Uint8Array, contentType: string | undefined): 
 
 /** A file name for what an address has given: the page's title, or the last part of the address. */
 export function nameOfPage(url: string, page: string | null, extension: string): string {
-  const title = page === null ? '' : unescapeHtml(TITLE.exec(page.slice(0, HEAD_CHARACTERS))?.[1] ?? '')
+  const title = page === null ? '' : unescapeHtml(findTitle(page.slice(0, HEAD_CHARACTERS)))
   const { pathname, hostname } = new URL(url)
   const last = decodePath(pathname.split('/').findLast((part) => part !== '') ?? hostname)
   const name = (title || last)
@@ -38,6 +38,14 @@ export function nameOfPage(url: string, page: string | null, extension: string):
     .toWellFormed()
   const plain = /^\.*$/.test(name) ? hostname : name
   return title && extension !== '' && !plain.endsWith(extension) ? `${plain}${extension}` : plain
+}
+
+function findTitle(head: string): string {
+  const tag = head.search(/<title[\s>]/i)
+  const begin = tag < 0 ? -1 : head.indexOf('>', tag)
+  if (begin < 0) return ''
+  const end = head.indexOf('<', begin)
+  return head.slice(begin + 1, Math.min(end < 0 ? head.length : end, begin + 1 + MAX_TITLE_CHARACTERS))
 }
 
 function decodePath(text: string): string {

@@ -11,8 +11,11 @@ const LEADER_SHARE = 0.4
 const MIN_REPEATS = 3
 
 const LEADERS = /[.·…_ـ\-–—―=*•]/g
-/** A title, dots or the border of a cell, and one page number. */
-const CONTENTS_LINE = /^\D.*?(?:[.·…_]{3,}|\s\|\s|\t)[\s|.·…]*([\d٠-٩]{1,4})\s*$/
+/** A page number at the end of a line. */
+const PAGE_NUMBER = /(?<![\d٠-٩])[\d٠-٩]{1,4}$/
+/** What may stand between a title and its page number, and what of it tells that it is one. */
+const FILLER = /[\s|.·…_]/
+const LEADER = /[.·…_]{3}|\s\|\s|\t/
 
 /** Tables of contents, lines to sign or fill in, and labels. */
 export function isJunk(text: string): boolean {
@@ -39,9 +42,19 @@ function isForm(text: string): boolean {
 function isContents(text: string): boolean {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const pages = lines.flatMap((line) => {
-    const page = CONTENTS_LINE.exec(line.normalize('NFKC'))?.[1]
-    return page === undefined ? [] : [Number(page.replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) & 0xf)))]
+    const page = findPageNumber(line.normalize('NFKC'))
+    return page === null ? [] : [Number(page.replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) & 0xf)))]
   })
   if (pages.length < MIN_CONTENTS_LINES || pages.length < lines.length * CONTENTS_SHARE) return false
   return pages.every((page, at) => at === 0 || page >= pages[at - 1]!)
+}
+
+/** Returns the page number of a line of contents: a title, dots or the border of a cell, and the number. */
+function findPageNumber(line: string): string | null {
+  const text = line.trimEnd()
+  const page = PAGE_NUMBER.exec(text)?.[0]
+  if (page === undefined || /^\d/.test(text)) return null
+  let titleEnd = text.length - page.length
+  while (titleEnd > 0 && FILLER.test(text[titleEnd - 1]!)) titleEnd--
+  return titleEnd > 0 && LEADER.test(text.slice(titleEnd, -page.length)) ? page : null
 }

@@ -1,7 +1,13 @@
 import { tokens } from '../text/text-analysis.ts'
 
-/** A phrase in straight, curly, German or Arabic quotation marks. */
-const QUOTED = /"([^"]+)"|[“”„]([^“”„]+)[“”]|«([^»]+)»/g
+/** Straight, curly, German and Arabic quotation marks, each with what may end its phrase. */
+const QUOTATION_MARKS: ReadonlyMap<string, string> = new Map([
+  ['"', '"'],
+  ['“', '“”'],
+  ['”', '“”'],
+  ['„', '“”'],
+  ['«', '»'],
+])
 /** Of a query. More are not what a person types. */
 const MAX_PHRASES = 8
 
@@ -20,6 +26,16 @@ export function findRequiredPhrases(query: string): readonly string[] {
 
 /** The quoted phrases of a query, as `spell` gives them. */
 export function findQuotedPhrases(query: string): readonly string[] {
-  const phrases = [...query.matchAll(QUOTED)].map((match) => spell(match.slice(1).find((part) => part !== undefined)!))
+  const phrases = [...readQuoted(query)].map(spell)
   return [...new Set(phrases)].filter((phrase) => phrase.trim() !== '').slice(0, MAX_PHRASES)
+}
+
+function* readQuoted(query: string): Generator<string> {
+  for (let at = 0; at < query.length; at++) {
+    const ends = [...(QUOTATION_MARKS.get(query[at]!) ?? '')].map((mark) => query.indexOf(mark, at + 1)).filter((end) => end > 0)
+    if (ends.length === 0) continue
+    const end = Math.min(...ends)
+    yield query.slice(at + 1, end)
+    at = end
+  }
 }

@@ -49,7 +49,7 @@ const DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/g
 /** Separators of thousands. They are between complete groups of three digits, so a list of small numbers has none. */
 const THOUSANDS = /(?<![\d.])\d{1,3}(?:[,\u066c]\d{3})+(?!\d)/g
 /** Arabic script ends a word: وPython is `و` and `Python`. */
-const WORD = /[[\p{L}\p{N}]--\p{Script=Arabic}]+|[[\p{L}\p{N}]&&\p{Script=Arabic}]+/gv
+const WORD = /(?:(?!\p{Script=Arabic})[\p{L}\p{N}])+|(?:(?=\p{Script=Arabic})[\p{L}\p{N}])+/gu
 
 const ENGLISH_STOP_WORDS =
   'the a an of in to and is was were are for on with by as at from that this it its be or which what who whom when where why how did does do ' +

@@ -4,7 +4,9 @@ import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { PRINCIPAL_FIELDS, principalFrom } from '../subgraphs/common/identity/principal-answer.ts'
 import { type Link, type LinkContext, request } from '../subgraphs/common/link/link.ts'
 
-const PRINCIPAL_OF_API_KEY = billingOperation(`query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`)
+const PRINCIPAL_OF_API_KEY = billingOperation(
+  `query PrincipalOfApiKey($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`,
+)
 
 /**
  * Asks billing for the principal of a key.

@@ -127,6 +127,7 @@ function knowledgeConfig(values: Variables): KnowledgeConfig {
   return {
     dataDirectory: values.KIS_DATA_DIR,
     retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
+    egressAllowed: values.KIS_EGRESS_ALLOW,
     mongodb: toDatabase(values, 'knowledge'),
     elasticsearch:
       url === undefined

@@ -1,6 +1,6 @@
 import type { Service } from './service.ts'
 
-const REBUILD_INDEX = 'mutation ($after: String) { rebuildIndex(after: $after) { chunks next replaced } }'
+const REBUILD_INDEX = 'mutation RebuildIndex($after: String) { rebuildIndex(after: $after) { chunks next replaced } }'
 /** Chunks between two lines of progress. */
 const TOLD_EVERY = 10_000
 

@@ -137,7 +137,9 @@ class Start {
     this.#stack = stack
     this.#settings = config.settings
     const { gateway, rest } = this.#settings
-    this.#bodies = new LargeBodies({ largestBytes: Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes) })
+    // One organization has room for two of the largest bodies, and for one part of an upload.
+    const largestBytes = Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes, Math.ceil(rest.partBodyBytes / 2))
+    this.#bodies = new LargeBodies({ largestBytes })
     this.#log = createLog(role, config.logLevel)
     this.#watch = stack.use(new QueueWatch(this.#log))
     this.#door = new Door(this.#watch)
@@ -415,7 +417,7 @@ class Start {
     const asked = async () => {
       while (!isSet) {
         const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-        isSet = await billing.execute({ query: '{ __typename }' }, context).then(
+        isSet = await billing.execute({ query: 'query Health { __typename }' }, context).then(
           () => true,
           () => false,
         )
@@ -456,7 +458,7 @@ class Start {
  */
 async function fetchInstallation(billing: Link): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
+  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context)
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
   // Version 0.1.0 does not know this query.
   if (error?.code === 'internal')
@@ -481,7 +483,7 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
 /** Checks that a gateway answers, if only to ask for a key. */
 async function answers(gateway: Link<string | null>): Promise<readonly string[]> {
   const context = { caller: null, requestId: 'ready', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  return gateway.execute({ query: '{ __typename }' }, context).then(
+  return gateway.execute({ query: 'query Health { __typename }' }, context).then(
     () => [],
     () => ['gateway'],
   )

@@ -13,7 +13,7 @@ interface Page {
 
 /** Fetches every page of an operation. */
 async function* fetchPages<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
-  const query = `query ($after: String) { ${field}(after: $after) { ${selection} next } }`
+  const query = `query Verify_${field}($after: String) { ${field}(after: $after) { ${selection} next } }`
   for (let after: string | null = null; ; ) {
     const page: T = (await service.ask<Record<string, T>>(query, { after }))[field]!
     yield page

@@ -31,7 +31,7 @@ interface Page {
   readonly next: string | null
 }
 
-const VERIFY_INDEX = `mutation ($input: VerifyIndexInput!) {
+const VERIFY_INDEX = `mutation VerifyIndex($input: VerifyIndexInput!) {
   verifyIndex(input: $input) {
     collections documents chunks next
     findings { kind collectionId documentId generation expected found repaired restored }

@@ -117,7 +117,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
             requestId: ids('req'),
             signal: AbortSignal.timeout(PROBLEM_TIMEOUT_MS),
           }
-          const { errors } = await link.execute({ query: '{ __typename }' }, context).catch((error) => ({ errors: [error] }))
+          const { errors } = await link.execute({ query: 'query Health { __typename }' }, context).catch((error) => ({ errors: [error] }))
           return errors?.length ? [name] : []
         }),
       )

@@ -42,12 +42,42 @@ function typed<Document>(text: string, _read: () => Document) {
   return text as OperationText<ResultOf<Document>, Given<VariablesOf<Document>>>
 }
 
+type Letter =
+  | 'A'
+  | 'B'
+  | 'C'
+  | 'D'
+  | 'E'
+  | 'F'
+  | 'G'
+  | 'H'
+  | 'I'
+  | 'J'
+  | 'K'
+  | 'L'
+  | 'M'
+  | 'N'
+  | 'O'
+  | 'P'
+  | 'Q'
+  | 'R'
+  | 'S'
+  | 'T'
+  | 'U'
+  | 'V'
+  | 'W'
+  | 'X'
+  | 'Y'
+  | 'Z'
+/** The log tells by its name what blocked the event loop. */
+type Named = `${'query' | 'mutation' | 'subscription' | 'fragment'} ${Letter}${string}`
+
 /** An operation of clients. */
-export const gatewayOperation = <const Text extends string>(text: Text) => typed(text, () => gateway(text))
+export const gatewayOperation = <const Text extends Named>(text: Text) => typed(text, () => gateway(text))
 /** Operations that one part asks of a subgraph, the fields for services included. */
-export const billingOperation = <const Text extends string>(text: Text) => typed(text, () => billing(text))
-export const inferenceOperation = <const Text extends string>(text: Text) => typed(text, () => inference(text))
-export const knowledgeOperation = <const Text extends string>(text: Text) => typed(text, () => knowledge(text))
+export const billingOperation = <const Text extends Named>(text: Text) => typed(text, () => billing(text))
+export const inferenceOperation = <const Text extends Named>(text: Text) => typed(text, () => inference(text))
+export const knowledgeOperation = <const Text extends Named>(text: Text) => typed(text, () => knowledge(text))
 
 /** What an operation gives. */
 export type DataOf<Text> = Text extends OperationText<infer Data, never> ? Data : never

@@ -15,7 +15,7 @@ const MAX_KEYS = 10_000
 /** As long as the gateway itself waits for this answer. */
 const TIMEOUT_MS = 2_000
 
-const OWNER = gatewayOperation('{ organization { id } }')
+const OWNER = gatewayOperation('query OrganizationOfKey { organization { id } }')
 
 /** Finds the organization of a key before a large body is read, and remembers it for seconds. */
 export class KeyOwners {

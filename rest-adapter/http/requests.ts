@@ -53,6 +53,15 @@ const EXPOSED_HEADERS = [
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',
+  'location',
+  'upload-offset',
+  'upload-length',
+  'upload-metadata',
+  'upload-expires',
+  'tus-resumable',
+  'tus-version',
+  'tus-extension',
+  'x-kis-file-id',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
@@ -185,7 +194,11 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 /** @throws {KisError} the gateway refuses the key */
 async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
   rest.keyJudged = true
-  await askGateway(gateway, { query: gatewayOperation('{ __typename }') }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
+  await askGateway(
+    gateway,
+    { query: gatewayOperation('query CheckKey { __typename }') },
+    { caller: rest.apiKey, requestId: rest.id, signal: rest.signal },
+  )
 }
 
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {

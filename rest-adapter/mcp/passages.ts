@@ -1,4 +1,5 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { asForeignText } from '../../subgraphs/common/foreign-text.ts'
 
 /** Sent with every passage, because anybody may have written the text. */
 export const NOTICE =
@@ -20,7 +21,7 @@ export function sourceLine(
   },
 ): string {
   const pages = pageStart === null ? '' : `, p. ${pageStart}${pageEnd === null || pageEnd === pageStart ? '' : `-${pageEnd}`}`
-  return [`[#${mark}] ${fileName}${pages}`, ...headingPath].join(' › ')
+  return [`[#${mark}] ${asForeignText(fileName)}${pages}`, ...headingPath.map(asForeignText)].join(' › ')
 }
 
 export function toResult(text: string, structuredContent: Readonly<Record<string, unknown>>): CallToolResult {

@@ -35,7 +35,7 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
 async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
   const { headers, context, ids } = call
   // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
-  await call.ask(gatewayOperation('{ __typename }'))
+  await call.ask(gatewayOperation('query CheckKey { __typename }'))
   const message = parseMessage(call)
   const version = headers['mcp-protocol-version']
   if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))

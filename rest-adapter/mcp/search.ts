@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, isAbsent, textAt } from '../../subgraphs/common/check.ts'
+import { asForeignText } from '../../subgraphs/common/foreign-text.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { SEARCH, toSearchResult } from '../routes/search.ts'
 import { NOTICE, sourceLine, toResult } from './passages.ts'
@@ -21,7 +22,28 @@ export async function searchCollection(call: Call, { id }: CollectionData, { que
   })
   const { hits } = found
   if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
-  const texts = hits.map(({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.file.name })}\n${chunk.text}`)
-  const results = hits.map((hit, place) => ({ mark: place + 1, ...toSearchResult(hit) }))
+  const texts = hits.map(
+    ({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.document.name })}\n${asForeignText(chunk.text)}`,
+  )
+  // Clients hand this to models as well.
+  const results = hits.map((hit, place) => ({ mark: place + 1, ...forModel(toSearchResult(hit)) }))
   return toResult([NOTICE, ...texts].join('\n\n'), { results })
+}
+
+/** Returns the result without the parts that only programs read, such as offsets into the text, which changes here. */
+function forModel({
+  text,
+  heading_path,
+  file,
+  highlights: _highlights,
+  before: _before,
+  after: _after,
+  ...rest
+}: ReturnType<typeof toSearchResult>) {
+  return {
+    ...rest,
+    text: asForeignText(text),
+    heading_path: heading_path.map(asForeignText),
+    file: { ...file, file_name: asForeignText(file.file_name) },
+  }
 }

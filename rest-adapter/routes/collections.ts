@@ -4,7 +4,8 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const COLLECTION = 'id code name description embeddingModel { id } dimensions documentCount chunkCount createdAt'
+const COLLECTION =
+  'id code name description embeddingModel { id } rerankModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -17,7 +18,9 @@ const GET = gatewayOperation(`query Collection($id: ID!) { collection(id: $id) {
 const UPDATE = gatewayOperation(
   `mutation UpdateCollection($input: UpdateCollectionInput!) { updateCollection(input: $input) { collection { ${COLLECTION} } } }`,
 )
-const DELETE = gatewayOperation('mutation DeleteCollection($id: ID!) { deleteCollection(id: $id) { id } }')
+const DELETE = gatewayOperation(
+  'mutation DeleteCollection($id: ID!, $detach: Boolean!) { deleteCollection(id: $id, detach: $detach) { id } }',
+)
 
 const NAMES = { code: 'collection_code', name: 'collection_name' }
 
@@ -29,16 +32,18 @@ function toCollection(data: CollectionData) {
     collection_code: data.code,
     collection_name: data.name,
     embedding_model: data.embeddingModel?.id ?? null,
+    rerank_model: data.rerankModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
     document_count: data.documentCount,
+    document_counts: data.documentCounts,
     chunk_count: data.chunkCount,
   }
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function toInput({ collection_code, collection_name, description }: JsonObject): JsonObject {
-  return { code: collection_code, name: collection_name, description }
+function toInput({ collection_code, collection_name, description, rerank_model }: JsonObject): JsonObject {
+  return { code: collection_code, name: collection_name, description, rerankModel: rerank_model }
 }
 
 export const collectionRoutes: readonly Route[] = [
@@ -80,8 +85,8 @@ export const collectionRoutes: readonly Route[] = [
   {
     method: 'DELETE',
     path: '/v1/collections/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
+    async handle({ ask, params, query }) {
+      const data = await ask(DELETE, { id: params.id, detach: query.detach ?? false })
       return deleted('collection', data.deleteCollection.id)
     },
   },

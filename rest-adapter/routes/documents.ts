@@ -1,35 +1,56 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
+import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const DOCUMENT = `id collection { id } file { id name } status stage progress { done total } error { code message }
+export const DOCUMENT = `id collection { id } file { id } name externalId status stage progress { done total } error { code message }
+  version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
-type DocumentData = Selected<'Document', typeof DOCUMENT>
+export type DocumentData = Selected<'Document', typeof DOCUMENT>
 
 const CREATE = gatewayOperation(
-  `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`,
+  `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created outcome document { ${DOCUMENT} } } }`,
+)
+const CREATE_FROM_WEB = gatewayOperation(
+  `mutation CreateWebDocument($input: CreateWebDocumentInput!) { createWebDocument(input: $input) { created outcome document { ${DOCUMENT} } } }`,
 )
 const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
   collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
 const GET = gatewayOperation(`query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`)
+const UPDATE = gatewayOperation(
+  `mutation UpdateDocument($input: UpdateDocumentInput!) { updateDocument(input: $input) { document { ${DOCUMENT} } } }`,
+)
 const RETRY = gatewayOperation(`mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`)
 const DELETE = gatewayOperation('mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }')
 
-function toDocument(data: DocumentData) {
+function toIngestion({ status, stage, progress, error }: Pick<DocumentData, 'stage' | 'progress' | 'error'> & { readonly status: string }) {
+  return {
+    status: status.toLowerCase(),
+    stage: stage?.toLowerCase() ?? null,
+    progress,
+    error: error && { code: error.code.toLowerCase(), message: error.message },
+  }
+}
+
+export function toDocument(data: DocumentData) {
   return {
     id: data.id,
     object: 'document',
     created_at: unixSeconds(data.createdAt),
     collection_id: data.collection.id,
     file_id: data.file.id,
-    file_name: data.file.name,
-    status: data.status.toLowerCase(),
-    stage: data.stage?.toLowerCase() ?? null,
-    progress: data.progress,
-    error: data.error && { code: data.error.code.toLowerCase(), message: data.error.message },
+    file_name: data.name,
+    external_id: data.externalId,
+    ...toIngestion(data),
+    version: data.version,
+    replacement: data.replacement && {
+      file_id: data.replacement.file?.id ?? null,
+      file_name: data.replacement.name,
+      created_at: unixSeconds(data.replacement.createdAt),
+      ...toIngestion(data.replacement),
+    },
     warnings: data.warnings,
     page_count: data.pageCount,
     chunk_count: data.chunkCount,
@@ -40,10 +61,15 @@ function toDocument(data: DocumentData) {
 }
 
 /** Finds the document of the path. One of another collection is not found. */
-async function getDocument({ ask, params }: Call): Promise<DocumentData> {
+export async function getDocument({ ask, params }: Call): Promise<DocumentData> {
   const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
+}
+
+/** The fields of a file to attach. Fields that were left out stay out. */
+export function toAttachment({ file_id, metadata, external_id, on_conflict }: JsonObject): JsonObject {
+  return { fileId: file_id, metadata, externalId: external_id, onConflict: (on_conflict as string | undefined)?.toUpperCase() }
 }
 
 export const documentRoutes: readonly Route[] = [
@@ -51,10 +77,15 @@ export const documentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections/{id}/documents',
     async handle({ ask, params, body }) {
-      const input = { collectionId: params.id, fileId: body.file_id, metadata: body.metadata }
-      const data = await ask(CREATE, { input })
-      const document = toDocument(data.createDocument.document)
-      return data.createDocument.created ? created(document) : ok(document)
+      const { metadata, url, refresh_seconds: refreshSeconds, file_id: fileId } = body
+      if ((url === undefined) === (fileId === undefined))
+        throw new KisError('invalid_request', 'Send either `file_id` or `url`.', { param: url === undefined ? 'file_id' : 'url' })
+      const data =
+        url === undefined
+          ? (await ask(CREATE, { input: { collectionId: params.id, ...toAttachment(body) } })).createDocument
+          : (await ask(CREATE_FROM_WEB, { input: { collectionId: params.id, url, metadata, refreshSeconds } })).createWebDocument
+      const answer = { ...toDocument(data.document), outcome: data.outcome.toLowerCase() }
+      return data.created ? created(answer) : ok(answer)
     },
   },
   {
@@ -71,6 +102,16 @@ export const documentRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/collections/{id}/documents/{document_id}',
     handle: async (call) => ok(toDocument(await getDocument(call))),
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/collections/{id}/documents/{document_id}',
+    async handle(call) {
+      const { id } = await getDocument(call)
+      const input = { id, name: call.body.file_name, metadata: call.body.metadata }
+      const data = await call.ask(UPDATE, { input }, { name: 'file_name' })
+      return ok(toDocument(data.updateDocument.document))
+    },
   },
   {
     method: 'DELETE',

@@ -1,55 +1,102 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { wholeList } from '../http/lists.ts'
-import { ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 
-export const SEARCH =
-  gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
-  chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } } } }`)
+const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
+
+export const SEARCH = gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) {
+  hits { collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }
+    chunk { ${BESIDE} document { id name } file { id } } }
+  groups { document { id } hits { chunk { id } } }
+  facets { field values { value documents } }
+  rerank { model { id } applied error } rewrite { query applied error } } }`)
+
+interface ChunkData {
+  readonly id: string
+  readonly text: string
+  readonly headingPath: readonly string[]
+  readonly pageStart: number | null
+  readonly pageEnd: number | null
+  readonly charStart: number
+  readonly charEnd: number
+}
 
 export interface HitData {
+  readonly collectionId: string
   readonly score: number
   readonly lexicalRank: number | null
   readonly vectorRank: number | null
-  readonly chunk: {
-    readonly id: string
-    readonly text: string
-    readonly headingPath: readonly string[]
-    readonly pageStart: number | null
-    readonly pageEnd: number | null
-    readonly charStart: number
-    readonly charEnd: number
-    readonly document: { readonly id: string }
-    readonly file: { readonly id: string; readonly name: string }
+  readonly highlights: readonly { readonly start: number; readonly end: number }[]
+  readonly before: readonly ChunkData[]
+  readonly after: readonly ChunkData[]
+  readonly chunk: ChunkData & {
+    readonly document: { readonly id: string; readonly name: string }
+    readonly file: { readonly id: string }
   }
 }
 
-export function toSearchResult({ score, lexicalRank, vectorRank, chunk }: HitData) {
+export function toSearchResult({ collectionId, score, lexicalRank, vectorRank, highlights, before, after, chunk }: HitData) {
+  const { chunk_id, text, ...place } = toChunk(chunk)
   return {
     object: 'search_result',
-    chunk_id: chunk.id,
-    text: chunk.text,
+    chunk_id,
+    text,
     score,
     lexical_rank: lexicalRank,
     vector_rank: vectorRank,
+    ...place,
+    document_id: chunk.document.id,
+    file: { id: chunk.file.id, file_name: chunk.document.name },
+    collection_id: collectionId,
+    highlights,
+    before: before.map(toChunk),
+    after: after.map(toChunk),
+  }
+}
+
+function toChunk(chunk: ChunkData) {
+  return {
+    chunk_id: chunk.id,
+    text: chunk.text,
     heading_path: chunk.headingPath,
     page_start: chunk.pageStart,
     page_end: chunk.pageEnd,
     char_start: chunk.charStart,
     char_end: chunk.charEnd,
-    document_id: chunk.document.id,
-    file: { id: chunk.file.id, file_name: chunk.file.name },
   }
 }
 
+async function search({ ask, body }: Call, where: JsonObject) {
+  const input = {
+    ...where,
+    query: body.query,
+    limit: body.limit,
+    mode: (body.mode as string | undefined)?.toUpperCase(),
+    filter: body.filter,
+    rerankModel: body.rerank_model,
+    history: (body.history as readonly { readonly role: string; readonly content: string }[] | undefined)?.map(({ role, content }) => ({
+      role: role.toUpperCase(),
+      content,
+    })),
+    rewriteModel: body.rewrite_model,
+    minScore: body.min_score,
+    lexicalWeight: body.lexical_weight,
+    expand: body.expand,
+    groupBy: (body.group_by as string | undefined)?.toUpperCase(),
+    hitsPerDocument: body.hits_per_document,
+    facets: body.facets,
+  }
+  const { hits, groups, facets, rerank, rewrite } = (await ask(SEARCH, { input })).searchCollection
+  return ok({
+    ...wholeList(hits.map(toSearchResult), ({ chunk_id }) => chunk_id),
+    groups: groups?.map((group) => ({ document_id: group.document.id, chunk_ids: group.hits.map(({ chunk }) => chunk.id) })) ?? null,
+    facets,
+    rerank: rerank && { model: rerank.model?.id ?? null, applied: rerank.applied, error: rerank.error?.toLowerCase() ?? null },
+    rewrite,
+  })
+}
+
 export const searchRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/search',
-    async handle({ ask, params, body }) {
-      const mode = (body.mode as string | undefined)?.toUpperCase()
-      const input = { collectionId: params.id, query: body.query, limit: body.limit, mode, filter: body.filter }
-      const { searchCollection } = await ask(SEARCH, { input })
-      return ok(wholeList(searchCollection.hits.map(toSearchResult), ({ chunk_id }) => chunk_id))
-    },
-  },
+  { method: 'POST', path: '/v1/collections/{id}/search', handle: (call) => search(call, { collectionId: call.params.id }) },
+  { method: 'POST', path: '/v1/search', handle: (call) => search(call, { collectionIds: call.body.collection_ids }) },
 ]

@@ -364,6 +364,24 @@ for (const { name, open } of STORES)
         expect(await failure(admin, text, { id: apiKey.id })).toMatchObject(denied)
       })
 
+      it('tells its rates to the calls of all keys that descend from it, and takes over none whose calls do not count against them', async () => {
+        const { id, admin } = await bounded()
+        const free = await createKey(operator, { name: 'free', requestsPerMinute: 1, tokensPerMinute: 1, expiresAt: BOUNDS.expiresAt })
+        const rotate = 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }'
+        expect(await failure(admin, rotate, { id: free.apiKey.id })).toMatchObject(denied)
+        const child = await createKey(admin, { name: 'child', scopes: ['ADMIN'], requestsPerMinute: 5 })
+        const grandchild = await createKey(await principal(child.key), { name: 'grandchild' })
+        const { key } = (await data(admin, rotate, { id: grandchild.apiKey.id })).rotateApiKey as { readonly key: string }
+        await data(operator, UPDATE, { input: { id, requestsPerMinute: 2, tokensPerMinute: null } })
+        expect(await principal(key)).toMatchObject({
+          requestsPerMinute: 5,
+          ancestorRates: [
+            { apiKeyId: id, requestsPerMinute: 2, tokensPerMinute: null },
+            { apiKeyId: child.apiKey.id, requestsPerMinute: 5, tokensPerMinute: BOUNDS.tokensPerMinute },
+          ],
+        })
+      })
+
       it('ends together with all keys that descend from it, and those keys alone', async () => {
         const chain = [await createKey(operator, { name: 'leaked', scopes: ['ADMIN'] })]
         for (const name of ['child', 'grandchild'])

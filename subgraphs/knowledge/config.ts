@@ -9,6 +9,8 @@ export interface KnowledgeConfig {
    * Default: 1,000.
    */
   readonly retryBackoffMs: number
+  /** Entries `host:port` that documents from the web may always come from. */
+  readonly egressAllowed: ReadonlySet<string>
   /** The MongoDB database with documents and bytes; null: they are in files of the data folder. */
   readonly mongodb: MongoDatabase | null
   /** The Elasticsearch with the chunk index; null: it is in a file of the data folder. */

@@ -5,6 +5,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
+import { Egress } from '../common/egress/egress.ts'
 import { EventLog } from '../common/events/event-log.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
@@ -31,7 +32,8 @@ import { resolvers } from './resolvers/index.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { toWebhookEvent } from './use-cases/documents/document-events.ts'
-import { work } from './use-cases/documents/work.ts'
+import { work } from './use-cases/jobs/work.ts'
+import { keepSources } from './use-cases/web/refresh-source.ts'
 
 /** Below the 2 s in which `problems()` must answer. */
 const PING_TIMEOUT_MS = 1_500
@@ -103,6 +105,7 @@ export async function createKnowledge(
     files: ownFiles,
     parser,
     inference: inferenceOver(links.inference),
+    egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
     digests: new CollectionDigests(collections, clock),
     events,
@@ -114,6 +117,7 @@ export async function createKnowledge(
   const working = Promise.all([opened, after]).then(
     () =>
       Promise.all([
+        keepSources(deps, signal),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
         pumpWebhooks(eventLogSource(events, toWebhookEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
       ]),

@@ -106,6 +106,36 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(await searchText('sultan', { collectionId: OTHER, vector: unitVector(0, 8) })).toHaveLength(1)
     }, 120_000)
 
+    it('keeps attributes that are changed in between, and shows each chunk once by them', async () => {
+      await using its = await opened()
+      const { index, searchText, rebuilt, putAll } = its
+      const documents = ['doc_1', 'doc_2', 'doc_3']
+      for (const id of documents)
+        await putAll(
+          { ...makeDocument(id), attributes: { file_name: 'old.txt' } },
+          Array.from({ length: 130 }, (_, i) => makeChunk(`sultan ${id} ${i}`, i, id)),
+        )
+      const changed: string[] = []
+      const expectSeen = async () => {
+        for (const name of ['new.txt', 'old.txt']) {
+          const filter: SearchFilter = { op: 'eq', field: 'file_name', value: name }
+          const found = listIds(await searchText('sultan', { filter, candidates: 1_000 }))
+          expect(found).toHaveLength(new Set(found).size)
+          expect(found).toHaveLength(130 * (name === 'new.txt' ? changed.length : documents.length - changed.length))
+        }
+      }
+      await rebuilt(same, async () => {
+        const next = documents[changed.length]
+        if (next !== undefined) {
+          await index.setAttributes({ ...makeDocument(next), attributes: { file_name: 'new.txt' } }, same)
+          changed.push(next)
+        }
+        await expectSeen()
+      })
+      expect(changed.length).toBeGreaterThanOrEqual(2)
+      await expectSeen()
+    }, 120_000)
+
     it('loses no write and brings back no deletion that comes in between, and can be written to afterwards', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its

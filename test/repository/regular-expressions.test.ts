@@ -25,7 +25,12 @@ const TIMED_ALONE = [
   '^([^\\s:`|*#<>"\'-][^:`|*<>"\']{0,160}?\\.',
 ]
 /** Made of constants of the product. By file. */
-const MADE = ['schema/generate.ts', 'subgraphs/billing/accounts/domain/api-key.ts', 'subgraphs/common/link/answer-time.ts']
+const MADE = [
+  'schema/generate.ts',
+  'subgraphs/billing/accounts/domain/api-key.ts',
+  'subgraphs/common/foreign-text.ts',
+  'subgraphs/common/link/answer-time.ts',
+]
 
 interface Literal {
   readonly source: string

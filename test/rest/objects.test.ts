@@ -13,8 +13,10 @@ const collection = {
   name: 'Handbook',
   description: null,
   embeddingModel: { id: 'e5-small-ar-en' },
+  rerankModel: { id: 'rerank-v3.5' },
   dimensions: 384,
   documentCount: 2,
+  documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunkCount: 9,
   createdAt: AT,
 }
@@ -25,9 +27,11 @@ const collectionObject = {
   collection_code: 'hr',
   collection_name: 'Handbook',
   embedding_model: 'e5-small-ar-en',
+  rerank_model: 'rerank-v3.5',
   dimensions: 384,
   description: null,
   document_count: 2,
+  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunk_count: 9,
 }
 const file = {
@@ -52,7 +56,11 @@ const fileObject = {
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
-  file: { id: 'file_1', name: 'a.txt' },
+  file: { id: 'file_1', name: 'original.txt' },
+  name: 'a.txt',
+  externalId: null,
+  version: 1,
+  replacement: null,
   status: 'FAILED',
   stage: null,
   progress: null,
@@ -72,6 +80,9 @@ const documentObject = {
   collection_id: 'col_1',
   file_id: 'file_1',
   file_name: 'a.txt',
+  external_id: null,
+  version: 1,
+  replacement: null,
   status: 'failed',
   stage: null,
   progress: null,
@@ -177,13 +188,42 @@ const modelObject = {
   },
 }
 const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
-const list = (item: { id: string }, hasMore = true) => ({
+const list = (item: { readonly id: string; readonly [field: string]: unknown }, hasMore = true) => ({
   object: 'list',
   data: [item],
   has_more: hasMore,
   first_id: item.id,
   last_id: item.id,
 })
+
+const text = { text: 'Sur.', charStart: 4, charEnd: 8, totalChars: 20, nextOffset: 8, pages: [{ page: 2, charStart: 4, charEnd: 8 }] }
+const chunkOfDocument = { id: 'chunk_1', text: 'Sur.', headingPath: ['Ports'], pageStart: 2, pageEnd: 2, charStart: 4, charEnd: 8 }
+const former = { version: 1, file: null, name: 'a.txt', createdAt: AT, replacedAt: AT }
+const fileMissing = { code: 'not_found', message: 'No file.', param: 'input.fileId' }
+const replacement = {
+  file: { id: 'file_2' },
+  name: 'b.txt',
+  status: 'PROCESSING',
+  stage: 'EMBEDDING',
+  progress: { done: 1, total: 2 },
+  error: null,
+  createdAt: AT,
+}
+const replaced = { ...document, externalId: 'contract-7', version: 3, replacement }
+const replacedObject = {
+  ...documentObject,
+  external_id: 'contract-7',
+  version: 3,
+  replacement: {
+    file_id: 'file_2',
+    file_name: 'b.txt',
+    created_at: AT_SECONDS,
+    status: 'processing',
+    stage: 'embedding',
+    progress: { done: 1, total: 2 },
+    error: null,
+  },
+}
 
 const handlers = {
   CreateCollection: () => ({ createCollection: { collection } }),
@@ -196,11 +236,33 @@ const handlers = {
   File: ({ id }: { id: string }) => ({ file: id === 'file_1' ? file : null }),
   DeleteFile: ({ id }: { id: string }) => ({ deleteFile: { id } }),
   CreateDocument: ({ input }: { input: { metadata?: object } }) => ({
-    createDocument: { created: input.metadata !== undefined, document },
+    createDocument: { created: input.metadata !== undefined, outcome: input.metadata === undefined ? 'UNCHANGED' : 'CREATED', document },
   }),
   Documents: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? { documents: page(document) } : null }),
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
   RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
+  UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
+  DocumentText: () => ({ document: { collection: { id: 'col_1' }, text } }),
+  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, chunks: page(chunkOfDocument) } }),
+  DocumentVersions: () => ({ document: { collection: { id: 'col_1' }, versions: [former] } }),
+  SimilarDocuments: () => ({ document: { collection: { id: 'col_1' }, similarDocuments: [{ similarity: 0.9, document: replaced }] } }),
+  CreateDocuments: () => ({
+    createDocuments: {
+      results: [
+        { id: 'file_1', created: true, outcome: 'CREATED', document, error: null },
+        { id: 'file_2', created: false, outcome: null, document: null, error: fileMissing },
+      ],
+    },
+  }),
+  RetryDocuments: () => ({ retryDocuments: { results: [{ id: 'doc_1', document, error: null }] } }),
+  DeleteDocuments: () => ({
+    deleteDocuments: {
+      results: [
+        { id: 'doc_1', error: null },
+        { id: 'doc_2', error: { ...fileMissing, param: null } },
+      ],
+    },
+  }),
   DeleteDocument: ({ id }: { id: string }) => ({ deleteDocument: { id } }),
   Models: () => ({ models: [model] }),
   Model: ({ id }: { id: string }) => ({ model: id === 'meta/llama' ? model : null }),
@@ -253,6 +315,7 @@ const sums = {
   cacheWriteTokens: 3,
   outputTokens: 5,
   audioSeconds: 1.5,
+  searchUnits: 2,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -262,6 +325,7 @@ const sumsObject = {
   cache_write_tokens: 3,
   output_tokens: 5,
   audio_seconds: 1.5,
+  search_units: 2,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -276,6 +340,7 @@ const usageObject = {
   cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
+  search_units: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',
@@ -324,7 +389,11 @@ const cases: readonly Case[] = [
     variables: { input: { id: 'col_1', description: null } },
     answer: collectionObject,
   },
-  { request: 'DELETE /v1/collections/col_1', variables: { id: 'col_1' }, answer: { id: 'col_1', object: 'collection', deleted: true } },
+  {
+    request: 'DELETE /v1/collections/col_1?detach=true',
+    variables: { id: 'col_1', detach: true },
+    answer: { id: 'col_1', object: 'collection', deleted: true },
+  },
   {
     request: 'POST /v1/files',
     body: { file_name: 'إجازة.txt', content_base64: 'aGVsbG8=' },
@@ -340,9 +409,14 @@ const cases: readonly Case[] = [
     body: { file_id: 'file_1', metadata: { team: 'hr' } },
     status: 201,
     variables: { input: { collectionId: 'col_1', fileId: 'file_1', metadata: { team: 'hr' } } },
-    answer: documentObject,
+    answer: { ...documentObject, outcome: 'created' },
   },
-  { request: 'POST /v1/collections/col_1/documents', body: { file_id: 'file_1' }, status: 200, answer: documentObject },
+  {
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'file_1' },
+    status: 200,
+    answer: { ...documentObject, outcome: 'unchanged' },
+  },
   {
     request: 'GET /v1/collections/col_1/documents?status=failed',
     variables: { id: 'col_1', first: 20, status: 'FAILED' },
@@ -353,6 +427,98 @@ const cases: readonly Case[] = [
     request: 'POST /v1/collections/col_1/documents/doc_1/retry',
     variables: { id: 'doc_1' },
     answer: { ...documentObject, status: 'queued', error: null },
+  },
+  {
+    request: 'PATCH /v1/collections/col_1/documents/doc_1',
+    body: { file_name: 'b.txt', metadata: { year: 2026 } },
+    variables: { input: { id: 'doc_1', name: 'b.txt', metadata: { year: 2026 } } },
+    answer: { ...documentObject, file_name: 'b.txt' },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'file_1', external_id: 'contract-7', on_conflict: 'replace' },
+    status: 200,
+    variables: { input: { collectionId: 'col_1', fileId: 'file_1', externalId: 'contract-7', onConflict: 'REPLACE' } },
+    answer: { ...documentObject, outcome: 'unchanged' },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/text?page_start=2&length=4',
+    variables: { id: 'doc_1', pageStart: 2, length: 4 },
+    answer: {
+      object: 'document_text',
+      document_id: 'doc_1',
+      text: 'Sur.',
+      char_start: 4,
+      char_end: 8,
+      total_chars: 20,
+      next_offset: 8,
+      pages: [{ page: 2, char_start: 4, char_end: 8 }],
+    },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
+    variables: { id: 'doc_1', first: 1 },
+    answer: list({
+      id: 'chunk_1',
+      object: 'chunk',
+      text: 'Sur.',
+      heading_path: ['Ports'],
+      page_start: 2,
+      page_end: 2,
+      char_start: 4,
+      char_end: 8,
+    }),
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/versions',
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_version', version: 1, file_id: null, file_name: 'a.txt', created_at: AT_SECONDS, replaced_at: AT_SECONDS },
+      ],
+    },
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/similar',
+    variables: { id: 'doc_1', first: 10 },
+    answer: { object: 'list', data: [{ object: 'similar_document', similarity: 0.9, document: replacedObject }] },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/attach',
+    body: { documents: [{ file_id: 'file_1', on_conflict: 'keep_both' }, { file_id: 'file_2' }] },
+    variables: { input: { collectionId: 'col_1', documents: [{ fileId: 'file_1', onConflict: 'KEEP_BOTH' }, { fileId: 'file_2' }] } },
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_result', file_id: 'file_1', created: true, outcome: 'created', document: documentObject, error: null },
+        {
+          object: 'document_result',
+          file_id: 'file_2',
+          created: false,
+          outcome: null,
+          document: null,
+          error: { code: 'not_found', message: 'No file.', param: 'file_id' },
+        },
+      ],
+    },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/retry',
+    body: { document_ids: ['doc_1'] },
+    variables: { input: { collectionId: 'col_1', ids: ['doc_1'] } },
+    answer: { object: 'list', data: [{ object: 'document_result', document_id: 'doc_1', document: documentObject, error: null }] },
+  },
+  {
+    request: 'POST /v1/collections/col_1/documents/delete',
+    body: { document_ids: ['doc_1', 'doc_2'] },
+    variables: { input: { collectionId: 'col_1', ids: ['doc_1', 'doc_2'] } },
+    answer: {
+      object: 'list',
+      data: [
+        { object: 'document_result', document_id: 'doc_1', deleted: true, error: null },
+        { object: 'document_result', document_id: 'doc_2', deleted: false, error: { code: 'not_found', message: 'No file.', param: null } },
+      ],
+    },
   },
   { request: 'DELETE /v1/collections/col_1/documents/doc_1', answer: { id: 'doc_1', object: 'document', deleted: true } },
   { request: 'GET /v1/models', answer: list(modelObject, false) },
@@ -460,18 +626,43 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1' },
-      file: { id: 'file_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf' },
+      file: { id: 'file_1' },
+    }
+    const { document, file: _file, ...place } = chunk
+    const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }
+    const found = {
+      hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
+      groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: { id: 'rank' }, applied: false, error: 'engine_timeout' },
+      rewrite: null,
     }
     await using adapter = await startAdapter({
-      Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),
+      Search: () => ({ searchCollection: found }),
     })
-    const response = await adapter.fetch('/v1/collections/col_1/search', {
-      body: { query: 'leave', limit: 3, mode: 'vector', filter: { language: 'ar' } },
-    })
-    expect(adapter.gateway.asked[0]?.variables).toEqual({
-      input: { collectionId: 'col_1', query: 'leave', limit: 3, mode: 'VECTOR', filter: { language: 'ar' } },
-    })
+    const body = {
+      query: 'leave',
+      limit: 3,
+      mode: 'vector',
+      filter: { language: 'ar' },
+      rerank_model: null,
+      group_by: 'document',
+      expand: 1,
+    }
+    const response = await adapter.fetch('/v1/collections/col_1/search', { body })
+    const asked = {
+      query: 'leave',
+      limit: 3,
+      mode: 'VECTOR',
+      filter: { language: 'ar' },
+      rerankModel: null,
+      groupBy: 'DOCUMENT',
+      expand: 1,
+    }
+    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
+    const several = await adapter.fetch('/v1/search', { body: { ...body, collection_ids: ['col_1', 'col_2'] } })
+    expect(adapter.gateway.asked[1]?.variables).toEqual({ input: { collectionIds: ['col_1', 'col_2'], ...asked } })
     const result = {
       object: 'search_result',
       chunk_id: 'chk_1',
@@ -486,8 +677,23 @@ describe('objects by REST', () => {
       char_end: 21,
       document_id: 'doc_1',
       file: { id: 'file_1', file_name: 'a.pdf' },
+      collection_id: 'col_1',
+      highlights: [{ start: 0, end: 6 }],
+      before: [],
+      after: [
+        { chunk_id: 'chk_2', text: 'ثلاثون يوما', heading_path: ['Leave'], page_start: 2, page_end: 2, char_start: 10, char_end: 21 },
+      ],
     }
-    expect(await response.json()).toEqual({ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' })
+    const answer = {
+      ...{ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' },
+      groups: [{ document_id: 'doc_1', chunk_ids: ['chk_1'] }],
+      facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
+      rerank: { model: 'rank', applied: false, error: 'engine_timeout' },
+      rewrite: null,
+    }
+    expect(await response.json()).toEqual(answer)
+    expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')
+    expect(await several.json()).toEqual(answer)
   })
 
   for (const path of [

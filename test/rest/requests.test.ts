@@ -286,7 +286,7 @@ describe('requests by REST', () => {
   it('asks whose a key is once for many large bodies, and not at all for small ones', async () => {
     await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
     const owners = vi.spyOn(adapter.gateway, 'execute')
-    const asked = () => owners.mock.calls.filter(([{ query }]) => query === '{ organization { id } }').length
+    const asked = () => owners.mock.calls.filter(([{ query }]) => query === 'query OrganizationOfKey { organization { id } }').length
     const create = (description: string) => adapter.fetch('/v1/collections', { body: { ...collection, description } })
     await create('small')
     expect(asked()).toBe(0)
@@ -361,14 +361,23 @@ describe('requests by REST', () => {
     expect(adapter.gateway.asked).toEqual([])
   })
 
-  it('sends a client of the chat protocol that uploads a form to the JSON upload', async () => {
-    await using adapter = await startAdapter()
+  it('takes a file as a form, as clients of the chat protocol send it', async () => {
+    const file = { id: 'file_1', name: 'a.txt', mediaType: 'text/plain', status: 'UPLOADED', checksum: 'sha256:0', sizeBytes: 1 }
+    await using adapter = await startAdapter({
+      UploadFile: ({ input }: { readonly input: Record<string, unknown> }) => {
+        expect(input).toEqual({ name: 'a.txt', contentBase64: 'eA==' })
+        return { uploadFile: { file: { ...file, createdAt: '2026-01-01T00:00:00.000Z' } } }
+      },
+    })
     const body = new FormData()
+    body.set('purpose', 'assistants')
     body.set('file', new Blob(['x']), 'a.txt')
     const response = await fetch(`${adapter.url}/v1/files`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}` } })
-    const error = await readError(response)
-    expect(error).toMatchObject({ status: 404, code: 'not_offered' })
-    expect(error.message).toContain('content_base64')
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({ id: 'file_1', object: 'file', bytes: 1, filename: 'a.txt', purpose: 'assistants' })
+    body.set('file', 'text')
+    const refused = await fetch(`${adapter.url}/v1/files`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}` } })
+    expect(await readError(refused)).toMatchObject({ status: 400, code: 'invalid_type', param: 'file' })
   })
 
   it('takes a slash at the end as a slip', async () => {

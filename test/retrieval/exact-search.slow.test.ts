@@ -170,8 +170,8 @@ describe('exact things and spellings, with the embedded model', () => {
       const aim = takeAim(vectors[passages.length + i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const ranking = { collectionId: 'all', query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
-      answers.set(query, await rankCandidates({ index }, ranking, candidates))
+      const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
+      answers.set(query, await rankCandidates((ids) => index.get('all', ids), ranking, candidates))
     }
   }, EMBEDDING_TIMEOUT_MS)
 

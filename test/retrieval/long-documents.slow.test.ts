@@ -69,8 +69,8 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
       const aim = takeAim(vectors[chunks.length + i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const ranking = { collectionId: 'all', query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
-      const hits = await rankCandidates({ index }, ranking, candidates)
+      const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
+      const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
       const isRight = (id: string) => {
         const chunk = chunks[Number(id)]!
         return chunk.file.startsWith(file) && comparable(chunk.text).includes(comparable(phrase))

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
+import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog } from '../../subgraphs/common/events/event-log.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
@@ -61,7 +62,7 @@ export class ManualClock implements Clock {
 export const plainParser: DocumentParser = {
   sniff: () => 'text/plain',
   async parse(bytes): Promise<ParsedDocument> {
-    const text = Buffer.from(bytes).toString()
+    const text = Buffer.from(bytes as Uint8Array).toString()
     if (text.startsWith('%corrupt')) throw new ParseFailure('corrupt', 'It cannot be read.')
     const blocks = [...text.matchAll(/[^\n]+/g)].map((match) => ({
       kind: 'paragraph' as const,
@@ -101,11 +102,35 @@ export class FakeInference implements Inference {
     if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return this.model
   }
+  /** The agents of each collection. */
+  readonly agents = new Map<string, readonly string[]>()
+  async agentsOf(collectionId: string) {
+    return this.agents.get(collectionId) ?? []
+  }
   async countTokens(_modelId: string, texts: readonly string[]) {
     return texts.map(countWords)
   }
   async embedQuery(_modelId: string, text: string) {
     return { vector: makeVector(text), cost: 0n }
+  }
+  /** Scores of passages, by what they contain; an error is the engine's failure. */
+  rerank: ((text: string) => number) | KisError = () => 0
+  /** What a chat model makes of a query; an error is the engine's failure. */
+  rewritten: string | KisError = ''
+  async rewriteQuery() {
+    if (this.rewritten instanceof KisError) throw this.rewritten
+    return { query: this.rewritten, cost: 11n }
+  }
+  async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
+    if (!id.startsWith('rank') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return { id }
+  }
+  async rerankPassages(modelId: string, _query: string, texts: readonly string[], context: { readonly caller: Principal }) {
+    await this.rerankModel(modelId, context)
+    const { rerank } = this
+    if (rerank instanceof KisError) throw rerank
+    const results = texts.map((text, index) => ({ index, score: rerank(text) })).sort((a, b) => b.score - a.score)
+    return { results, cost: 7n }
   }
   async openEmbedding() {
     const id = `hold_${this.holds.size}`
@@ -206,6 +231,7 @@ export interface World {
   readonly inference: Inference
   readonly clock: Clock
   readonly parser?: DocumentParser
+  readonly egress?: Egress
   readonly accounts?: Accounts
 }
 
@@ -217,8 +243,13 @@ export function depsOn(world: World, life = new Life()): Deps {
       collections: life.sees(store.collections, 'collections'),
       files: life.sees(store.files, 'files'),
       blobs: life.sees(store.blobs, 'blobs'),
+      uploads: life.sees(store.uploads, 'uploads'),
+      sources: life.sees(store.sources, 'sources'),
       documents: life.sees(store.documents, 'documents'),
+      sketches: life.sees(store.sketches, 'sketches'),
       usage: life.sees(store.usage, 'usage'),
+      goldQuestions: store.goldQuestions,
+      evaluations: life.sees(store.evaluations, 'evaluations'),
       events: store.events,
       eventHeads: store.eventHeads,
     },
@@ -227,6 +258,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     files: new FileChecks([]),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
+    egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     // Other processes read this log too, so it does not belong to one life.
     events: new EventLog([store.documents], store, silentLog),

@@ -409,7 +409,8 @@ export type SpendLimitInput = {
 export type Operation =
   | 'chat_completion'
   | 'embedding'
-  | 'transcription';
+  | 'transcription'
+  | 'rerank';
 
 export type UsageSource =
   | 'provider'
@@ -421,7 +422,8 @@ export type UsageUnit =
   | 'cachedInputTokens'
   | 'cacheWriteTokens'
   | 'outputTokens'
-  | 'audioMilliseconds';
+  | 'audioMilliseconds'
+  | 'searchUnits';
 
 export type UsageQuantity = {
   readonly unit: UsageUnit;
@@ -480,6 +482,7 @@ export type UsageTotals = {
   readonly cacheWriteTokens: Scalars['Float']['output'];
   readonly outputTokens: Scalars['Float']['output'];
   readonly audioSeconds: Scalars['Float']['output'];
+  readonly searchUnits: Scalars['Float']['output'];
   readonly amount: Scalars['USD']['output'];
 };
 
@@ -791,9 +794,16 @@ export type Principal = {
   readonly plan: Plan;
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
+  readonly ancestorRates: ReadonlyArray<KeyRates>;
   readonly revision: Scalars['Int']['output'];
   readonly rotations: Scalars['Int']['output'];
   readonly isEnded: Scalars['Boolean']['output'];
+};
+
+export type KeyRates = {
+  readonly apiKeyId: Scalars['ID']['output'];
+  readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
+  readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
 };
 
 export type QuantitiesInput = {
@@ -802,6 +812,7 @@ export type QuantitiesInput = {
   readonly cacheWriteTokens: Scalars['Int']['input'];
   readonly outputTokens: Scalars['Int']['input'];
   readonly audioMilliseconds: Scalars['Int']['input'];
+  readonly searchUnits: Scalars['Int']['input'];
 };
 
 export type RateCardInput = {
@@ -811,6 +822,7 @@ export type RateCardInput = {
   readonly cacheWriteTokens: Scalars['USD']['input'];
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
+  readonly searchUnits: Scalars['USD']['input'];
   readonly tiers: ReadonlyArray<RateTierInput>;
 };
 
@@ -821,6 +833,7 @@ export type RateTierInput = {
   readonly cacheWriteTokens: Scalars['USD']['input'];
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
+  readonly searchUnits: Scalars['USD']['input'];
 };
 
 export type PlaceHoldInput = {
@@ -1014,9 +1027,9 @@ export type ResolversTypes = {
   SpendPeriod: ResolverTypeWrapper<'day' | 'month' | 'total'>;
   SpendLimit: ResolverTypeWrapper<Omit<SpendLimit, 'period'> & { period: ResolversTypes['SpendPeriod'] }>;
   SpendLimitInput: SpendLimitInput;
-  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription'>;
+  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription' | 'rerank'>;
   UsageSource: ResolverTypeWrapper<'provider' | 'counted' | 'estimated'>;
-  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds'>;
+  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits'>;
   UsageQuantity: ResolverTypeWrapper<Omit<UsageQuantity, 'unit'> & { unit: ResolversTypes['UsageUnit'] }>;
   UsageRecord: ResolverTypeWrapper<Usage>;
   UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'operation'>;
@@ -1074,6 +1087,7 @@ export type ResolversTypes = {
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
   WebhookEventInput: WebhookEventInput;
   Principal: ResolverTypeWrapper<Caller>;
+  KeyRates: ResolverTypeWrapper<KeyRates>;
   QuantitiesInput: QuantitiesInput;
   RateCardInput: RateCardInput;
   RateTierInput: RateTierInput;
@@ -1164,6 +1178,7 @@ export type ResolversParentTypes = {
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
   WebhookEventInput: WebhookEventInput;
   Principal: Caller;
+  KeyRates: KeyRates;
   QuantitiesInput: QuantitiesInput;
   RateCardInput: RateCardInput;
   RateTierInput: RateTierInput;
@@ -1328,11 +1343,11 @@ export type SpendLimitResolvers<ContextType = Context, ParentType extends Resolv
   resetsAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
-export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription' };
+export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
 
 export type UsageSourceResolvers = { PROVIDER: 'provider', COUNTED: 'counted', ESTIMATED: 'estimated' };
 
-export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds' };
+export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds', SEARCH_UNITS: 'searchUnits' };
 
 export type UsageQuantityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageQuantity'] = ResolversParentTypes['UsageQuantity']> = {
   unit?: Resolver<ResolversTypes['UsageUnit'], ParentType, ContextType>;
@@ -1380,6 +1395,7 @@ export type UsageTotalsResolvers<ContextType = Context, ParentType extends Resol
   cacheWriteTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   outputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   audioSeconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  searchUnits?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 }>;
 
@@ -1580,10 +1596,17 @@ export type PrincipalResolvers<ContextType = Context, ParentType extends Resolve
   plan?: Resolver<ResolversTypes['Plan'], ParentType, ContextType>;
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  ancestorRates?: Resolver<ReadonlyArray<ResolversTypes['KeyRates']>, ParentType, ContextType>;
   revision?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   rotations?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   isEnded?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 }>;
+
+export type KeyRatesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['KeyRates'] = ResolversParentTypes['KeyRates']> = {
+  apiKeyId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+};
 
 export type HoldStateResolvers = { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' };
 
@@ -1671,6 +1694,7 @@ export type Resolvers<ContextType = Context> = {
   RedeliverWebhooksSincePayload?: RedeliverWebhooksSincePayloadResolvers<ContextType>;
   WebhookFeed?: WebhookFeedResolvers<ContextType>;
   Principal?: PrincipalResolvers<ContextType>;
+  KeyRates?: KeyRatesResolvers<ContextType>;
   HoldState?: HoldStateResolvers;
   Hold?: HoldResolvers<ContextType>;
   HoldQuote?: HoldQuoteResolvers<ContextType>;

@@ -235,6 +235,12 @@ describe('whether an address may be reached', () => {
 })
 
 describe('a connection', () => {
+  it.each(['http', 'https'])('by %s to an address without a route fails as any other, and ends no process', async (scheme) => {
+    // The system refuses a connection to everybody at once, as it does one over IPv6 where there is none.
+    const egress = new Egress({ resolve: async () => [PUBLIC], dial: () => dialed([{ address: '255.255.255.255', family: 4 }]) })
+    expect(await catchFailure(egress, `${scheme}://public.test/`)).toMatchObject({ reason: 'unreachable', cause: { syscall: 'connect' } })
+  })
+
   it('goes to the addresses that were judged, however DNS answers later', async () => {
     answering = (_request, response) => response.end('hello')
     const { egress, dials, lookups } = world({ 'rebinding.test': [[PUBLIC], [LOOPBACK]] })

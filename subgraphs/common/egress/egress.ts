@@ -400,10 +400,16 @@ function resolver(): Resolve {
 /** Connects for real. */
 export const dialed: Dial = (addresses) => buildConnector({ timeout: CONNECT_MS, ...(addresses && { lookup: onlyTo(addresses) }) })
 
-/** Answers the connection's own lookup with the addresses that were checked. */
+/**
+ * Answers the connection's own lookup with the addresses that were checked; later, as the system does. An address
+ * without a route fails at once, and `tls.connect` throws if that is before it returns: then nobody hears the socket's
+ * error, which ends the process.
+ */
 function onlyTo(addresses: readonly Address[]): LookupFunction {
   return (_host, { all }, callback) => {
-    if (all) callback(null, [...addresses])
-    else callback(null, addresses[0]!.address, addresses[0]!.family)
+    process.nextTick(() => {
+      if (all) callback(null, [...addresses])
+      else callback(null, addresses[0]!.address, addresses[0]!.family)
+    })
   }
 }

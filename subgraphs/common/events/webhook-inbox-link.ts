@@ -3,8 +3,8 @@ import type { ServicePrincipal } from '../identity/principal.ts'
 import { type Link, type LinkContext, request } from '../link/link.ts'
 import type { WebhookInbox } from './webhook-events.ts'
 
-const FEEDS = billingOperation('query ($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }')
-const ACCEPT = billingOperation('mutation ($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }')
+const FEEDS = billingOperation('query WebhookFeeds($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }')
+const ACCEPT = billingOperation('mutation AcceptWebhookEvents($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }')
 
 /** Billing's inbox for the events of this service. */
 export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {

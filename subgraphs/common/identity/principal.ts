@@ -15,6 +15,13 @@ export interface Plan {
   readonly concurrency: number
 }
 
+/** The rates that one key has of its own; null: none. */
+export interface KeyRates {
+  readonly apiKeyId: string
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
+}
+
 /** The caller of a request. The gateway derives it from an API key, and processes pass it on as a signed token. */
 export interface Principal {
   readonly organizationId: string
@@ -32,6 +39,8 @@ export interface Principal {
   /** The plan's limits, or stricter ones of the key; null: no limit. */
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
+  /** The rates of its ancestors that have any: its calls count against these, too. Absent: none. */
+  readonly ancestorRates?: readonly KeyRates[]
   /**
    * Revision of the organization's rules (residency policy, plan, what its keys may do) from which this principal was
    * read. Billing places holds only for the current revision.

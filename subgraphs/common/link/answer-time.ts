@@ -9,6 +9,7 @@ export const LONG_MS = 900_000
 export const LONG_FIELDS = [
   'createChatCompletion',
   'createEmbeddings',
+  'createRerank',
   'createTranscription',
   'runAgent',
   'runWorkflow',
@@ -16,6 +17,8 @@ export const LONG_FIELDS = [
   'countTokens',
   'embedQuery',
   'embedPassages',
+  'rerankPassages',
+  'rewriteQuery',
   'uploadFile',
   'deleteCollection',
   'verifyIndex',

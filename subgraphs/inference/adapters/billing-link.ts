@@ -6,18 +6,18 @@ import type { Clock } from '../../common/process/clock.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
-const PRINCIPAL_OF_KEY = billingOperation(`query ($organizationId: ID!, $apiKeyId: ID!) {
+const PRINCIPAL_OF_KEY = billingOperation(`query PrincipalOfKey($organizationId: ID!, $apiKeyId: ID!) {
   principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
 }`)
-const QUOTE = billingOperation('query ($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }')
-const PLACE = billingOperation('mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }')
-const PLACE_RUN = billingOperation('mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }')
-const DISPATCH = billingOperation('mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }')
-const CHECKPOINT = billingOperation('mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }')
-const SETTLE = billingOperation('mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged state } }')
-const VOID = billingOperation('mutation ($id: ID!) { voidHold(id: $id) { charged } }')
-const END_HOLDS_OF = billingOperation('mutation ($holder: ID!) { endHoldsOf(holder: $holder) }')
-const END_RUN = billingOperation('mutation ($id: ID!) { voidHold(id: $id) { freed } }')
+const QUOTE = billingOperation('query QuoteHolds($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }')
+const PLACE = billingOperation('mutation PlaceHold($input: PlaceHoldInput!) { placeHold(input: $input) { id } }')
+const PLACE_RUN = billingOperation('mutation PlaceRunHold($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }')
+const DISPATCH = billingOperation('mutation DispatchHold($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }')
+const CHECKPOINT = billingOperation('mutation CheckpointHold($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }')
+const SETTLE = billingOperation('mutation SettleHold($input: SettleHoldInput!) { settleHold(input: $input) { charged state } }')
+const VOID = billingOperation('mutation VoidHold($id: ID!) { voidHold(id: $id) { charged } }')
+const END_HOLDS_OF = billingOperation('mutation EndHoldsOf($holder: ID!) { endHoldsOf(holder: $holder) }')
+const END_RUN = billingOperation('mutation EndRunHold($id: ID!) { voidHold(id: $id) { freed } }')
 
 /**
  * Opening a hold is two small writes. If billing has answered nobody for this long, it is stopped or unreachable, and
@@ -183,8 +183,8 @@ function toSettlement(id: string, quantities: Quantities) {
   return { input: { id, quantities: quantitiesInput(quantities) } }
 }
 
-function quantitiesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Quantities) {
-  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }
+function quantitiesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }: Quantities) {
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }
 }
 
 function rateCardInput({ version, tiers, ...rates }: RateCard) {
@@ -195,12 +195,13 @@ function rateCardInput({ version, tiers, ...rates }: RateCard) {
   }
 }
 
-function ratesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Rates) {
+function ratesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }: Rates) {
   return {
     inputTokens: formatUsd(inputTokens),
     cachedInputTokens: formatUsd(cachedInputTokens),
     cacheWriteTokens: formatUsd(cacheWriteTokens),
     outputTokens: formatUsd(outputTokens),
     audioMilliseconds: formatUsd(audioMilliseconds),
+    searchUnits: formatUsd(searchUnits),
   }
 }

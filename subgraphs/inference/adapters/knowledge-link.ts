@@ -5,16 +5,17 @@ import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { Knowledge, Passage } from '../ports/knowledge.ts'
 
-const DESCRIBE = knowledgeOperation(`query ($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
+const DESCRIBE =
+  knowledgeOperation(`query DescribeCollection($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
   documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
-const CONTENT = knowledgeOperation(`query ($id: ID!, $offset: Float!, $length: Int!) {
+const CONTENT = knowledgeOperation(`query DocumentContent($id: ID!, $offset: Float!, $length: Int!) {
   fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
 /** Largest piece that `fileContent` gives. */
 const PIECE_BYTES = 1_048_576
-const SEARCH = knowledgeOperation(`query ($input: SearchInput!, $runHoldId: ID, $step: String) {
+const SEARCH = knowledgeOperation(`query SearchForRun($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
-    hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } }
+    hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id name } file { id } } }
   }
 }`)
 
@@ -40,7 +41,7 @@ export function knowledgeOver(link: Link): Knowledge {
       }
       const { searchCollection } = await ask(SEARCH, variables, context)
       const passages = searchCollection.hits.map(({ score, chunk: { id, document, file, ...place } }): Passage => {
-        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: file.name, ...place, score }
+        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: document.name, ...place, score }
       })
       return { passages, cost: parseUsd(searchCollection.cost) }
     },

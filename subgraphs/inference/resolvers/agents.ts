@@ -1,5 +1,5 @@
 import { type AgentDefinition, readDefinition } from '../domain/agents/definition.ts'
-import { createAgent, deleteAgent, findAgent, listAgents, updateAgent } from '../use-cases/agents/agents.ts'
+import { createAgent, deleteAgent, findAgent, listAgents, listAgentsOf, updateAgent } from '../use-cases/agents/agents.ts'
 import { listRuns } from '../use-cases/agents/read-runs.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
@@ -16,6 +16,7 @@ export const agentQueries: QueryResolvers = {
     const { edges, pageInfo } = await listAgents(deps, ask, args, budget)
     return { edges: edges.map(({ node, cursor }) => ({ node: toView(node), cursor })), pageInfo }
   },
+  agentsOfCollection: async (_parent, { collectionId }, { deps, ...ask }) => (await listAgentsOf(deps, ask, collectionId)).map(toView),
 }
 
 export const agentMutations: MutationResolvers = {

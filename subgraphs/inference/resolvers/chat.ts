@@ -9,6 +9,7 @@ import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-
 import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
+import { rewriteQuery } from '../use-cases/rewrite/rewrite-query.ts'
 import type {
   ChatChoiceResolvers,
   ChatCompletionEventResolvers,
@@ -33,6 +34,7 @@ export const chatQueries: QueryResolvers = {
 }
 
 export const chatMutations: MutationResolvers = {
+  rewriteQuery: (_parent, { input }, { deps, ...ask }) => rewriteQuery(deps, ask, input),
   createChatCompletion: (_parent, { input }, { deps, ...ask }) =>
     isAgentModel(input.request)
       ? completeByAgent(deps, ask, input)

@@ -45,4 +45,5 @@ export const ModelFields: ModelResolvers = {
 
 export const PriceFields: PriceResolvers = {
   audioMinute: ({ audio }) => audio,
+  searchThousand: ({ search }) => search,
 }

@@ -3,7 +3,7 @@ import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal
 import { type Link, request } from '../../common/link/link.ts'
 import type { Accounts } from '../ports/accounts.ts'
 
-const PRINCIPAL_OF_KEY = billingOperation(`query ($organizationId: ID!, $apiKeyId: ID!) {
+const PRINCIPAL_OF_KEY = billingOperation(`query PrincipalOfKey($organizationId: ID!, $apiKeyId: ID!) {
   principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
 }`)
 

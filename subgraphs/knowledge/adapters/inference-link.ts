@@ -4,17 +4,29 @@ import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = inferenceOperation(
-  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread calibration { arabicAnchor englishAnchor midpoint slope } } }',
+  'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread calibration { arabicAnchor englishAnchor midpoint slope } } }',
 )
-const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
-const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
+const AGENTS_OF = inferenceOperation(
+  'query AgentsOfCollection($collectionId: ID!) { agentsOfCollection(collectionId: $collectionId) { name } }',
+)
+const COUNT_TOKENS = inferenceOperation(
+  'query CountTokens($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }',
+)
+const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
+const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
+const RERANK_PASSAGES =
+  inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
+  rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
 const OPEN_EMBEDDING = inferenceOperation(
-  'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
+  'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
-const EMBED_PASSAGES = inferenceOperation('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }')
+const EMBED_PASSAGES = inferenceOperation(
+  'mutation EmbedPassages($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }',
+)
 const CLOSE_EMBEDDING = inferenceOperation(
-  'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
+  'mutation CloseEmbedding($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
 )
 
 export function inferenceOver(link: Link): Inference {
@@ -28,11 +40,23 @@ export function inferenceOver(link: Link): Inference {
       const { calibration, ...model } = (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel
       return { ...model, calibration: calibration && decodeCalibration(calibration) }
     },
+    agentsOf: async (collectionId, context) => (await ask(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
+    async rewriteQuery({ history, ...input }, context) {
+      const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
+      const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
+      return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
+    },
+    rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
+    async rerankPassages(modelId, query, texts, context) {
+      const variables = { modelId, query, texts, runHoldId: context.runHoldId, step: context.step }
+      const { rerankPassages } = await ask(RERANK_PASSAGES, variables, context)
+      return { results: rerankPassages.results, cost: parseUsd(rerankPassages.cost) }
     },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

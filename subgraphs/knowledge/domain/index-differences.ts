@@ -9,6 +9,8 @@ export function belongs(document: DocumentRecord | undefined, { generation }: Pi
   if (!document) return false
   // A running deletion also removes its chunks.
   if (!document.listed) return true
+  // A worker removes what a new version has replaced.
+  if (document.job?.kind === 'tidy') return true
   return generation === document.liveGeneration || (document.job !== undefined && generation === nameGeneration(document))
 }
 

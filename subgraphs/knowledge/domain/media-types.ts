@@ -64,6 +64,13 @@ export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }
 
+/** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
+const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG])
+
+export function isBinaryFormat(mediaType: string): boolean {
+  return BINARY.has(mediaType)
+}
+
 /** Sound, which workflows transcribe; no document is made of it. */
 export function isSound(mediaType: string): boolean {
   return mediaType.startsWith('audio/')

@@ -45,10 +45,14 @@ export function requireMetadata(value: unknown, param: string): Metadata {
   if (entries.length > MAX_METADATA_FIELDS)
     throw new KisError('invalid_request', `Metadata has at most ${MAX_METADATA_FIELDS} fields.`, { param })
   for (const [key, field] of entries) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(key) || key.length > MAX_METADATA_KEY) {
-      throw new KisError('invalid_request', `A metadata field has a name of at most ${MAX_METADATA_KEY} letters, digits and \`_\`.`, {
-        param: `${param}.${key.slice(0, 80)}`,
-      })
+    if (!/^[\p{L}_][\p{L}\p{M}\p{N}_]*$/u.test(key) || key.length > MAX_METADATA_KEY) {
+      throw new KisError(
+        'invalid_request',
+        `A metadata field has a name of at most ${MAX_METADATA_KEY} letters of any script, digits and \`_\`.`,
+        {
+          param: `${param}.${key.slice(0, 80)}`,
+        },
+      )
     }
     if (typeof field === 'string' ? field.length > MAX_METADATA_VALUE : typeof field !== 'boolean' && !Number.isSafeInteger(field)) {
       throw new KisError(

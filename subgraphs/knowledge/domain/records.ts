@@ -1,6 +1,9 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
 import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './chunking/outline.ts'
+import type { Expected } from './evaluation/ranks.ts'
+import type { SearchMode } from './search/fuse.ts'
 
 /**
  * The records of the primary store. Field names are the store's. Every record names its organization, and is read by
@@ -16,6 +19,8 @@ export interface CollectionRecord {
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
+  /** Orders what its searches find. Absent or null: none. */
+  readonly rerankModel?: string | null
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   readonly createdAt: Date
@@ -38,6 +43,72 @@ export interface FileRecord {
   readonly createdAt: Date
 }
 
+/** Some bytes of a file, under a key of their own in the blob store. */
+export interface Piece {
+  readonly key: string
+  readonly sizeBytes: number
+}
+
+/** A file that comes in by pieces, or one part of such a file. */
+export interface UploadRecord {
+  readonly _id: string
+  readonly organizationId: string
+  /** The organization while it is open and no part of another. The organization's limits count these. */
+  readonly openOf?: string
+  /** The upload that it is a part of. */
+  readonly partOf?: string
+  readonly name: string
+  /** The size of the whole, as its maker has said it. */
+  readonly sizeBytes: number
+  /** The sum of the pieces. */
+  readonly offset: number
+  readonly pieces: readonly Piece[]
+  readonly status: UploadStatus
+  /** What its maker wants to have back. */
+  readonly metadata: string | null
+  /** The id of the file that it becomes. Named from the beginning, so that completing it again gives the same file. */
+  readonly fileId: string
+  /** Once it is being completed, 64 hexadecimal digits. It then takes nothing more. */
+  readonly sha256?: string
+  /** When the last step of its completion began. Absent: none is under way. */
+  readonly completing?: Date
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** An address whose content is a document of a collection, and is fetched again. */
+export interface WebSourceRecord {
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** Collection and address: an address is in a collection once. */
+  readonly sourceKey: string
+  /** The key whose rules and wallet it uses. */
+  readonly apiKeyId: string
+  readonly url: string
+  readonly metadata: Readonly<Record<string, string | number | boolean>>
+  /** Null until it has been fetched for the first time. */
+  readonly documentId: string | null
+  /** The file of the version before, which is deleted once the new one is live. */
+  readonly formerFileId: string | null
+  readonly etag: string | null
+  readonly lastModified: string | null
+  /** Of what was fetched last. */
+  readonly sha256: string | null
+  readonly refreshSeconds: number | null
+  /** When it is fetched again by itself. */
+  readonly refreshAt: Date | null
+  /** When a worker looks at it next. Absent: never by itself. */
+  readonly dueAt?: Date
+  readonly checkedAt: Date | null
+  readonly changedAt: Date | null
+  /** Why it could not be fetched last. */
+  readonly error: string | null
+  readonly createdAt: Date
+}
+
+export type UploadStatus = 'open' | 'completed' | 'cancelled'
+
 export interface BlobRecord {
   /** Organization and SHA-256. */
   readonly _id: string
@@ -45,6 +116,8 @@ export interface BlobRecord {
   readonly sizeBytes: number
   /** The key of the bytes. New for each record, so that deleting an old one cannot affect a new one. */
   readonly bytesKey: string
+  /** Where the bytes are if they came in pieces: below `bytesKey`, in this order. Absent: all are at `bytesKey`. */
+  readonly pieces?: readonly Piece[]
   /** Files that use it, by id: with the time (ms) of a running upload or deletion, or 0 for an existing file. */
   readonly references: Readonly<Record<string, number>>
   readonly referenceCount: number
@@ -87,13 +160,57 @@ export const DOCUMENT_ERROR_CODES = [
 ] as const
 export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
 
+export interface Progress {
+  readonly done: number
+  readonly total: number
+}
+
+export interface DocumentError {
+  readonly code: DocumentErrorCode
+  readonly message: string
+}
+
+/** The file of a document's next version. Searches find the live one until it has been ingested. */
+export interface Replacement {
+  readonly fileId: string
+  readonly sha256: string
+  readonly fileName: string
+  /** Null: the document keeps its own. */
+  readonly metadata: DocumentRecord['metadata'] | null
+  readonly status: 'queued' | 'processing' | 'failed'
+  readonly stage: IngestionStage | null
+  readonly progress: Progress | null
+  readonly error: DocumentError | null
+  /** When the file was attached. */
+  readonly createdAt: Date
+}
+
+/** A file that a document was made from before. */
+export interface DocumentVersion {
+  readonly version: number
+  readonly fileId: string
+  readonly fileName: string
+  readonly createdAt: Date
+  readonly replacedAt: Date
+}
+
+/** The most former versions that a document keeps. */
+export const MAX_VERSIONS = 20
+
 export interface DocumentRecord extends Telling {
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
   readonly fileId: string
-  /** Collection and file. Unset as soon as it is deleted, so that the file can be attached again at once. */
+  /**
+   * Collection and SHA-256 of the live file; in documents of earlier versions, collection and file. Unset as soon as it is
+   * deleted, so that the bytes can be attached again at once.
+   */
   readonly attachKey?: string
+  /** The caller's own id of the document, unique in the collection. */
+  readonly externalId?: string
+  /** By what a new file finds the document that it replaces: see `version-key.ts`. Unset as soon as it is deleted. */
+  readonly versionKey?: string
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   /** The key whose allowlist and wallet its ingestion uses. */
@@ -103,12 +220,24 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document's name: its file's, until it is changed. */
   readonly fileName: string
+  /** How often name and metadata have changed. Absent: never. */
+  readonly details?: number
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
-  readonly progress: { readonly done: number; readonly total: number } | null
-  readonly error: { readonly code: DocumentErrorCode; readonly message: string } | null
+  readonly progress: Progress | null
+  readonly error: DocumentError | null
+  /** A file that takes the place of the live one when it has been ingested. Null or absent: none. */
+  readonly replacement?: Replacement | null
+  /** The number of the live version, and when its file was attached. Absent: the first. */
+  readonly version?: number
+  readonly versionAt?: Date
+  /** The versions before, oldest first, at most `MAX_VERSIONS`. */
+  readonly versions?: readonly DocumentVersion[]
+  /** Of the live text: see `sketch.ts`. Absent until it is ready for the first time, and in documents of earlier versions. */
+  readonly sketch?: string
   readonly warnings: readonly { readonly code: string; readonly message: string; readonly pages: readonly number[] }[]
   readonly pageCount: number | null
   readonly chunkCount: number
@@ -129,15 +258,73 @@ export interface DocumentRecord extends Telling {
   readonly countedVectors: CountedNumber
   /** Chunks that it adds to its collection's count. */
   readonly countedChunks: CountedNumber
-  /** The hold of the running embedding, and the tokens that finished batches used. */
-  readonly embedding: { readonly holdId: string; readonly tokens: number } | null
+  /** The hold of the running embedding, the tokens that finished batches used, and the generation that it embeds. */
+  readonly embedding: { readonly holdId: string; readonly tokens: number; readonly generation?: number } | null
   readonly createdAt: Date
   readonly job?: Job
 }
 
-/** Work that a document or a collection waits for. */
+/** A question whose answer is known: evaluations of the collection ask it. */
+export interface GoldQuestionRecord {
+  /** `gq_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+  readonly createdAt: Date
+}
+
+export interface EvaluatedSettings {
+  readonly label: string
+  readonly mode: SearchMode
+  /** As the client wrote it. */
+  readonly filter: unknown
+  /** Null: none. Absent: that of the collection. */
+  readonly rerankModel?: string | null
+  readonly lexicalWeight: number
+}
+
+export interface EvaluatedQuestion {
+  readonly id: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+}
+
+/** An evaluation of a collection's search: its gold questions, asked by each of the settings. */
+export interface EvaluationRecord {
+  /** `evl_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** The key that pays. */
+  readonly apiKeyId: string
+  /** The collection, until the evaluation has ended: a collection has one at a time. */
+  readonly openKey?: string
+  /** `EvaluatedSettings`s as JSON. */
+  readonly settings: string
+  /** `EvaluatedQuestion`s as JSON, as they were at the start. */
+  readonly questions: string
+  /** For each question asked so far, its `Ranks` by each of the settings, as JSON. */
+  readonly ranks: string
+  readonly status: 'running' | 'completed' | 'failed'
+  readonly done: number
+  readonly total: number
+  /** The charge so far in nano-USD, as a decimal. */
+  readonly cost: string
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  /** Set until it has ended. */
+  readonly job?: Job
+}
+
+/**
+ * Work that a document, a collection or an evaluation waits for. `settle`: a document's chunks get its name and metadata.
+ * `tidy`: what a new version has replaced goes.
+ */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete'
+  readonly kind: 'ingest' | 'delete' | 'settle' | 'tidy' | 'evaluate'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */
@@ -151,6 +338,21 @@ export interface Job extends FairLeasable {
 
 export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): Job {
   return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+}
+
+/** The replacement that waits or runs; null: none. A failed one waits for nothing. */
+export function findPending({ status, replacement }: DocumentRecord): Replacement | null {
+  return status === 'ready' && replacement && replacement.status !== 'failed' ? replacement : null
+}
+
+/** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */
+export interface SketchRecord {
+  /** Document and place in the sketch. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly documentId: string
+  /** Collection, place and value. */
+  readonly key: string
 }
 
 /** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */
@@ -173,6 +375,14 @@ export interface UsageMark {
   readonly to: number
   /** When it was set, in ms. */
   readonly at: number
+}
+
+export function generationName(number: number): string {
+  return `g${number}`
+}
+
+export function generationNumber(name: string): number {
+  return Number(name.slice(1))
 }
 
 export function buildChunkId(documentId: string, generation: string, ordinal: number): string {

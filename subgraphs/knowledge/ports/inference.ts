@@ -35,12 +35,14 @@ export interface CallContext {
 }
 
 /**
- * Embedding models, as knowledge needs them. A GraphQL client of inference implements it, and every call is billed
+ * Models, as knowledge needs them. A GraphQL client of inference implements it, and every call is billed
  * there.
  */
 export interface Inference {
   /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model */
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
+  /** The names of the agents that search a collection. */
+  agentsOf(collectionId: string, context: CallContext): Promise<readonly string[]>
   /** In the order of the texts, at most 2,048. */
   countTokens(modelId: string, texts: readonly string[], context: CallContext): Promise<readonly number[]>
   /**
@@ -48,6 +50,33 @@ export interface Inference {
    * @throws {KisError} `insufficient_quota`: the wallet has too little; or the error of the model's engine
    */
   embedQuery(modelId: string, text: string, context: CallContext): Promise<{ readonly vector: Float32Array; readonly cost: bigint }>
+  /**
+   * Has a chat model rewrite a question so that it stands without the conversation before it; `cost` is in nano-USD.
+   * Takes at most 10 s.
+   * @throws {KisError} `permission_denied`, `model_not_found`, `residency_policy_violation`: the caller may not ask the
+   * model; `insufficient_quota`; or the error of the model's engine
+   */
+  rewriteQuery(
+    input: {
+      readonly modelId: string
+      readonly query: string
+      readonly history: readonly { readonly role: 'user' | 'assistant'; readonly content: string }[]
+    },
+    context: CallContext,
+  ): Promise<{ readonly query: string; readonly cost: bigint }>
+  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not rerank with the model */
+  rerankModel(id: string, context: CallContext): Promise<{ readonly id: string }>
+  /**
+   * Orders the passages of a search, at most 1,000, best first; `index` is the place in `texts`, and `cost` is in
+   * nano-USD. Takes at most 10 s.
+   * @throws {KisError} as `rerankModel`; `insufficient_quota`; or the error of the model's engine. Nothing is charged.
+   */
+  rerankPassages(
+    modelId: string,
+    query: string,
+    texts: readonly string[],
+    context: CallContext,
+  ): Promise<{ readonly results: readonly { readonly index: number; readonly score: number }[]; readonly cost: bigint }>
   /**
    * Reserves the price of `tokens`, and gives the hold's id.
    * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved

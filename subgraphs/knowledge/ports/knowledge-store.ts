@@ -1,15 +1,31 @@
 import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+import type {
+  BlobRecord,
+  CollectionRecord,
+  DocumentRecord,
+  EvaluationRecord,
+  FileRecord,
+  GoldQuestionRecord,
+  SketchRecord,
+  UploadRecord,
+  UsageRecord,
+  WebSourceRecord,
+} from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
+  readonly uploads: DocumentCollection<UploadRecord>
+  readonly sources: DocumentCollection<WebSourceRecord>
   readonly documents: DocumentCollection<DocumentRecord>
+  readonly sketches: DocumentCollection<SketchRecord>
   readonly usage: DocumentCollection<UsageRecord>
+  readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
+  readonly evaluations: DocumentCollection<EvaluationRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -25,18 +41,39 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
+    uploads: store.collection({
+      name: 'uploads',
+      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
+    sources: store.collection({
+      name: 'web_sources',
+      indexes: [{ fields: ['collectionId'] }, { fields: ['sourceKey'], unique: true }, { fields: ['dueAt'], sparse: true }],
+    }),
     documents: store.collection({
       name: 'documents',
       indexes: [
         { fields: ['collectionId', 'listed'] },
         { fields: ['collectionId', 'listed', 'status'] },
+        { fields: ['collectionId', 'listed', 'fileName'] },
         { fields: ['attachKey'], unique: true, sparse: true },
+        { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         OUTBOX_INDEX,
       ],
     }),
+    sketches: store.collection({ name: 'sketches', indexes: [{ fields: ['key'] }, { fields: ['documentId'] }] }),
     usage: store.collection({ name: 'usage', indexes: [] }),
+    goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
+    evaluations: store.collection({
+      name: 'evaluations',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

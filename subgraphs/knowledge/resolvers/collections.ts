@@ -5,7 +5,10 @@ import {
   listCollections,
   updateCollection,
 } from '../use-cases/documents/collections.ts'
-import { countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
+import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
+import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const collectionQueries: QueryResolvers = {
@@ -21,8 +24,8 @@ export const collectionMutations: MutationResolvers = {
   async updateCollection(_parent, { input }, { deps, ...context }) {
     return { collection: await updateCollection(deps, context, input) }
   },
-  async deleteCollection(_parent, { id }, { deps, ...context }) {
-    await deleteCollection(deps, context, id)
+  async deleteCollection(_parent, { id, detach }, { deps, ...context }) {
+    await deleteCollection(deps, context, id, detach)
     return { id }
   },
 }
@@ -30,10 +33,15 @@ export const collectionMutations: MutationResolvers = {
 export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
+  rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
+  sources: (collection, args, { deps }) => listSources(deps, collection, args),
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
+  documentCounts: (collection, _args, { deps }) => countByStatus(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
+  goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
+  evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -1,24 +1,72 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
+import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
 import { getCollection } from '../use-cases/documents/collections.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
-import { createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
+import { type AttachedDocument, createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
+import { listChunks } from '../use-cases/documents/list-chunks.ts'
+import { createDocuments, deleteDocuments, type Outcome, retryDocuments } from '../use-cases/documents/many-documents.ts'
+import { readText } from '../use-cases/documents/read-text.ts'
+import { findSimilar } from '../use-cases/documents/similar-documents.ts'
+import { updateDocument } from '../use-cases/documents/update-document.ts'
 import { getFile } from '../use-cases/files/files.ts'
 import type { Context } from './context.ts'
-import type { DocumentResolvers, MutationResolvers, QueryResolvers, SubscriptionResolvers } from './generated.ts'
+import type {
+  DocumentReplacementResolvers,
+  DocumentResolvers,
+  DocumentVersionResolvers,
+  MutationResolvers,
+  QueryResolvers,
+  SubscriptionResolvers,
+} from './generated.ts'
+
+interface Owned {
+  readonly organizationId: string
+}
+export type ReplacementOf = Replacement & Owned
+export type VersionOf = DocumentVersion & Owned
 
 export const documentQueries: QueryResolvers = {
   document: (_parent, { id }, { deps, ...context }) => findDocument(deps, context, id),
 }
 
 export const documentMutations: MutationResolvers = {
-  createDocument: (_parent, { input }, { deps, ...context }) => createDocument(deps, context, input),
+  createDocument: async (_parent, { input }, { deps, ...context }) => toPayload(await createDocument(deps, context, input)),
   async retryDocument(_parent, { id }, { deps, ...context }) {
-    return { document: await retryDocument(deps, context, id), created: false }
+    return unchanged(await retryDocument(deps, context, id))
   },
   async deleteDocument(_parent, { id }, { deps, ...context }) {
     await deleteDocument(deps, context, id)
     return { id }
   },
+  updateDocument: async (_parent, { input }, { deps, ...context }) => unchanged(await updateDocument(deps, context, input)),
+  async createDocuments(_parent, { input }, { deps, ...context }) {
+    return toResults(await createDocuments(deps, context, input), toPayload)
+  },
+  async retryDocuments(_parent, { input }, { deps, ...context }) {
+    return toResults(await retryDocuments(deps, context, input), unchanged)
+  },
+  async deleteDocuments(_parent, { input }, { deps, ...context }) {
+    return toResults(await deleteDocuments(deps, context, input), () => NO_DOCUMENT)
+  },
+}
+
+const NO_DOCUMENT = { document: null, created: false, outcome: null }
+
+function toPayload({ document, outcome }: AttachedDocument) {
+  return { document, outcome, created: outcome === 'created' }
+}
+
+function unchanged(document: DocumentRecord) {
+  return toPayload({ document, outcome: 'unchanged' })
+}
+
+function toResults<T>(outcomes: readonly Outcome<T>[], toResult: (value: T) => ReturnType<typeof toPayload> | typeof NO_DOCUMENT) {
+  const results = outcomes.map(({ id, value, error }) => ({
+    id,
+    ...(value === null ? NO_DOCUMENT : toResult(value)),
+    error: error && { code: error.code, message: error.message, param: error.param },
+  }))
+  return { results }
 }
 
 export const documentSubscriptions: SubscriptionResolvers = {
@@ -36,7 +84,28 @@ export const documentSubscriptions: SubscriptionResolvers = {
 
 export const DocumentFields: DocumentResolvers = {
   id: ({ _id }) => _id,
+  name: ({ fileName }) => fileName,
+  externalId: ({ externalId }) => externalId ?? null,
+  version: ({ version }) => version ?? 1,
+  replacement: ({ organizationId, replacement }) => (replacement ? { ...replacement, organizationId } : null),
+  versions: ({ organizationId, versions }) => (versions ?? []).toReversed().map((version) => ({ ...version, organizationId })),
+  similarDocuments: (document, { first }, { deps }) => findSimilar(deps, document, first ?? 10),
+  text: (document, { length, ...range }, { deps }) => readText(deps, document, { ...range, length: length ?? 65_536 }),
+  async chunks(document, args, { deps }) {
+    const { edges, pageInfo } = await listChunks(deps, document, args)
+    return { edges: edges.map(({ node, cursor }) => ({ node: { ...node, record: document }, cursor })), pageInfo }
+  },
   collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
   file: ({ organizationId, fileId }, _args, { deps }) => getFile(deps, organizationId, fileId),
   __resolveReference: ({ id }, { deps, ...context }) => findDocument(deps, context, id),
+}
+
+export const ReplacementFields: DocumentReplacementResolvers = {
+  name: ({ fileName }) => fileName,
+  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
+}
+
+export const VersionFields: DocumentVersionResolvers = {
+  name: ({ fileName }) => fileName,
+  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
 }

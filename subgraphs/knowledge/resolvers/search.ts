@@ -2,18 +2,34 @@ import type { DocumentRecord } from '../domain/records.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
 import { getFile } from '../use-cases/files/files.ts'
 import { findChunk } from '../use-cases/search/find-chunk.ts'
-import { searchCollection } from '../use-cases/search/search-collection.ts'
+import { type SearchHit, searchCollection } from '../use-cases/search/search-collection.ts'
 import type { ChunkResolvers, QueryResolvers } from './generated.ts'
 
 export type ChunkOfDocument = StoredChunk & { readonly record: DocumentRecord }
 
 export const searchQueries: QueryResolvers = {
   async searchCollection(_parent, { input, runHoldId, step }, { deps, ...context }) {
-    const { limit, mode, filter = null, ...rest } = input
     const inRun = { ...context, ...(runHoldId && { runHoldId }), ...(step && { step }) }
-    const { hits, cost } = await searchCollection(deps, inRun, { ...rest, filter, limit: limit ?? 10, mode: mode ?? 'hybrid' })
-    return { hits: hits.map(({ chunk, document, ranked }) => ({ ...ranked, chunk: { ...chunk, record: document } })), cost }
+    const { hits, groups, rerank, ...answer } = await searchCollection(deps, inRun, input)
+    return {
+      ...answer,
+      hits: hits.map(toHit),
+      groups: groups?.map((group) => ({ document: group.document, hits: group.hits.map(toHit) })),
+      rerank: rerank && { model: { id: rerank.modelId }, applied: rerank.applied, error: rerank.error },
+    }
   },
+}
+
+function toHit({ chunk, document, ranked, highlights, before, after }: SearchHit) {
+  const ofDocument = (each: StoredChunk): ChunkOfDocument => ({ ...each, record: document })
+  return {
+    ...ranked,
+    collectionId: chunk.collectionId,
+    chunk: ofDocument(chunk),
+    highlights,
+    before: before.map(ofDocument),
+    after: after.map(ofDocument),
+  }
 }
 
 export const ChunkFields: ChunkResolvers = {

@@ -35,6 +35,11 @@ export class CollectionDigests {
     this.#clock = clock
   }
 
+  /** Call it when a document of the collection has changed. */
+  forget(collectionId: string): void {
+    this.#kept.delete(collectionId)
+  }
+
   /** Returns the digest of a collection's ready documents, at most `MAX_AGE_MS` old. */
   async of({ _id: collectionId, organizationId }: Pick<CollectionRecord, '_id' | 'organizationId'>): Promise<CollectionDigest> {
     const { documents } = this.#store

@@ -1,3 +1,4 @@
+import type { Egress } from '../../common/egress/egress.ts'
 import type { EventLog } from '../../common/events/event-log.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Clock } from '../../common/process/clock.ts'
@@ -20,6 +21,8 @@ export interface Ports {
   readonly files: StoreFiles
   readonly parser: DocumentParser
   readonly inference: Inference
+  /** Fetches documents from the web. */
+  readonly egress: Egress
   readonly accounts: Accounts
   readonly clock: Clock
   readonly ids: IdSource

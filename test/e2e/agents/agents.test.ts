@@ -146,6 +146,24 @@ describe('agents, end to end', () => {
       expect(await toldOf()).toContain('no documents yet')
     })
 
+    it('keeps its collections from deletion, and says so when one was deleted all the same', async () => {
+      const doomed = await newCollection(caller)
+      const agent = await newAgent({ name: 'دليل الميناء', collection_ids: [doomed.id] })
+      const refused = await caller.rest('DELETE', `/v1/collections/${doomed.id}`)
+      expect([refused.status, refused.body.error.code]).toEqual([409, 'in_use'])
+      expect(refused.body.error.message).toContain('"دليل الميناء"')
+      expect((await caller.rest('DELETE', `/v1/collections/${doomed.id}?detach=true`)).status).toBe(200)
+      script(cloud, says('Well.'))
+      expect((await run(agent, { input: 'What is there?' })).status).toBe(200)
+      expect(cloud.last.body.messages[0].content).toContain('deleted since: 1. Begin your answer by saying that')
+      // It can be changed, and loses the collection when you give it others.
+      expect((await caller.rest('PATCH', `/v1/agents/${agent.id}`, { instructions: 'Be brief.' })).status).toBe(200)
+      expect((await caller.rest('PATCH', `/v1/agents/${agent.id}`, { collection_ids: [] })).status).toBe(200)
+      script(cloud, says('Well.'))
+      await run(agent, { input: 'What is there?' })
+      expect(cloud.last.body.messages[0].content).not.toContain('deleted')
+    })
+
     it('does not search for a greeting', async () => {
       const agent = await newAgent()
       script(cloud, says('Hello', ' there!'))

@@ -118,7 +118,7 @@ describe('deleted is gone, from the bytes of all files', () => {
     const chat = { model: 'extractive', messages: [{ role: 'user', content: `${DOCUMENT}\n${question}` }] }
     await owner.openai.chat.completions.create(chat as never, { headers: { 'idempotency-key': 'once' } })
 
-    await rest('DELETE', `/v1/collections/${collection.id}`)
+    await rest('DELETE', `/v1/collections/${collection.id}?detach=true`)
     await rest('DELETE', `/v1/collections/${kept.id}/documents/${documents[1].id}`)
     for (const { file_id } of documents) await rest('DELETE', `/v1/files/${file_id}`)
     await rest('DELETE', `/v1/agents/${agent.id}`)

@@ -75,8 +75,8 @@ export class EvalSearch {
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
       const found = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
-      const ranking = { collectionId: pool, query: text, language: from, mode, limit: 10, aim, spread: SPREAD }
-      const hits = await rankCandidates({ index }, ranking, found)
+      const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD }
+      const hits = await rankCandidates((ids) => index.get(pool, ids), ranking, found)
       return hits.map(({ chunkId }) => chunkId)
     })
   }

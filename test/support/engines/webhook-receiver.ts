@@ -31,6 +31,8 @@ export class WebhookReceiver implements AsyncDisposable {
   static async start(): Promise<WebhookReceiver> {
     const receiver = new WebhookReceiver()
     receiver.#server.on('request', async (request, response) => {
+      if (request.method === 'GET' && request.url!.startsWith('/page-'))
+        return void response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>A page. <a href="${request.url}">Itself</a></p>`)
       const place = receiver.#places.get(request.url!)
       if (!place) return void response.writeHead(404).end()
       const pieces: Buffer[] = []
@@ -44,6 +46,11 @@ export class WebhookReceiver implements AsyncDisposable {
   /** The host and port for `KIS_EGRESS_ALLOW`. */
   get host(): string {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** The address of a page of HTML that links to itself. */
+  page(name: string): string {
+    return `http://${this.host}/page-${name}`
   }
 
   at(path: string): Place {

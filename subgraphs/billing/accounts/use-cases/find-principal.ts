@@ -1,5 +1,5 @@
 import { InvalidApiKey, ServiceUnavailable } from '../../../common/errors.ts'
-import type { Plan, Principal } from '../../../common/identity/principal.ts'
+import type { KeyRates, Plan, Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
@@ -17,9 +17,10 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
   const organization = await organizations.findOne({ _id: found.organizationId })
   // Read again: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ digest })
-  if (!organization || !key || (await isEnded(deps, key))) throw new InvalidApiKey()
+  const ancestors = key && (await findAncestors(deps, key))
+  if (!organization || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
   if (key.unseen) await apiKeys.findOneAndUpdate({ _id: key._id }, { $unset: { unseen: '' } })
-  return principal(deps, organization, key, false)
+  return principal(deps, organization, key, ancestors)
 }
 
 /**
@@ -30,27 +31,30 @@ export async function principalOfKey(deps: BillingDeps, organizationId: string, 
   const { apiKeys, organizations } = deps.collections
   const organization = await organizations.findOne({ _id: organizationId })
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  return organization && key?.organizationId === organizationId ? principal(deps, organization, key, await isEnded(deps, key)) : null
+  return organization && key?.organizationId === organizationId ? principal(deps, organization, key, await findAncestors(deps, key)) : null
 }
 
 /**
  * Whether the key, or an ancestor of it, is revoked or expired. So the one write that ends a key also ends all its
  * descendants.
  */
-export async function isEnded({ collections, clock }: BillingDeps, key: ApiKey): Promise<boolean> {
-  const { ancestors = [] } = key
-  if (hasEnded(key, clock)) return true
-  if (ancestors.length === 0) return false
+export async function isEnded(deps: BillingDeps, key: ApiKey): Promise<boolean> {
+  return hasEnded(key, deps.clock) || (await findAncestors(deps, key)) === null
+}
+
+/** The keys that the key descends from; null: one of them has ended. */
+export async function findAncestors({ collections, clock }: BillingDeps, { ancestors = [] }: ApiKey): Promise<readonly ApiKey[] | null> {
+  if (ancestors.length === 0) return []
   const found = await collections.apiKeys.find({ _id: { $in: [...ancestors] } }, { limit: ancestors.length })
-  return found.length < ancestors.length || found.some((ancestor) => hasEnded(ancestor, clock))
+  return found.length < ancestors.length || found.some((ancestor) => hasEnded(ancestor, clock)) ? null : found
 }
 
 function hasEnded({ revokedAt, expiresAt }: ApiKey, clock: Clock): boolean {
   return revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())
 }
 
-/** The organization must be read before the key. */
-function principal(deps: BillingDeps, organization: Organization, key: ApiKey, isEnded: boolean): Principal {
+/** The organization must be read before the keys. `family`: the key's ancestors; null: one of them has ended. */
+function principal(deps: BillingDeps, organization: Organization, key: ApiKey, family: readonly ApiKey[] | null): Principal {
   const { scopes, modelAllowlist, ancestors = [] } = key
   const plan = getPlan(deps, organization)
   return {
@@ -63,10 +67,20 @@ function principal(deps: BillingDeps, organization: Organization, key: ApiKey, i
     plan,
     requestsPerMinute: tighter(plan.requestsPerMinute, key.requestsPerMinute),
     tokensPerMinute: tighter(plan.tokensPerMinute, key.tokensPerMinute),
+    ancestorRates: (family ?? []).filter(hasRates).map(ownRates),
     revision: organization.revision ?? 0,
     rotations: key.rotations ?? 0,
-    isEnded,
+    isEnded: family === null || hasEnded(key, deps.clock),
   }
+}
+
+/** Whether the key has rates of its own, beside the plan's. */
+export function hasRates({ requestsPerMinute = null, tokensPerMinute = null }: ApiKey): boolean {
+  return requestsPerMinute !== null || tokensPerMinute !== null
+}
+
+function ownRates({ _id, requestsPerMinute = null, tokensPerMinute = null }: ApiKey): KeyRates {
+  return { apiKeyId: _id, requestsPerMinute, tokensPerMinute }
 }
 
 function tighter(ofPlan: number | null, ofKey: number | null = null): number | null {

@@ -4,7 +4,7 @@ import type { Update } from '../../../common/ports/document-store.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
-import { isEnded } from './find-principal.ts'
+import { findAncestors, hasRates, isEnded } from './find-principal.ts'
 import { findSpendLimit, requireSpendable } from './spend-limit.ts'
 
 /**
@@ -17,8 +17,23 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
   const key = await deps.collections.apiKeys.findOne({ _id: id })
   if (key?.organizationId !== principal.organizationId) throw new NotFound('API key', id, 'id')
   requireGrantable(principal, own, key)
-  if (id !== principal.apiKeyId) await requireSpendable(deps, own, key, await findSpendLimit(deps, key.organizationId, id))
+  if (id !== principal.apiKeyId) {
+    await requireSpendable(deps, own, key, await findSpendLimit(deps, key.organizationId, id))
+    await requireRated(deps, own, key)
+  }
   return key
+}
+
+/**
+ * Ensures that nobody takes over a key that may make more calls: those of the key `of` must count against each rate
+ * that those of the caller's key count against.
+ * @throws {KisError} `permission_denied`: they do not
+ */
+async function requireRated(deps: BillingDeps, own: ApiKey, of: ApiKey): Promise<void> {
+  const rated = [own, ...((await findAncestors(deps, own)) ?? [])].filter(hasRates)
+  const counting = [of._id, ...(of.ancestors ?? [])]
+  if (!rated.every(({ _id }) => counting.includes(_id)))
+    throw new KisError('permission_denied', 'The calls of the key do not count against the rates of your own key.')
 }
 
 /**

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computePrice, MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored, UNITS } from './money.ts'
+import { fromStoredCard } from './rate-card.ts'
+import { sumsOfRecord } from './usage-total.ts'
 
 const quantities = (some: Partial<Quantities>): Quantities => ({
   ...NOTHING,
@@ -12,6 +14,7 @@ const rates = (some: Partial<Rates>): Rates => ({
   cacheWriteTokens: 0n,
   outputTokens: 0n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   ...some,
 })
 
@@ -53,8 +56,8 @@ describe('the price of a call', () => {
     const anyRate = fc.bigInt({ min: 0n, max: MAX_NANO_USD })
     fc.assert(
       fc.property(
-        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
-        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate),
+        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
+        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate, anyRate),
         (used, card) => {
           const exact = used.reduce((sum, quantity, i) => sum + BigInt(quantity) * card[i]!, 0n)
           const named = <T>(values: readonly T[]) => Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]]))
@@ -70,4 +73,13 @@ describe('the price of a call', () => {
 describe('an amount in a document', () => {
   it('is exact up to the largest balance', () => expect(BigInt(toStored(MAX_NANO_USD))).toBe(MAX_NANO_USD))
   it('is refused beyond it', () => expect(() => toStored(MAX_NANO_USD + 1n)).toThrow(RangeError))
+})
+
+it('records of earlier versions, which lack a unit, count none of it', () => {
+  const without = <T extends object>({ searchUnits: _, ...older }: T & { readonly searchUnits: unknown }) => older as unknown as T
+  const used = without({ ...NOTHING, inputTokens: 3 }) as Quantities
+  const stored = without({ ...NOTHING, inputTokens: 2_000_000 }) as Quantities
+  const { rates } = fromStoredCard({ rates: stored, tiers: [] })
+  expect(computePrice(used, rates)).toBe(6n)
+  expect(sumsOfRecord({ amount: 6, quantities: used }).quantities).toMatchObject({ inputTokens: 3n, searchUnits: 0n })
 })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { wav } from '../../../../test/support/data/sound.ts'
 import { createAudioReader } from './audio-reader.ts'
+import { measure } from './frames/measure.ts'
 
 /** Two seconds of a tone each, encoded by FFmpeg 7; `unfinished` as a browser records, without a length. */
 const fixture = (name: string) => readFileSync(new URL(`__fixtures__/${name}`, import.meta.url))
@@ -54,6 +55,20 @@ it.each(Object.entries(lies))('%s is as long as its frames, whatever its header 
   expect(durationMs).toBeGreaterThanOrEqual(2_000)
   expect(durationMs).toBeLessThanOrEqual(2_200)
 })
+
+it.each([
+  ['mp4', 'tone.m4a', 'mp4a', 'Opus', 33],
+  ['mp4', 'tone.m4a', 'mp4a', 'samr', 33],
+  ['webm', 'tone.webm', 'A_OPUS', 'A_AAC\0', 101],
+] as const)(
+  '%s with packets of a codec that is not read (%s, %s as %s) is as long as so many usually are',
+  (format, name, codec, other, packets) => {
+    const file = fixture(name)
+    lies[name]!(file)
+    file.write(other, file.indexOf(codec, file.indexOf('stsd') + 1), 'latin1')
+    expect(measure(file, format).framesMs).toBe(packets * 20)
+  },
+)
 
 it('a WAV file is as long as its samples', async () => {
   const file = wav(2.5)

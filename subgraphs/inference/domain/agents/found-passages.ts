@@ -1,3 +1,4 @@
+import { asForeignText } from '../../../common/foreign-text.ts'
 import type { Passage } from '../../ports/knowledge.ts'
 
 /** A passage that a model was shown in a run, and the number by which it cites it. */
@@ -85,10 +86,10 @@ export function marksIn(text: string): readonly { readonly mark: number; readonl
 export function toolAnswer(shown: readonly ShownPassage[]): string {
   const results = shown.map(({ number, passage: { fileName, text, headingPath, pageStart, pageEnd } }) => ({
     mark: `[#${number}]`,
-    file_name: fileName,
-    ...(headingPath.length > 0 && { heading_path: headingPath }),
+    file_name: asForeignText(fileName),
+    ...(headingPath.length > 0 && { heading_path: headingPath.map(asForeignText) }),
     ...(pageStart !== null && { page_start: pageStart, page_end: pageEnd }),
-    text,
+    text: asForeignText(text),
   }))
   if (results.length === 0)
     return JSON.stringify({ results, notice: 'Nothing was found. Try other words, the other language, or fewer filters.' })
@@ -101,7 +102,7 @@ export function passagesAsText(shown: readonly ShownPassage[]): string {
     .map(({ number, passage: { fileName, text, pageStart } }) => {
       const page = pageStart === null ? '' : `, p. ${pageStart}`
       // A blank line would look like the end of the passage.
-      return `[#${number}] ${fileName}${page}: ${text.replaceAll(/\n\s*\n/g, '\n')}`
+      return `[#${number}] ${asForeignText(fileName)}${page}: ${asForeignText(text).replaceAll(/\n\s*\n/g, '\n')}`
     })
     .join('\n\n')
 }

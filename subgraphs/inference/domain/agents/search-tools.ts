@@ -42,7 +42,7 @@ export const SEARCH_PARAMETERS: ProtocolObject = {
     filter: {
       type: 'object',
       description:
-        'Only passages that meet it: {"file_name": "report.pdf"} or {"op": "and", "filters": [{"op": "gte", "field": "page", "value": 3}]}; fields file_name, media_type, language, document_id, created_at, page, metadata.*; op eq, ne, in, gt, gte, lt, lte, and, or, not.',
+        'Only passages that meet it: {"file_name": "report.pdf"} or {"op": "and", "filters": [{"op": "gte", "field": "page", "value": 3}]}; fields file_name, media_type, language, document_id, created_at, page, metadata.*; op eq, ne, in, gt, gte, lt, lte, contains (a part of a text), and, or, not.',
     },
   },
   required: ['query'],

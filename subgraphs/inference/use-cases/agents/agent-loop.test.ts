@@ -50,6 +50,17 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
 describe('an agent’s run', () => {
+  it('tells the model that a collection was deleted, and nothing of it while all are there', async () => {
+    const told = async (collectionIds: readonly string[]) => {
+      const { run, end, far } = await running([says('Well.')], { collectionIds })
+      await run()
+      await end()
+      return (far.requests[0]!.messages as { content: string }[])[0]!.content
+    }
+    expect(await told(['ports', 'gone'])).toContain('deleted since: 1. Begin your answer by saying that')
+    expect(await told(['ports'])).not.toContain('deleted')
+  })
+
   it('searches when the model asks, as often as it asks, and cites what it found', async () => {
     const { run, end, knowledge, far, events } = await running([
       calls(['search_ports', { query: 'harbour of Sur' }]),

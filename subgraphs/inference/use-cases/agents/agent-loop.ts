@@ -83,6 +83,7 @@ class AgentLoop {
   readonly #shown = new ShownPassages()
   readonly #messages: ProtocolObject[]
   #searchTools: readonly SearchTool[] = []
+  #lostCollections = 0
   #outside: McpTools | undefined
   #tools: readonly Tool[] = []
   #steps = 0
@@ -102,6 +103,7 @@ class AgentLoop {
     const context = await this.#now()
     const collections = await this.#deps.knowledge.describe(agent.collectionIds, context)
     this.#searchTools = toSearchTools(collections)
+    this.#lostCollections = agent.collectionIds.length - collections.length
     const callsTools = model.supports.has('tools')
     const names = new Set(this.#searchTools.map(({ name }) => name))
     await using outside = callsTools ? await openMcpTools(this.#deps, agent, context, names) : undefined
@@ -261,6 +263,11 @@ class AgentLoop {
           ]
         : []),
       ...(this.#searchTools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(this.#lostCollections > 0
+        ? [
+            `Collections that you were given and that were deleted since: ${this.#lostCollections}. Begin your answer by saying that, in the language of the question.`,
+          ]
+        : []),
       ...(this.#outside?.tools.length ? [OUTSIDE_TOOLS_NOTICE] : []),
       ...(this.#outside?.away.length ? [`These services cannot be used at the moment: ${this.#outside.away.join(', ')}.`] : []),
       ...(order === null ? [] : [order]),

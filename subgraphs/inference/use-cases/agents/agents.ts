@@ -20,12 +20,15 @@ import { admit } from '../calls/admit.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
+import { keepVersion } from '../versions.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
 /** Most agents of one organization. */
 const MAX_AGENTS = 1_000
 const AGENT_ID = /^agt_/
+/** Agents of one read of all: an agent has up to some 100 KB. */
+const AGENTS_PER_READ = 50
 /** Most attempts at a change when other changes of the same agent come first. */
 const MAX_ATTEMPTS = 5
 
@@ -61,7 +64,7 @@ export async function createAgent(
     createdAt: now,
     updatedAt: now,
   }
-  await keepVersion(deps, agent)
+  await keepVersion(deps.collections.agentVersions, agent)
   await deps.collections.agents.insertOne(agent).catch(async (error) => {
     // After any other failure the agent may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
@@ -88,9 +91,10 @@ export async function updateAgent(
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
     const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
-    await checkReferences(deps, { ...ask, caller: principal }, definition)
+    // A collection that was deleted since does not keep the agent from other changes.
+    await checkReferences(deps, { ...ask, caller: principal }, definition, before.collectionIds)
     const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
-    await keepVersion(deps, next)
+    await keepVersion(deps.collections.agentVersions, next)
     const { version, definition: stored, updatedAt } = next
     const updated = await deps.collections.agents
       .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
@@ -146,6 +150,28 @@ export async function listAgents(
   return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID, budget)
 }
 
+/**
+ * Lists the agents of the caller's organization that search a collection. Whoever may change the collection may know
+ * them.
+ */
+export async function listAgentsOf(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: AskContext,
+  collectionId: string,
+): Promise<readonly AgentRecord[]> {
+  const { organizationId } = requireScope(caller, 'knowledge:write')
+  const found: AgentRecord[] = []
+  for (let after = ''; ; ) {
+    const page = await collections.agents.find(
+      { organizationId, listed: true, _id: { $gt: after } },
+      { sort: { _id: 1 }, limit: AGENTS_PER_READ },
+    )
+    found.push(...page.filter(({ definition }) => readDefinition(definition).collectionIds.includes(collectionId)))
+    if (page.length < AGENTS_PER_READ) return found
+    after = page.at(-1)!._id
+  }
+}
+
 /** Returns the definition of the agent in this version, or null when it is deleted. */
 export async function findVersion(
   { collections }: Ports,
@@ -166,7 +192,7 @@ export function admitModel(deps: Ports, { caller }: { readonly caller: Principal
     deps.catalog,
     { ...caller, scopes: [...caller.scopes, 'inference'] },
     {
-      audience: 'clients',
+      scope: 'inference',
       kind: 'chat',
       modelParam,
       check: () => ({ model: modelId }),
@@ -178,13 +204,16 @@ async function checkReferences(
   deps: Ports,
   ask: AskContext & { readonly caller: Principal },
   { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
+  knownIds: readonly string[] = [],
 ): Promise<void> {
   if (responseSchema) await checkSchemas(deps, ask.caller, [{ schema: responseSchema, param: 'input.responseSchema' }], ask.signal)
   const model = admitModel(deps, ask, modelId, 'input.model')
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
   await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, ask, url, `input.mcpServers[${i}].url`)))
-  const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
+  // Also those that the agent has already: the caller must be allowed to read them.
+  const described = await deps.knowledge.describe(collectionIds, ask)
+  const found = new Set([...knownIds, ...described.map(({ id }) => id)])
   for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)
 }
 
@@ -203,18 +232,6 @@ async function checkServer(
 
 function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
   return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
-}
-
-/**
- * Keeps a version. Called before the agent itself is written, so that every agent that can be read has its version. The
- * next attempt overwrites a version whose agent was never written.
- */
-async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
-  await collections.agentVersions.findOneAndUpdate(
-    { _id: `${_id}_${version}` },
-    { $set: { organizationId, definition, createdAt: updatedAt } },
-    { upsert: true },
-  )
 }
 
 function toAgentInput({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {

@@ -9,6 +9,7 @@ import type { ChatCall } from '../../ports/engines.ts'
 import type { AskContext, CallContext, Ports } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
+import { leastTokensPerMinute } from './call-limits.ts'
 import { listCandidates } from './first-to-answer.ts'
 import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
@@ -52,7 +53,7 @@ const COUNT_ERROR = 1.5
  */
 export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
-    audience: 'clients',
+    scope: 'inference',
     kind: 'chat',
     modelParam: 'model',
     check: () => checkChatRequest(value, isStream),
@@ -63,7 +64,7 @@ export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null
   const { textTokens } = size
   checkWindow(textTokens, model)
   const inputTokensFor = (each: Model) => countInputTokens(size, each)
-  const tokens = chatTokensTaken(model, request, inputTokensFor(model), principal.tokensPerMinute)
+  const tokens = chatTokensTaken(model, request, inputTokensFor(model), leastTokensPerMinute(principal))
   const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
   return {
     context,

@@ -1,15 +1,12 @@
 import { KisError, ModelNotFound } from '../../../common/errors.ts'
-import { type Caller, type Principal, requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
+import { type Caller, type Principal, requirePrincipal, requireScope, type Scope } from '../../../common/identity/principal.ts'
 import type { Catalog, Model, ModelKind } from '../../domain/catalog.ts'
 import { isInResidency, isOnAllowlist } from '../../domain/engines/residency.ts'
 
 /** The checks of a call before money is held. */
 export interface Admission<Request extends { readonly model: string }> {
-  /**
-   * `services` marks an operation for other services. They act for a principal whose key the entry point has already
-   * checked.
-   */
-  readonly audience: 'clients' | 'services'
+  /** The scope that the call needs. Null: work that was accepted of the key is finished whatever its scopes are now. */
+  readonly scope: Scope | null
   readonly kind: ModelKind
   /** Name of the argument with the model's id. */
   readonly modelParam: string
@@ -36,9 +33,9 @@ export interface Admitted<Request> {
 export function admit<Request extends { readonly model: string }>(
   catalog: Catalog,
   caller: Caller | null,
-  { audience, kind, modelParam, check }: Admission<Request>,
+  { scope, kind, modelParam, check }: Admission<Request>,
 ): Admitted<Request> {
-  const principal = audience === 'clients' ? requireScope(caller, 'inference') : requirePrincipal(caller)
+  const principal = scope === null ? requirePrincipal(caller) : requireScope(caller, scope)
   const request = check()
   const model = catalog.find(request.model)
   if (!model?.available || !isOnAllowlist(model, principal)) throw new ModelNotFound(request.model, modelParam)

@@ -39,6 +39,42 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
   }
 }
 
+describe('a key that descends from others', () => {
+  const parent = { apiKeyId: 'parent', requestsPerMinute: 2, tokensPerMinute: 1_000 }
+
+  it('makes calls within its rates and theirs, however many keys there are, and a refusal takes nothing', async () => {
+    const { deps, caller, advance } = limitedTo({ requestsPerMinute: 2, ancestorRates: [parent] })
+    const call = (apiKeyId: string) => createChatCompletion(deps, asking({ ...caller, apiKeyId }), hello)
+    await call('child-1')
+    expect((await call('child-2')).rateLimits).toMatchObject({ requests: { limit: 2, remaining: 1 } })
+    for (const key of ['child-1', 'child-2', 'child-3'])
+      await expect(call(key)).rejects.toMatchObject({
+        code: 'rate_limit_exceeded',
+        retryAfterMs: 30_000,
+        message: 'Rate limit reached: the rate of a key that this one descends from. Try again in 30 s.',
+      })
+    advance(30_000)
+    await call('child-3')
+    await expect(call('child-1')).rejects.toMatchObject({ retryAfterMs: 30_000 })
+  })
+
+  it('counts its tokens against theirs, by what the call used', async () => {
+    const { deps, caller, far, limits } = limitedTo({ ancestorRates: [parent] })
+    const left = () => limits.readState({ ...caller, ...parent, ancestorRates: [] })?.tokens?.remaining
+    far.completions = [completion({ usage: usage(300, 200) })]
+    await createChatCompletion(deps, asking(caller), hello)
+    expect(left()).toBe(500)
+    const strict = { ...caller, ancestorRates: [parent, { apiKeyId: 'first', requestsPerMinute: null, tokensPerMinute: 15 }] }
+    await expect(createChatCompletion(deps, asking(strict), hello)).rejects.toMatchObject({
+      shouldRetry: false,
+      message: expect.stringContaining('a key that it descends from may use fewer a minute'),
+    })
+    expect(left()).toBe(500)
+    // Without a bound, no more is taken than their limits have.
+    await createChatCompletion(deps, asking(strict), { ...hello, max_tokens: undefined })
+  })
+})
+
 describe('requests a minute', () => {
   it('are answered up to the limit, then refused until exactly the time that is told, and a refusal takes nothing', async () => {
     const { deps, ask, advance, billing, far } = limitedTo({ requestsPerMinute: 3 })

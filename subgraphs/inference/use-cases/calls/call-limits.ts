@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { RateLimit, RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import type { KeyRates, Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 
@@ -22,6 +22,23 @@ const MAX_DEBT_MINUTES = 10
 interface Meters {
   readonly requests: RateMeter
   readonly tokens: RateMeter
+}
+
+/** What one call takes of one key's limits. */
+interface Share {
+  /** @throws {KisError} `rate_limit_exceeded` */
+  check(now: number): void
+  take(now: number): void
+  spent(tokens: number): void
+  leave(): void
+  /** Returns the request. */
+  undo(): void
+}
+
+/** The fewest tokens a minute that the key or one that it descends from may use. Null: no limit. */
+export function leastTokensPerMinute({ tokensPerMinute, ancestorRates = [] }: Principal): number | null {
+  const limits = [tokensPerMinute, ...ancestorRates.map((rates) => rates.tokensPerMinute)].filter((limit) => limit !== null)
+  return limits.length === 0 ? null : Math.min(...limits)
 }
 
 /** The share of the limits that one call has taken. */
@@ -52,46 +69,37 @@ export class CallLimits {
   }
 
   /**
-   * Takes one request and `tokens` from the key's limits, and one of its organization's concurrent calls. With null for
-   * `tokens`, it takes only the concurrent call.
+   * Takes one request and `tokens` from the limits of the key and of the keys that it descends from, and one of its
+   * organization's concurrent calls. With null for `tokens`, it takes only the concurrent call.
    * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
   enter(principal: Principal, tokens: number | null): Taken {
     const replicas = this.#replicas()
     const now = this.#now()
-    if (tokens !== null) this.#checkRates(principal, tokens, replicas, now)
+    const shares = tokens === null ? [] : this.#shares(principal, tokens, replicas)
+    for (const { check } of shares) check(now)
     this.#checkConcurrency(principal, replicas)
 
-    const { organizationId, requestsPerMinute } = principal
-    if (tokens !== null && requestsPerMinute !== null) this.#getMeters(principal).requests.take(replicas, requestsPerMinute, now)
-    const takeTokens = (amount: number) => {
-      const { tokensPerMinute } = principal
-      if (tokens !== null && tokensPerMinute !== null)
-        this.#getMeters(principal).tokens.take(amount * replicas, tokensPerMinute, this.#now())
-    }
-    takeTokens(tokens ?? 0)
+    const { organizationId } = principal
+    for (const { take } of shares) take(now)
     this.#underWay.set(organizationId, this.#countUnderWay(principal) + 1)
 
-    let unused = tokens ?? 0
     let isOver = false
     const leave = () => {
       if (isOver) return
       isOver = true
-      takeTokens(-unused)
+      for (const share of shares) share.leave()
       const left = this.#countUnderWay(principal) - 1
       if (left > 0) this.#underWay.set(organizationId, left)
       else this.#underWay.delete(organizationId)
     }
     return {
       spent(used) {
-        const amount = Math.min(used, (tokens ?? 0) + (principal.tokensPerMinute ?? 0) * MAX_DEBT_MINUTES)
-        if (isOver) takeTokens(amount)
-        else unused -= amount
+        for (const share of shares) share.spent(used)
       },
       leave,
       undo: () => {
-        if (tokens !== null && requestsPerMinute !== null && !isOver)
-          this.#getMeters(principal).requests.take(-replicas, requestsPerMinute, this.#now())
+        if (!isOver) for (const share of shares) share.undo()
         leave()
       },
     }
@@ -106,21 +114,59 @@ export class CallLimits {
     return { requests: readState(requests, requestsPerMinute, now), tokens: readState(tokens, tokensPerMinute, now) }
   }
 
-  #checkRates(principal: Principal, tokens: number, replicas: number, now: number): void {
-    const { requestsPerMinute, tokensPerMinute } = principal
-    const meters = this.#getMeters(principal)
+  /** What one call takes of each key's limits: its own first. */
+  #shares(principal: Principal, tokens: number, replicas: number): readonly Share[] {
+    const { ancestorRates = [] } = principal
+    return [this.#share(principal, tokens, replicas, true), ...ancestorRates.map((rates) => this.#share(rates, tokens, replicas, false))]
+  }
+
+  #share(rates: KeyRates, tokens: number, replicas: number, isOwn: boolean): Share {
+    const { requestsPerMinute, tokensPerMinute } = rates
+    const takeRequests = (amount: number, now: number) => {
+      if (requestsPerMinute !== null) this.#getMeters(rates).requests.take(amount * replicas, requestsPerMinute, now)
+    }
+    const takeTokens = (amount: number, now: number) => {
+      if (tokensPerMinute !== null) this.#getMeters(rates).tokens.take(amount * replicas, tokensPerMinute, now)
+    }
+    let unused = tokens
+    let isOver = false
+    return {
+      check: (now) => this.#checkRates(rates, tokens, replicas, now, isOwn),
+      take(now) {
+        takeRequests(1, now)
+        takeTokens(tokens, now)
+      },
+      spent: (used) => {
+        const amount = Math.min(used, tokens + (tokensPerMinute ?? 0) * MAX_DEBT_MINUTES)
+        if (isOver) takeTokens(amount, this.#now())
+        else unused -= amount
+      },
+      leave: () => {
+        isOver = true
+        takeTokens(-unused, this.#now())
+      },
+      undo: () => takeRequests(-1, this.#now()),
+    }
+  }
+
+  /** The figures of another key are not told. */
+  #checkRates(rates: KeyRates, tokens: number, replicas: number, now: number, isOwn: boolean): void {
+    const { requestsPerMinute, tokensPerMinute } = rates
+    const meters = this.#getMeters(rates)
     if (tokensPerMinute !== null && tokens > tokensPerMinute) {
-      const text = `The request takes about ${tokens} tokens, and the key may use ${tokensPerMinute} a minute: shorten it, or ask for fewer output tokens. It is not answered later either.`
+      const most = isOwn ? `the key may use ${tokensPerMinute} a minute` : 'a key that it descends from may use fewer a minute'
+      const text = `The request takes about ${tokens} tokens, and ${most}: shorten it, or ask for fewer output tokens. It is not answered later either.`
       throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
     }
     const requestMs = requestsPerMinute === null ? 0 : meters.requests.waitMs(replicas, requestsPerMinute, now)
     const tokenMs = tokensPerMinute === null ? 0 : meters.tokens.waitMs(tokens * replicas, tokensPerMinute, now)
     const retryAfterMs = Math.max(requestMs, tokenMs)
     if (retryAfterMs === 0) return
-    const limit =
+    const ownLimit =
       requestMs >= tokenMs
         ? `the key may make ${requestsPerMinute} requests a minute`
         : `the key may use ${tokensPerMinute} tokens a minute, and the request takes about ${tokens}`
+    const limit = isOwn ? ownLimit : `the rate of a key that this one descends from`
     throw new KisError('rate_limit_exceeded', `Rate limit reached: ${limit}. Try again in ${retryAfterMs / 1_000} s.`, { retryAfterMs })
   }
 
@@ -137,7 +183,7 @@ export class CallLimits {
     return this.#underWay.get(organizationId) ?? 0
   }
 
-  #getMeters({ apiKeyId }: Principal): Meters {
+  #getMeters({ apiKeyId }: Pick<KeyRates, 'apiKeyId'>): Meters {
     let meters = this.#meters.get(apiKeyId)
     if (!meters) {
       meters = { requests: new RateMeter(), tokens: new RateMeter() }

@@ -4,8 +4,8 @@ import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
-import { billedCall } from '../money/billed-call.ts'
+import { type AskContext, type CallDeps, getEnginePart } from '../deps.ts'
+import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 import { admitChat, namesFor, toChatCall } from './admit-chat.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
@@ -23,14 +23,26 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input.
+ * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input. Each engine
+ * has at most `maxMs`.
  * @throws {KisError} as `admitChat` and `firstToAnswer`.
  */
-export function createChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
-  return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))
+export function createChatCompletion(
+  deps: CallDeps,
+  ask: AskContext,
+  value: unknown,
+  maxMs: number = MAX_CALL_MS,
+): Promise<ChatCompletion> {
+  return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value, maxMs))
 }
 
-async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
+async function complete(
+  deps: CallDeps,
+  ask: AskContext,
+  limits: LimitedCall,
+  value: unknown,
+  maxMs: number,
+): Promise<Omit<ChatCompletion, 'rateLimits'>> {
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, endsAt) => {
     const inputTokens = inputTokensFor(model)
@@ -43,14 +55,14 @@ async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, va
       termsFor(model),
       () => countedUsage(inputTokens, 0),
       async (signal) => {
-        const answer = await getEngine(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
+        const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
         const response = completedAnswer(answer, namesFor(deps, model), usage)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
       },
       // Fetching the images may have used up some of the time.
-      endsAt - deps.clock.now().getTime(),
+      Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
   })
 }

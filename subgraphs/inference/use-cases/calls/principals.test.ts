@@ -48,6 +48,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
   it.each<[string, Partial<Principal> | null, string]>([
     ['another residency policy', { residencyPolicy: 'local_only' }, 'residency_policy_violation'],
     ['another allowlist', { modelAllowlist: [] }, 'model_not_found'],
+    ['other scopes', { scopes: ['billing:read'] }, 'permission_denied'],
     ['an end of the key', { isEnded: true }, 'invalid_api_key'],
     ['another secret of the key', { rotations: 1 }, 'invalid_api_key'],
     ['an end of the organization', null, 'invalid_api_key'],

@@ -40,7 +40,7 @@ export function createEmbeddings(deps: CallDeps, ask: AskContext, input: Embeddi
 
 async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
-    audience: 'clients',
+    scope: 'inference',
     kind: 'embedding',
     modelParam: 'model',
     check: () => checkEmbeddingRequest(input),

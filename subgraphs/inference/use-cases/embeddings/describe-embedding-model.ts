@@ -1,7 +1,7 @@
 import { listAt } from '../../../common/check.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
 import type { CosineCalibration } from '../../ports/engines.ts'
-import { type AskContext, findOrganizationId, getEngine, type Ports } from '../deps.ts'
+import { type AskContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
 export interface EmbeddingModelFacts {
@@ -20,7 +20,7 @@ export interface EmbeddingModelFacts {
 export async function describeEmbeddingModel(deps: Ports, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
-  const { embedding } = getEngine(deps, model)
+  const embedding = getEnginePart(deps, model, 'embedding')
   const [prefixTokens = 0] = passagePrefix ? await embedding.countTokens([passagePrefix], ask.signal, findOrganizationId(ask)) : []
   // The vectors of a shortened model are others.
   const isMeasured = embedding.calibration?.arabicAnchor.length === dimensions
@@ -39,5 +39,5 @@ export async function countTokens(
 ): Promise<readonly number[]> {
   const { model } = admitEmbedding(deps, ask, modelId)
   listAt(texts, 'texts', 0, MAX_TEXTS)
-  return texts.length ? getEngine(deps, model).embedding.countTokens(texts, ask.signal, findOrganizationId(ask)) : []
+  return texts.length ? getEnginePart(deps, model, 'embedding').countTokens(texts, ask.signal, findOrganizationId(ask)) : []
 }

@@ -84,7 +84,7 @@ export async function closeEmbedding(
 /** @throws {KisError} as `admit`: the caller may not use this model. */
 export function admitEmbedding(deps: Ports, ask: AskContext, modelId: string): { readonly context: CallContext; readonly model: Model } {
   const { principal, model } = admit(deps.catalog, ask.caller, {
-    audience: 'services',
+    scope: null,
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: textAt(modelId, 'modelId') }),

@@ -1,6 +1,9 @@
 import { textAt } from '../../../common/check.ts'
+import { KisError } from '../../../common/errors.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
+import type { Model } from '../../domain/catalog.ts'
 import { withQueryPrefix } from '../../domain/embeddings/embedding-request.ts'
+import { cutIntoWindows, MAX_WINDOWS, meanDirection } from '../../domain/embeddings/query-windows.ts'
 import { embeddingCeiling } from '../../domain/money/ceiling.ts'
 import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
@@ -27,9 +30,9 @@ interface QueryEmbedding {
 /**
  * Embeds one search query for another service and charges the searcher's wallet. It counts as one of the organization's
  * concurrent calls, but not as a request of its key. Within a run, the call is charged once however often it is
- * repeated.
+ * repeated. A text that is too long for the model is embedded in windows, whose mean stands for it.
  * @throws {KisError} as `admit`.
- * @throws {KisError} `context_length_exceeded`: the text is too long for the model.
+ * @throws {KisError} `context_length_exceeded`: the text is too long even for `MAX_WINDOWS` windows.
  * @throws {KisError} `idempotency_conflict`: the same step of the run is in progress.
  */
 export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
@@ -42,13 +45,12 @@ export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Prom
 
 async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
   const { principal, model } = admit(deps.catalog, ask.caller, {
-    audience: 'services',
+    scope: 'knowledge:read',
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
-  const texts = [withQueryPrefix(text, model)]
-  const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
+  const { texts, tokens } = await toWindows(deps, ask, model, text)
   const context = call.admit(principal, null)
   return billedCall(
     deps,
@@ -62,7 +64,26 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     () => countedUsage(tokens, 0),
     async (signal) => {
       const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'query' }, signal)
-      return { value: { vector: vectors[0]!, tokens: usage.quantities.inputTokens }, usage }
+      return { value: { vector: vectors.length === 1 ? vectors[0]! : meanDirection(vectors), tokens: usage.quantities.inputTokens }, usage }
     },
   )
+}
+
+/** The text in as few windows as fit the model, each with its prefix, and the tokens of all. */
+async function toWindows(
+  deps: KeyedDeps,
+  ask: AskContext,
+  model: Model,
+  text: string,
+): Promise<{ readonly texts: readonly string[]; readonly tokens: number }> {
+  for (let count = 1; ; count = Math.min(count * 2, MAX_WINDOWS)) {
+    const windows = count === 1 ? [text] : cutIntoWindows(text, count)
+    const texts = windows.map((window) => withQueryPrefix(window, model))
+    try {
+      const counts = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
+      return { texts, tokens: counts.reduce((sum, tokens) => sum + tokens, 0) }
+    } catch (error) {
+      if (!(error instanceof KisError) || error.code !== 'context_length_exceeded' || count === MAX_WINDOWS) throw error
+    }
+  }
 }

@@ -1,4 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
+import { asForeignText } from '../../../common/foreign-text.ts'
 import { passagesAsText, ShownPassages } from '../../domain/agents/found-passages.ts'
 import { MAX_AUDIO_BYTES } from '../../domain/transcription/transcription-request.ts'
 import type { Task } from '../../domain/workflows/definition.ts'
@@ -135,13 +136,14 @@ async function search({ steps }: TaskContext, task: Extract<Task, { type: 'searc
   const limit = task.limit ?? DEFAULT_PASSAGES
   const { passages } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
   const shown = new ShownPassages().show(passages)
+  // What follows a search in a workflow is nearly always a model.
   const results = passages.map((passage) => ({
     chunk_id: passage.chunkId,
     document_id: passage.documentId,
     file_id: passage.fileId,
-    file_name: passage.fileName,
-    text: passage.text,
-    heading_path: passage.headingPath,
+    file_name: asForeignText(passage.fileName),
+    text: asForeignText(passage.text),
+    heading_path: passage.headingPath.map(asForeignText),
     page_start: passage.pageStart,
     page_end: passage.pageEnd,
     score: passage.score,

@@ -19,6 +19,8 @@ export function filterQuery(filter: SearchFilter): Query {
       return { bool: { must_not: [filterQuery(filter.filter)] } }
     case 'in':
       return anyOf(filter.values.map((value) => condition('eq', filter.field, value)))
+    case 'contains':
+      return contains(filter.field, filter.value)
     case 'ne':
       return { bool: { must_not: [condition('eq', filter.field, filter.value)] } }
     default:
@@ -39,6 +41,18 @@ function condition(op: Operator, field: string, value: FilterValue): Query {
     default:
       return { range: { attributes: { [op]: term, gte: typePrefix(field, value) } } }
   }
+}
+
+/**
+ * A pattern that folds the case of ASCII in the text but not in the field's name, as names may differ in their case
+ * only.
+ */
+function contains(field: string, text: string): Query {
+  const value = text
+    .replace(/[^\p{L}\p{N}\p{M}]/gu, '\\$&')
+    .replace(/[A-Za-z]/g, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)
+  const prefix = typePrefix(field, text).replace(/[^\p{L}\p{N}\p{M}]/gu, '\\$&')
+  return { regexp: { attributes: { value: `${prefix}.*${value}.*`, flags: 'NONE' } } }
 }
 
 /** A chunk's pages are a range: a comparison holds if it holds for one of them. */

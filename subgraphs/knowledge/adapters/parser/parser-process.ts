@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import { childCommand } from './child-command.ts'
@@ -53,7 +54,7 @@ export class ParserProcess {
    * @throws {Error} if the child fails.
    * @throws {unknown} the signal's reason, if the signal aborts.
    */
-  async parse(request: ParseRequest, bytes: Uint8Array, signal: AbortSignal): Promise<ParsedDocument> {
+  async parse(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
     const { limits } = request
     const child = this.#child
     let verdict: unknown
@@ -78,8 +79,9 @@ export class ParserProcess {
     })
     try {
       if (signal.aborted) onAbort()
-      child.stdin?.write(encodeRequest(request))
-      child.stdin?.end(bytes)
+      child.stdin!.write(encodeRequest(request))
+      if (file instanceof Uint8Array) child.stdin!.end(file)
+      else await this.#send(file).catch(end)
       const { code, signal: killedBy } = await this.#closed
       if (verdict) throw verdict
       if (HEAP_FULL.has(killedBy) || HEAP_FULL.has(code)) throw outOfMemory()
@@ -91,6 +93,16 @@ export class ParserProcess {
       clearInterval(watch)
       signal.removeEventListener('abort', onAbort)
     }
+  }
+
+  /** Writes as fast as the child reads. A child that has ended reads no more; its exit code says why. */
+  async #send(file: AsyncIterable<Uint8Array>): Promise<void> {
+    const { stdin } = this.#child
+    for await (const bytes of file) {
+      if (!this.isAlive) return
+      if (!stdin!.write(bytes)) await Promise.race([once(stdin!, 'drain').catch(() => undefined), this.#closed])
+    }
+    stdin!.end()
   }
 
   /** Kills the child and waits until it has ended. */

@@ -30,6 +30,8 @@ export function filterSql(filter: SearchFilter): FilterSql {
         filter.values.map((value) => condition('eq', filter.field, value)),
         'or',
       )
+    case 'contains':
+      return contains(filter.field, filter.value)
     case 'ne':
       return negated(condition('eq', filter.field, filter.value))
     default:
@@ -50,6 +52,15 @@ function condition(op: Operator, field: string, value: FilterValue): FilterSql {
   return {
     sql: `EXISTS (SELECT 1 FROM json_each(d.attributes) a WHERE a.key = ? AND a.type IN (${types})${comparison})`,
     parameters: typeof value === 'boolean' ? [field] : [field, value],
+  }
+}
+
+function contains(field: string, text: string): FilterSql {
+  // SQLite's LIKE folds the case of ASCII only.
+  const pattern = `%${text.replace(/[\\%_]/g, '\\$&')}%`
+  return {
+    sql: `EXISTS (SELECT 1 FROM json_each(d.attributes) a WHERE a.key = ? AND a.type = 'text' AND a.value LIKE ? ESCAPE '\\')`,
+    parameters: [field, pattern],
   }
 }
 

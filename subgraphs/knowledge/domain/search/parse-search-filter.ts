@@ -7,7 +7,9 @@ const MAX_DEPTH = 5
 const MAX_CONDITIONS = 50
 /** UTF-16 units of a string value. Attributes are short. */
 const MAX_VALUE_LENGTH = 1_024
-const METADATA_FIELD = /^metadata\.[A-Za-z0-9_.-]{1,64}$/
+/** UTF-16 units of the text that a `contains` looks for. */
+const MAX_CONTAINED_LENGTH = 100
+const METADATA_FIELD = /^metadata\.[\p{L}\p{M}\p{N}_.-]{1,64}$/u
 
 const COMPARISONS = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte'] as const
 type Comparison = (typeof COMPARISONS)[number]
@@ -62,7 +64,13 @@ function parse(json: unknown, at: string, depth: number, count: { conditions: nu
     addConditions(1, at, count)
     return { op, field, value: comparedValue(op, field, filter.value, `${at}.value`) }
   }
-  throw new KisError('unsupported_value', `\`op\` is one of ${[...COMPARISONS, 'in', 'and', 'or', 'not'].join(', ')}.`, {
+  if (op === 'contains') {
+    onlyKeys(filter, ['op', 'field', 'value'], at)
+    const field = readField(filter.field, `${at}.field`)
+    addConditions(1, at, count)
+    return { op, field, value: containedText(field, filter.value, `${at}.value`) }
+  }
+  throw new KisError('unsupported_value', `\`op\` is one of ${[...COMPARISONS, 'contains', 'in', 'and', 'or', 'not'].join(', ')}.`, {
     param: `${at}.op`,
   })
 }
@@ -109,6 +117,23 @@ function comparedValue(op: Comparison, field: string, value: unknown, at: string
     throw new KisError('invalid_type', `\`${op}\` compares strings or numbers.`, { param: at })
   }
   return parsed
+}
+
+function containedText(field: string, value: unknown, at: string): string {
+  const kind = FIELDS[field] ?? 'any'
+  if (kind === 'number' || kind === 'time' || field === 'document_id')
+    throw new KisError('unsupported_value', `\`contains\` is for texts, and \`${field}\` is none.`, { param: at })
+  const text = filterValue(field, value, at)
+  if (typeof text !== 'string' || text === '')
+    throw new KisError('invalid_type', '`contains` takes a text that is not empty.', { param: at })
+  if (text.length > MAX_CONTAINED_LENGTH)
+    throw new KisError('string_above_max_length', `\`contains\` takes at most ${MAX_CONTAINED_LENGTH} characters.`, { param: at })
+  return text
+}
+
+/** Whether the name is that of a field of the documents' metadata. */
+export function isMetadataField(name: string): boolean {
+  return METADATA_FIELD.test(name)
 }
 
 function filterValue(field: string, value: unknown, at: string): FilterValue {

@@ -4,6 +4,8 @@
  */
 export type SearchFilter =
   | { readonly op: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte'; readonly field: string; readonly value: FilterValue }
+  /** The field's text has this one in it. Letters of ASCII are the same in both cases. */
+  | { readonly op: 'contains'; readonly field: string; readonly value: string }
   | { readonly op: 'in'; readonly field: string; readonly values: readonly FilterValue[] }
   | { readonly op: 'and' | 'or'; readonly filters: readonly SearchFilter[] }
   | { readonly op: 'not'; readonly filter: SearchFilter }

@@ -1,4 +1,5 @@
-import type { DocumentRecord } from '../../domain/records.ts'
+import { documentAttributes } from '../../domain/document-attributes.ts'
+import { type DocumentRecord, generationName } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
@@ -35,6 +36,11 @@ function passagesPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
 }
 
+/** Returns the key of the map of an ingestion's text: see `text-map.ts`. */
+export function textMapKey(documentId: string, generation: string): string {
+  return `${passagesPrefix(documentId, generation)}map`
+}
+
 /** Returns the number of the group, and so of the blob, of a passage. */
 export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / PASSAGES_PER_BLOB)
@@ -57,11 +63,12 @@ export async function keepPassages(
   await blobs.put(key, pack({ attributes, passages }))
 }
 
-/** Deletes the texts and passages of earlier ingestions. */
-export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generation }: DocumentRecord): Promise<void> {
-  for (let number = 1; number < generation; number++) {
-    await blobs.delete(textKey(_id, `g${number}`))
-    await blobs.deleteAll(passagesPrefix(_id, `g${number}`))
+/** Deletes the texts and passages of the ingestions with these numbers, from `from` to before `to`. */
+export async function forgetIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string, from: number, to: number): Promise<void> {
+  for (let number = from; number < to; number++) {
+    const generation = generationName(number)
+    await blobs.delete(textKey(id, generation))
+    await blobs.deleteAll(passagesPrefix(id, generation))
   }
 }
 
@@ -75,7 +82,9 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
   for (let group = 0, found = 0; found < chunkCount; group++) {
     const bytes = await blobs.get(passagesPrefix(documentId, generation) + group)
     if (!bytes) return false
-    const { attributes, passages } = unpack(bytes)
+    const kept = unpack(bytes)
+    const { passages } = kept
+    const attributes = documentAttributes(kept.attributes, document)
     if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
     const terms = await toTerms(passages)
     await index.put(
@@ -85,6 +94,16 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
     found += passages.length
   }
   return true
+}
+
+/** Returns the attributes with which an ingestion was kept, or null if nothing of it is kept. */
+export async function readKeptAttributes(
+  { blobs }: Pick<Deps, 'blobs'>,
+  documentId: string,
+  generation: string,
+): Promise<IndexedDocument['attributes'] | null> {
+  const bytes = await blobs.get(`${passagesPrefix(documentId, generation)}0`)
+  return bytes && unpack(bytes).attributes
 }
 
 function pack({ attributes, passages }: KeptGroup): Uint8Array {

@@ -6,6 +6,7 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob } from '../../domain/records.ts'
+import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
@@ -15,18 +16,23 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
 /** The number of collections of one organization. Each has its own tables in the embedded index. */
 const MAX_COLLECTIONS = 1_000
+/** The number of agents that an error names. */
+const MAX_NAMED = 10
 const COLLECTION_ID = /^col_/
 
 export interface CollectionInput {
   readonly code: string
   readonly name: string
   readonly description?: string | null
+  /** Orders what searches of the collection find. Null: none. */
+  readonly rerankModel?: string | null
 }
 
 /**
  * Creates a collection. Nothing is stored if it throws.
  * @throws {KisError} `model_not_found` if the key may not use the embedding model.
  * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
+ * @throws {KisError} as for the embedding model, if the key may not use the rerank model.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
  */
@@ -42,11 +48,9 @@ export async function createCollection(
     name: checkedName(input.name),
     description: checkedDescription(input.description ?? null),
   }
-  const model = await inference.embeddingModel(input.embeddingModel, { ...context, caller: principal }).catch((error) => {
-    throw error instanceof KisError && error.param
-      ? new KisError(error.code, error.message, { param: 'input.embeddingModel', cause: error })
-      : error
-  })
+  const caller = { ...context, caller: principal }
+  const model = await naming('input.embeddingModel', inference.embeddingModel(input.embeddingModel, caller))
+  const rerankModel = await checkedReranker(deps, caller, input.rerankModel ?? null)
   const { organizationId } = principal
   if ((await store.collections.countDocuments({ organizationId, listed: true })) >= MAX_COLLECTIONS) {
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections. Delete one first.`)
@@ -57,6 +61,7 @@ export async function createCollection(
     ...fields,
     embeddingModel: model.id,
     dimensions: model.dimensions,
+    ...(rerankModel && { rerankModel }),
     listed: true,
     createdAt: clock.now(),
   }
@@ -76,15 +81,24 @@ export async function createCollection(
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  */
 export async function updateCollection(
-  { store }: Pick<Deps, 'store'>,
+  deps: Pick<Deps, 'store' | 'inference'>,
   context: LinkContext,
-  { id, code, name, description }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
+  {
+    id,
+    code,
+    name,
+    description,
+    rerankModel,
+  }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
 ): Promise<CollectionRecord> {
-  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  const { store } = deps
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { organizationId } = principal
   const changes = {
     ...(code != null && { code: checkedCode(code) }),
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
+    ...(rerankModel !== undefined && { rerankModel: await checkedReranker(deps, { ...context, caller: principal }, rerankModel) }),
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {
@@ -98,9 +112,19 @@ export async function updateCollection(
  * Hides a collection at once, and deletes its documents, chunks and counts. After a crash a worker finishes the
  * deletion.
  * @throws {NotFound} if the organization has no such collection.
+ * @throws {KisError} `in_use` if agents search it, unless they are to be detached. They then say that it was deleted.
  */
-export async function deleteCollection(deps: Deps, context: LinkContext, id: string): Promise<void> {
-  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+export async function deleteCollection(deps: Deps, context: LinkContext, id: string, detach = false): Promise<void> {
+  const caller = requireScope(context.caller, 'knowledge:write')
+  const { organizationId } = caller
+  await getCollection(deps, organizationId, id)
+  const agents = detach ? [] : await deps.inference.agentsOf(id, { ...context, caller })
+  if (agents.length > 0) {
+    const named = agents.slice(0, MAX_NAMED).map((name) => `"${name}"`)
+    const others = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ''
+    const message = `Agents search this collection: ${named.join(', ')}${others}. Take it from them first, or delete it with \`detach\`: their answers then say that it was deleted.`
+    throw new KisError('in_use', message)
+  }
   const hidden = await deps.store.collections.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
     { $set: { listed: false, code: id, job: { ...newJob('delete', organizationId, deps.clock.now()) } } },
@@ -142,6 +166,20 @@ export async function listCollections(
 ): Promise<Connection<CollectionRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   return listById(store.collections, { organizationId, listed: true }, page, COLLECTION_ID)
+}
+
+/** The id of the model in the catalog, where an alias may name it. */
+async function checkedReranker({ inference }: Pick<Deps, 'inference'>, context: CallContext, model: string | null): Promise<string | null> {
+  return model === null ? null : (await naming('input.rerankModel', inference.rerankModel(model, context))).id
+}
+
+/** Gives the error of a check the name that the caller's argument has. */
+async function naming<T>(param: string, check: Promise<T>): Promise<T> {
+  try {
+    return await check
+  } catch (error) {
+    throw error instanceof KisError && error.param ? new KisError(error.code, error.message, { param, cause: error }) : error
+  }
 }
 
 function checkedCode(code: string): string {

@@ -6,6 +6,7 @@ import type { Deps } from '../deps.ts'
 import { detachFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
+import { forgetSketch } from './similar-documents.ts'
 
 /**
  * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the
@@ -32,7 +33,7 @@ export async function hideAndDelete(
     { _id, listed: true },
     {
       $set: { listed: false, job: { ...newJob('delete', organizationId, now) }, ...event.$set },
-      $unset: { attachKey: '' },
+      $unset: { attachKey: '', versionKey: '' },
       $push: event.$push,
     },
   )
@@ -51,9 +52,15 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await dropContents(deps, document)
   await count(deps, countedChunks(deps, document), 0)
   await count(deps, countedVectors(deps, document), 0)
-  await detachFile(store, document.fileId, document._id)
+  for (const fileId of new Set([document.fileId, ...formerFiles(document)])) await detachFile(store, fileId, document._id)
+  await forgetSketch(deps, document._id)
   await deps.events.drain(document.organizationId)
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
+}
+
+/** Files that may still be attached: of a version that waits, and of one that a swap has just replaced. */
+function formerFiles({ replacement, versions }: DocumentRecord): readonly string[] {
+  return [replacement, versions?.at(-1)].flatMap((one) => one?.fileId ?? [])
 }
 
 /** Deletes what a document has outside the primary store: chunks, extracted texts and kept passages. Repeatable. */
@@ -84,6 +91,8 @@ export async function continueCollectionDeletion(deps: Deps, { _id, organization
     await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
+  for (const records of [store.sources, store.goldQuestions, store.evaluations])
+    while ((await records.deleteMany({ collectionId: _id })) > 0);
   await index.dropCollection(_id)
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })
   await store.collections.findOneAndDelete(lease)

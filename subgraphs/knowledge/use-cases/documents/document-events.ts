@@ -3,21 +3,34 @@ import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import type { DocumentRecord } from '../../domain/records.ts'
+import type { DocumentRecord, Replacement } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 
 /** The fields whose change publishes an event. */
-const TOLD = ['status', 'stage', 'progress', 'error', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+const TOLD = ['status', 'stage', 'progress', 'error', 'replacement', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+const IN_REPLACEMENT = 'replacement.'
 
 /** Returns the data of an event about a changed document. Returns null if no published field has changed. */
 export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
-  if (!TOLD.some((field) => field in changed)) return null
-  return toSnapshot({ ...before, ...changed })
+  const steps = Object.entries(changed).filter(([path]) => path.startsWith(IN_REPLACEMENT))
+  if (steps.length === 0 && !TOLD.some((field) => field in changed)) return null
+  const own = Object.fromEntries(steps.map(([path, value]) => [path.slice(IN_REPLACEMENT.length), value]))
+  const replacement = steps.length === 0 ? {} : { replacement: { ...before.replacement!, ...own } }
+  return toSnapshot({ ...before, ...changed, ...replacement })
 }
 
-/** Returns the data of an event about a document: its collection and the fields of `TOLD`. */
+/**
+ * Returns the data of an event about a document: its collection and the fields of `TOLD`. Events outlive documents, so
+ * they have no names.
+ */
 export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
-  return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
+  const { collectionId, replacement } = document
+  const told = Object.fromEntries(TOLD.map((field) => [field, document[field] ?? null]))
+  return { collectionId, ...told, replacement: replacement ? withoutNames(replacement) : null } as EventData
+}
+
+function withoutNames({ fileId, status, stage, progress, error, createdAt }: Replacement) {
+  return { fileId, status, stage, progress, error, createdAt }
 }
 
 export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {
@@ -34,7 +47,11 @@ export async function findDocumentAt(
 ): Promise<DocumentRecord | null> {
   if (data.deleted) return null
   const document = await store.documents.findOne({ _id: subject, organizationId, listed: true })
-  return document && { ...document, ...(data as Partial<DocumentRecord>) }
+  if (!document) return null
+  const then = data as Partial<DocumentRecord>
+  const file = then.replacement?.fileId
+  const { fileName } = [document.replacement, ...(document.versions ?? [])].find((one) => one?.fileId === file) ?? document
+  return { ...document, ...then, ...(then.replacement && { replacement: { ...then.replacement, fileName } }) }
 }
 
 /**

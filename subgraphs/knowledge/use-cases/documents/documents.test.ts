@@ -55,7 +55,7 @@ it('attaching twice in parallel gives one document and one attachment', async ()
   const attach = () => createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   const answers = await Promise.all([attach(), attach(), attach()])
   expect(new Set(answers.map(({ document }) => document._id)).size).toBe(1)
-  expect(answers.filter(({ created }) => created)).toHaveLength(1)
+  expect(answers.filter(({ outcome }) => outcome === 'created')).toHaveLength(1)
   expect(await listDocuments(deps, collection._id)).toHaveLength(1)
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
 })
@@ -178,6 +178,26 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
     description: null,
   })
   expect(await updateCollection(deps, context, { id })).toMatchObject({ code: 'ports' })
+})
+
+it('a collection that agents search is deleted only when they are detached, and the error names them', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id: id } = await newCollection(deps)
+  world.inference.agents.set(
+    id,
+    Array.from({ length: 12 }, (_, i) => `Guide ${i}`),
+  )
+  await expect(deleteCollection(deps, makeContext({ ...principal, organizationId: 'org_2' }), id)).rejects.toMatchObject({
+    code: 'not_found',
+  })
+  await expect(deleteCollection(deps, context, id)).rejects.toMatchObject({
+    code: 'in_use',
+    message: expect.stringMatching(/"Guide 0", .*"Guide 9" and 2 more/),
+  })
+  expect(await getCollection(deps, organizationId, id)).toMatchObject({ listed: true })
+  await deleteCollection(deps, context, id, true)
+  await expect(getCollection(deps, organizationId, id)).rejects.toMatchObject({ code: 'not_found' })
 })
 
 it('a code is taken once in an organization, and free again when its collection is deleted', async () => {

@@ -1,5 +1,5 @@
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
-import { KisError, NotFound } from '../../../common/errors.ts'
+import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -7,70 +7,142 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
-import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
+import {
+  type CollectionRecord,
+  type DocumentRecord,
+  type DocumentStatus,
+  type FileRecord,
+  findPending,
+  newJob,
+} from '../../domain/records.ts'
+import { bytesKey, externalKey, nameKey, requireExternalId } from '../../domain/version-key.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { detachFile, findAttachedFile, getFile } from '../files/files.ts'
+import { attachFile, detachFile, findAttachedFile, getFile } from '../files/files.ts'
 import { getCollection } from './collections.ts'
 import { hideAndDelete } from './delete-now.ts'
 import { toSnapshot } from './document-events.ts'
+import { replaceDocument } from './replace-document.ts'
 
-/** The number of collections that one file may be attached to. */
-const MAX_ATTACHMENTS = 1_000
+/** The number of times that attaching begins again because of other calls for the same document, and the wait before. */
+const MAX_TRIES = 100
+const WAIT_MS = 20
 const DOCUMENT_ID = /^doc_/
 
+export interface DocumentInput {
+  readonly collectionId: string
+  readonly fileId: string
+  readonly metadata?: unknown
+  /** The caller's own id of the document. */
+  readonly externalId?: string | null
+  /** What happens to the document with this external id or, without one, to the newest of the file's name. */
+  readonly onConflict?: 'keep_both' | 'replace' | null
+}
+
+export interface AttachedDocument {
+  readonly document: DocumentRecord
+  /** `unchanged`: the collection has these bytes already. */
+  readonly outcome: 'created' | 'unchanged' | 'replacing'
+}
+
 /**
- * Records a document and its job; a worker ingests it. Attaching a file to a collection again returns the existing
- * document.
+ * Records a document and its job; a worker ingests it. Attaching the same bytes to a collection again returns the
+ * existing document. With `replace`, the file takes the place of another one: see `replace-document.ts`.
  * @throws {KisError} `not_found` if the organization has no such collection or file.
  * @throws {KisError} `unsupported_file_type` if the file is sound.
  * @throws {KisError} `model_not_found` if the key may not use the collection's model.
  * @throws {KisError} `residency_policy_violation` if the residency policy excludes the collection's model.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
- * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata is not valid.
+ * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata or external id is not valid.
+ * @throws {KisError} `already_exists` if another document has the external id, or the bytes that are to replace one.
+ * @throws {ServiceUnavailable} if other calls for the same document get in the way.
  */
-export async function createDocument(
-  deps: Deps,
-  context: LinkContext,
-  input: { readonly collectionId: string; readonly fileId: string; readonly metadata?: unknown },
-): Promise<{ readonly document: DocumentRecord; readonly created: boolean }> {
-  const { store, clock, ids } = deps
+export async function createDocument(deps: Deps, context: LinkContext, input: DocumentInput): Promise<AttachedDocument> {
+  const { store, clock } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
-  const { organizationId, apiKeyId } = principal
+  const { organizationId } = principal
   const metadata = requireMetadata(input.metadata, 'input.metadata')
+  const externalId = input.externalId == null ? null : requireExternalId(input.externalId, 'input.externalId')
+  const isReplacing = input.onConflict === 'replace'
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   if (isSound(file.mediaType)) {
     const message = `The service cannot make a document from sound. Attach one of these formats: ${FORMAT_LIST}.`
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
-  const attachKey = `${collection._id}_${file._id}`
-  const there = await store.documents.findOne({ attachKey })
-  if (there) return { document: there, created: false }
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const there =
+      (await store.documents.findOne({ attachKey: bytesKey(collection._id, file.sha256) })) ??
+      // So it is in documents of earlier versions.
+      (await store.documents.findOne({ attachKey: `${collection._id}_${file._id}` }))
+    const former = await findFormer(deps, collection._id, file.name, externalId, isReplacing)
+    const isSame = there && (!former || former._id === there._id)
+    // While another version waits, the live bytes are attached anew, so that the last call wins.
+    if (isSame && !(isReplacing && findPending(there))) return { document: there, outcome: 'unchanged' }
+    if (there && !isSame) {
+      const message = `The collection has this file as ${there._id}. Delete it first, or delete ${former!._id}.`
+      throw new KisError('already_exists', message, { param: 'input.fileId' })
+    }
+    if (former && !isReplacing) {
+      const message = `The collection has the external id as ${former._id}. Send \`onConflict\` to replace its file.`
+      throw new KisError('already_exists', message, { param: 'input.externalId' })
+    }
+    if (former && findPending(former)?.sha256 === file.sha256) return { document: former, outcome: 'unchanged' }
 
-  await requireIngestible(deps, principal, collection, context)
-  const _id = ids('doc')
-  const attached = await store.files.findOneAndUpdate(
-    { _id: file._id, organizationId, attachmentCount: { $lt: MAX_ATTACHMENTS } },
-    { $set: { [`attachments.${_id}`]: collection._id }, $inc: { attachmentCount: 1 } },
-  )
-  if (!attached) {
-    await getFile(deps, organizationId, file._id, 'input.fileId')
-    throw new KisError('invalid_request', `The file has ${MAX_ATTACHMENTS} documents, which is the limit. Delete one of them first.`, {
-      param: 'input.fileId',
-    })
+    await requireIngestible(deps, principal, collection, context)
+    const document = former
+      ? await replaceDocument(deps, principal, former, file, { metadata: input.metadata == null ? null : metadata })
+      : await insertDocument(deps, principal, collection, file, {
+          metadata,
+          ...(externalId !== null && { externalId, versionKey: externalKey(collection._id, externalId) }),
+          ...(externalId === null && isReplacing && { versionKey: nameKey(collection._id, file.name) }),
+        })
+    if (document) {
+      deps.events.kick(organizationId)
+      deps.wake()
+      return { document, outcome: former ? 'replacing' : 'created' }
+    }
+    await clock.sleep(WAIT_MS)
   }
+  throw new ServiceUnavailable('The document')
+}
+
+/** Finds the document with the external id or, if its file is to be replaced, the newest of the file's name. */
+async function findFormer(
+  { store }: Pick<Deps, 'store'>,
+  collectionId: string,
+  fileName: string,
+  externalId: string | null,
+  isReplacing: boolean,
+): Promise<DocumentRecord | null> {
+  if (externalId !== null) return store.documents.findOne({ versionKey: externalKey(collectionId, externalId) })
+  if (!isReplacing) return null
+  const [newest] = await store.documents.find({ collectionId, listed: true, fileName }, { sort: { _id: -1 }, limit: 1 })
+  return newest ?? null
+}
+
+/** Records a new document. Returns null if another call has recorded one with the same bytes or key. */
+async function insertDocument(
+  deps: Deps,
+  { organizationId, apiKeyId }: Principal,
+  collection: CollectionRecord,
+  file: FileRecord,
+  own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey'>,
+): Promise<DocumentRecord | null> {
+  const { store, clock, ids } = deps
+  const _id = ids('doc')
+  await attachFile(deps, file, _id, collection._id)
   const now = clock.now()
   const fields: Omit<DocumentRecord, 'outbox'> = {
     _id,
     organizationId,
     collectionId: collection._id,
     fileId: file._id,
-    attachKey,
+    attachKey: bytesKey(collection._id, file.sha256),
     listed: true,
     apiKeyId,
     fileName: file.name,
-    metadata,
+    ...own,
     status: 'queued',
     stage: null,
     progress: null,
@@ -93,8 +165,7 @@ export async function createDocument(
     await store.documents.insertOne(document)
   } catch (error) {
     await detachFile(store, file._id, _id)
-    const other = error instanceof DuplicateKey && (await store.documents.findOne({ attachKey }))
-    if (other) return { document: other, created: false }
+    if (error instanceof DuplicateKey) return null
     throw error
   }
   // The collection or file may have been deleted meanwhile without seeing the document: the collection had already
@@ -104,13 +175,12 @@ export async function createDocument(
     await hideAndDelete(deps, document)
     throw new NotFound(missing, missing === 'file' ? file._id : collection._id, `input.${missing}Id`)
   }
-  deps.events.kick(organizationId)
-  deps.wake()
-  return { document, created: true }
+  return document
 }
 
 /**
- * Queues a failed document again, at the expense of the caller's key. Returns any other document unchanged.
+ * Queues a failed document, or its failed new version, again, at the expense of the caller's key. Returns any other
+ * document unchanged.
  * @throws {NotFound} if the organization has no such document.
  * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the collection's model.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
@@ -119,13 +189,16 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   const { store, clock } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
   const document = await getDocument(deps, principal.organizationId, id)
-  if (document.status !== 'failed') return document
+  const isVersion = document.status === 'ready' && document.replacement?.status === 'failed'
+  if (document.status !== 'failed' && !isVersion) return document
   await requireIngestible(deps, principal, await getCollection(deps, principal.organizationId, document.collectionId), context)
   const now = clock.now()
-  const change = { status: 'queued', error: null, warnings: [] } as const
+  const change = isVersion
+    ? { replacement: { ...document.replacement!, status: 'queued', stage: null, progress: null, error: null } as const }
+    : ({ status: 'queued', error: null, warnings: [] } as const)
   const event = tell(principal.organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
-    { _id: id, status: 'failed', listed: true },
+    { _id: id, status: document.status, generation: document.generation, 'job.kind': null, listed: true },
     {
       $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', principal.organizationId, now) }, ...event.$set },
       $push: event.$push,
@@ -170,6 +243,21 @@ export async function listDocuments(
   { status, ...page }: OrderedPage & { readonly status?: DocumentStatus | null },
 ): Promise<Connection<DocumentRecord>> {
   return listById(store.documents, { collectionId, listed: true, ...(status && { status }) }, page, DOCUMENT_ID)
+}
+
+/** Counts a collection's documents in each status. */
+export async function countByStatus(
+  { store }: Pick<Deps, 'store'>,
+  { _id: collectionId }: CollectionRecord,
+): Promise<Readonly<Record<DocumentStatus, number>>> {
+  const countOf = (status: DocumentStatus) => store.documents.countDocuments({ collectionId, listed: true, status })
+  const [queued, processing, ready, failed] = await Promise.all([
+    countOf('queued'),
+    countOf('processing'),
+    countOf('ready'),
+    countOf('failed'),
+  ])
+  return { queued, processing, ready, failed }
 }
 
 export async function countDocuments({ store }: Pick<Deps, 'store'>, { _id: collectionId }: CollectionRecord): Promise<number> {

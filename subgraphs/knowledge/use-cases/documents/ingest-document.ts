@@ -2,22 +2,40 @@ import { createHash } from 'node:crypto'
 import { KisError, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { Update } from '../../../common/ports/document-store.ts'
+import { DuplicateKey, type Filter, type Update } from '../../../common/ports/document-store.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
-import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
+import { documentAttributes } from '../../domain/document-attributes.ts'
+import {
+  buildChunkId,
+  DOCUMENT_ERROR_CODES,
+  type DocumentError,
+  type DocumentErrorCode,
+  type DocumentRecord,
+  findPending,
+  generationName,
+  generationNumber,
+  MAX_VERSIONS,
+  type Replacement,
+} from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
+import { buildSketch } from '../../domain/text/sketch.ts'
 import { grams, hasWords, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
+import { buildTextMap } from '../../domain/text/text-map.ts'
+import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
-import { forgetOlder, keepPassages, PASSAGES_PER_BLOB, textKey, toGroup } from '../chunk-index/kept-passages.ts'
+import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { findAttachedFile, readBytes } from '../files/files.ts'
+import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
+import { LeaseLost } from './lease-lost.ts'
+import { indexDetails, tidyDocument } from './settle-document.ts'
+import { keepSketch } from './similar-documents.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
@@ -46,9 +64,6 @@ class Verdict extends Error {
     this.code = code
   }
 }
-
-/** Another worker or a deletion has taken over the document. The worker stops and writes nothing more. */
-export class LeaseLost extends Error {}
 
 /**
  * Reports whether a document must be ingested alone in its process. It then cannot crash the ingestion of other
@@ -122,7 +137,30 @@ class Ingestion {
   }
 
   get #generation(): string {
-    return `g${this.#document.generation}`
+    return generationName(this.#document.generation)
+  }
+
+  /** The file that is ingested, with the name and metadata that it gets. */
+  get #source(): Pick<DocumentRecord, 'fileId' | 'fileName' | 'metadata'> {
+    const document = this.#document
+    const { fileId, fileName, metadata } = findPending(document) ?? document
+    return { fileId, fileName, metadata: metadata ?? document.metadata }
+  }
+
+  /** Vectors of the live version, which stay until the swap. */
+  get #liveVectors(): number {
+    return findPending(this.#document) ? this.#document.chunkCount : 0
+  }
+
+  /** Writes how far the ingestion is: that of the document, or that of the version which is to replace a live one. */
+  #report(
+    steps: Partial<Pick<Replacement, 'status' | 'stage' | 'progress' | 'error'>>,
+    more: Update['$set'] = {},
+    update: Omit<Update, '$set'> = {},
+  ): Promise<void> {
+    const prefix = findPending(this.#document) ? 'replacement.' : ''
+    const own = Object.entries(steps).map(([field, value]) => [prefix + field, value && typeof value === 'object' ? { ...value } : value])
+    return this.#write({ ...Object.fromEntries(own), ...more }, update)
   }
 
   /**
@@ -130,16 +168,22 @@ class Ingestion {
    * @throws {LeaseLost} if another worker or a deletion has taken over the document.
    */
   async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
+    if (!(await this.#writeIf({}, set, more))) throw new LeaseLost()
+  }
+
+  /** As `#write`, but writes only a record that meets the guard, and reports whether it did. */
+  async #writeIf(guard: Filter, set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<boolean> {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
     const change = describeChange(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
     const told = change && tell(organizationId, clock.now(), change)
     const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
-    const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
-    if (!written) throw new LeaseLost()
+    const written = await store.documents.findOneAndUpdate({ ...guard, _id, 'job.lease': job!.lease }, update)
+    if (!written) return false
     this.#document = written
     if (set?.['job.starts'] === 0) this.#gotOn()
     if (told) events.kick(organizationId)
+    return true
   }
 
   async toTheEnd(): Promise<void> {
@@ -149,13 +193,16 @@ class Ingestion {
         'poison',
         `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
       )
-    await this.#write(
+    await this.#report(
       { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
+      {},
       { $inc: { attempts: 1, 'job.starts': 1 } },
     )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
-    const file = await findAttachedFile(store, this.#document)
+    const pending = findPending(this.#document)
+    const file = await findAttachedFile(store, { _id: this.#document._id, fileId: this.#source.fileId })
+    if (collection && pending && !file) throw new Verdict('corrupt', 'The file was deleted before it was read.')
     if (!collection || !file) {
       // The collection or file was deleted while a process recorded the document, and that process crashed.
       await hideAndDelete(this.#deps, this.#document)
@@ -163,28 +210,33 @@ class Ingestion {
     }
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
+    await this.#closeOther(context)
 
-    const parsed = await this.#deps.parser.parse(await readBytes(this.#deps, file), file.name, this.#signal)
+    const parsed = await this.#deps.parser.parse(await openFile(this.#deps, file), file.name, this.#signal)
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
-    await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })
+    // A live version keeps its own until the swap.
+    await this.#report({ stage: 'chunking', progress: { done: 0, total: 1 } }, pending ? {} : { pageCount, warnings })
     const chunks = await this.#chunk(parsed, model, context)
-    const isFirst = this.#document.countedVectors.value === 0
+    const isFirst = this.#document.countedVectors.value === this.#liveVectors
     await this.#reserve(chunks.length, context.caller)
     // Reading and cutting a document counts as a step, but only the first time.
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = detectDocumentLanguage(parsed.text)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
-    await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
+    await this.#report({ stage: 'indexing', progress: { done: 0, total: 1 } })
     const text = Buffer.from(parsed.text)
     await blobs.put(textKey(_id, this.#generation), text)
+    await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
     }
     const textSha256 = createHash('sha256').update(text).digest('hex')
-    await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, buildOutline(parsed))
+    const sketch = await buildSketch(parsed.text)
+    const facts = { chunkCount: chunks.length, language, textSha256, pageCount, warnings, sketch }
+    await this.#goLive(facts, buildOutline(parsed))
   }
 
   /**
@@ -216,7 +268,9 @@ class Ingestion {
   }
 
   async #reserve(vectors: number, principal: Principal): Promise<void> {
-    const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), vectors, principal.plan.vectors)
+    // A live version keeps its vectors until the swap.
+    const all = this.#liveVectors + vectors
+    const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), all, principal.plan.vectors)
     if (outcome === 'lost') throw new LeaseLost()
     if (outcome === 'over_limit') {
       const { vectors: used } = await readUsage(this.#deps.store, this.#document.organizationId)
@@ -233,7 +287,7 @@ class Ingestion {
     const document = this.#indexedDocument(facts)
     const there = new Set(await index.ordinals(document.collectionId, document.documentId, document.generation))
     const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
-    await this.#write({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
+    await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
       // Embed, keep, index and record one group together. A crash repeats at most this group.
@@ -256,13 +310,15 @@ class Ingestion {
       await index.put(document, indexed)
       next += batch.length
       // A step is done, so earlier starts and failures say nothing about the rest.
-      await this.#write({
-        progress: { done: there.size + next, total: chunks.length },
-        embedding: { holdId, tokens },
-        'job.starts': 0,
-        'job.failures': 0,
-        'job.firstFailureAt': null,
-      })
+      await this.#report(
+        { progress: { done: there.size + next, total: chunks.length } },
+        {
+          embedding: { holdId, tokens, generation: this.#document.generation },
+          'job.starts': 0,
+          'job.failures': 0,
+          'job.firstFailureAt': null,
+        },
+      )
     }
   }
 
@@ -279,7 +335,8 @@ class Ingestion {
 
   async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {
     const total = chunks.reduce((sum, chunk) => sum + chunk.tokens + model.overheadTokens, 0)
-    const embedding = { holdId: await this.#deps.inference.openEmbedding(model.id, total, context), tokens: 0 }
+    const holdId = await this.#deps.inference.openEmbedding(model.id, total, context)
+    const embedding = { holdId, tokens: 0, generation: this.#document.generation }
     await this.#write({ embedding })
     return embedding
   }
@@ -305,14 +362,11 @@ class Ingestion {
   }
 
   #indexedDocument({ mediaType, language }: Facts): IndexedDocument {
-    const { _id: documentId, organizationId, collectionId, fileName, createdAt, metadata } = this.#document
-    const attributes = {
-      file_name: fileName,
-      media_type: mediaType,
-      language,
-      created_at: createdAt.getTime(),
-      ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value])),
-    }
+    const { _id: documentId, organizationId, collectionId, createdAt } = this.#document
+    // Searches leave a version that is not live yet out by its generation.
+    const version = findPending(this.#document) && { generation: this.#generation }
+    const facts = { media_type: mediaType, language, created_at: createdAt.getTime(), ...version }
+    const attributes = documentAttributes(facts, this.#source)
     return { organizationId, collectionId, documentId, generation: this.#generation, attributes }
   }
 
@@ -323,48 +377,134 @@ class Ingestion {
     })
   }
 
+  /** Closes the hold of an ingestion of another file that a new one has overtaken. What it used is paid. */
+  async #closeOther(context: CallContext): Promise<void> {
+    const { embedding, generation } = this.#document
+    if (!embedding || (embedding.generation ?? generation) === generation) return
+    await this.#close(embedding.tokens, context)
+    await this.#write({ embedding: null })
+  }
+
   async #goLive(
-    facts: { readonly chunkCount: number; readonly language: string | null; readonly textSha256: string },
+    facts: Pick<DocumentRecord, 'chunkCount' | 'language' | 'pageCount' | 'warnings'> & {
+      readonly textSha256: string
+      readonly sketch: string
+    },
     { title, headings }: Outline,
   ): Promise<void> {
-    const { chunkCount } = facts
-    const { index } = this.#deps
-    const { collectionId, _id } = this.#document
-    await index.deleteDocument(collectionId, _id, this.#generation)
-    await forgetOlder(this.#deps, this.#document)
+    const { chunkCount, sketch } = facts
+    const { store, index, digests } = this.#deps
+    const { collectionId, _id, generation } = this.#document
+    const pending = findPending(this.#document)
+    if (!pending) {
+      await index.deleteDocument(collectionId, _id, this.#generation)
+      await forgetIngestions(this.#deps, _id, 1, generation)
+    }
     // A worker that had lost its lease without knowing it may have deleted chunks of this generation.
     const { length } = await index.ordinals(collectionId, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
-    await this.#write(
-      {
-        status: 'ready',
-        stage: null,
-        progress: null,
-        liveGeneration: this.#generation,
-        ...facts,
-        outline: { title, headings },
-      },
-      { $unset: { job: '', payer: '' } },
-    )
+    await keepSketch(this.#deps, this.#document, sketch)
+    const live = {
+      ...facts,
+      warnings: facts.warnings.map((warning) => ({ ...warning })),
+      status: 'ready',
+      stage: null,
+      progress: null,
+      liveGeneration: this.#generation,
+      outline: { title, headings },
+    }
+    for (;;) {
+      // Name and metadata may have changed since the first chunk was indexed.
+      const details = this.#document.details ?? null
+      await indexDetails(this.#deps, { ...this.#document, ...facts, ...this.#source, liveGeneration: this.#generation })
+      const isLive = pending ? await this.#swap(details, live) : await this.#writeIf({ details }, live, { $unset: { job: '', payer: '' } })
+      digests.forget(collectionId)
+      if (isLive) break
+      const changed = await store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
+      if (!changed) throw new LeaseLost()
+      this.#document = changed
+    }
+    if (pending) await tidyDocument(this.#deps, this.#document)
+  }
+
+  /** Puts the new version in place of the live one, in one write. What it replaces goes after that. */
+  async #swap(details: number | null, live: NonNullable<Update['$set']>): Promise<boolean> {
+    const document = this.#document
+    const { sha256, createdAt: versionAt } = document.replacement!
+    const { version = 1, versions = [] } = document
+    const former = {
+      version,
+      fileId: document.fileId,
+      fileName: document.fileName,
+      createdAt: document.versionAt ?? document.createdAt,
+      replacedAt: this.#deps.clock.now(),
+    }
+    const { fileId, fileName, metadata } = this.#source
+    const swapped = {
+      ...live,
+      fileId,
+      fileName,
+      metadata: { ...metadata },
+      replacement: null,
+      version: version + 1,
+      versionAt,
+      versions: [...versions, former].slice(-MAX_VERSIONS).map((one) => ({ ...one })),
+      'job.kind': 'tidy',
+    }
+    const attachKey = bytesKey(document.collectionId, sha256)
+    return this.#writeIf({ details }, { ...swapped, attachKey }, { $unset: { payer: '' } }).catch((error) => {
+      if (!(error instanceof DuplicateKey)) throw error
+      // The bytes were attached as another document meanwhile, which keeps them.
+      return this.#writeIf({ details }, swapped, { $unset: { payer: '', attachKey: '' } })
+    })
   }
 
   /**
    * Records the failure. Deletes the document's contents and counts, and ends its hold without a charge. Only the
-   * record and the reason stay.
+   * record and the reason stay. A live version stays as it is: only its replacement fails.
    */
   async fail(verdict: Verdict): Promise<void> {
+    const error = { code: verdict.code, message: verdict.message }
+    if (findPending(this.#document)) return this.#failReplacement(error)
     await this.#write({ liveGeneration: null, chunkCount: 0 })
-    if (this.#document.embedding) {
-      await this.#close(0, await this.#context())
-      await this.#write({ embedding: null })
-    }
+    await this.#endHold()
     await dropContents(this.#deps, this.#document)
     for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
       if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
     }
-    const error = { code: verdict.code, message: verdict.message }
     await this.#write({ status: 'failed', stage: null, progress: null, error }, { $unset: { job: '' } })
+  }
+
+  async #failReplacement(error: DocumentError): Promise<void> {
+    const { store, index } = this.#deps
+    const { _id, collectionId, liveGeneration, chunkCount, generation } = this.#document
+    await this.#endHold()
+    await index.deleteDocument(collectionId, _id, liveGeneration!)
+    await forgetIngestions(this.#deps, _id, generationNumber(liveGeneration!) + 1, generation + 1)
+    if ((await count(this.#deps, countedVectors(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
+    const failed = {
+      'replacement.status': 'failed',
+      'replacement.stage': null,
+      'replacement.progress': null,
+      'replacement.error': { ...error },
+    }
+    for (;;) {
+      const details = this.#document.details ?? null
+      // A change of name or metadata left them to this ingestion.
+      await indexDetails(this.#deps, this.#document)
+      if (await this.#writeIf({ details }, failed, { $unset: { job: '' } })) return
+      const changed = await store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
+      if (!changed) throw new LeaseLost()
+      this.#document = changed
+    }
+  }
+
+  /** Ends the open hold without a charge. */
+  async #endHold(): Promise<void> {
+    if (!this.#document.embedding) return
+    await this.#close(0, await this.#context())
+    await this.#write({ embedding: null })
   }
 }
 

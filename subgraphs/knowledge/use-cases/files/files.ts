@@ -1,6 +1,7 @@
+import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
@@ -8,8 +9,11 @@ import { decodeBase64 } from '../../domain/base64.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable, isSound } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
+import type { StreamedFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './blobs.ts'
+import { readBlob, streamBlob } from './pieces.ts'
+import { LARGE_FILE_BYTES, sampleOf } from './sample.ts'
 
 /**
  * The number of large uploads that are stored at once. Each holds several copies of its body in memory. The others
@@ -28,12 +32,14 @@ const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 
 /** The largest piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
+/** The number of documents that one file may have. */
+const MAX_ATTACHMENTS = 1_000
 const FILE_ID = /^file_/
 
 /**
  * Stores a file that documents can be made of, or sound for workflows. Nothing is stored if it throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
- * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
+ * @throws {KisError} `payload_too_large` if the file is larger than the plan, or than one request, allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
  * @throws {KisError} `invalid_request` if the content is not base64, or the name is not valid.
  * @throws {KisError} `service_unavailable` if a large upload waited too long, or the file storage failed.
@@ -44,35 +50,45 @@ export async function uploadFile(
   input: { readonly name: string; readonly contentBase64: string },
 ): Promise<FileRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
-  const { store, parser, ids, clock } = deps
   const name = requireFileName(input.name, 'input.name')
   const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
   try {
-    const bytes = decodeBase64(input.contentBase64, principal.plan.maxFileBytes, 'input.contentBase64')
-    const mediaType = parser.sniff(bytes, name)
-    requireUse(mediaType)
-    const id = ids('file')
-    const blob = await referBlob(deps, principal, id, bytes)
-    const file: FileRecord = {
-      _id: id,
-      organizationId: principal.organizationId,
-      name,
-      mediaType,
-      sha256: blob._id.slice(-64),
-      sizeBytes: bytes.length,
-      attachments: {},
-      attachmentCount: 0,
-      createdAt: clock.now(),
-    }
-    await store.files.insertOne(file)
-    if (!(await confirmBlob(deps, blob, id))) {
-      await store.files.findOneAndDelete({ _id: id })
-      throw new ServiceUnavailable('The file storage')
-    }
-    return file
+    const maxBytes = Math.min(principal.plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
+    const bytes = decodeBase64(input.contentBase64, maxBytes, 'input.contentBase64')
+    return await storeFile(deps, principal, { name, bytes, param: 'input.contentBase64' })
   } finally {
     leave?.()
   }
+}
+
+/** Stores a file whose bytes are here. Throws as `uploadFile` does, of the input's field `param`. */
+export async function storeFile(
+  deps: Deps,
+  principal: Principal,
+  { name, bytes, param }: { readonly name: string; readonly bytes: Uint8Array; readonly param: string },
+): Promise<FileRecord> {
+  const { store, parser, ids, clock } = deps
+  const mediaType = parser.sniff(bytes, name)
+  requireUse(mediaType, param)
+  const id = ids('file')
+  const blob = await referBlob(deps, principal, id, bytes)
+  const file: FileRecord = {
+    _id: id,
+    organizationId: principal.organizationId,
+    name,
+    mediaType,
+    sha256: blob._id.slice(-64),
+    sizeBytes: bytes.length,
+    attachments: {},
+    attachmentCount: 0,
+    createdAt: clock.now(),
+  }
+  await store.files.insertOne(file)
+  if (!(await confirmBlob(deps, blob, id))) {
+    await store.files.findOneAndDelete({ _id: id })
+    throw new ServiceUnavailable('The file storage')
+  }
+  return file
 }
 
 /**
@@ -80,10 +96,10 @@ export async function uploadFile(
  * so ingestion reports the missing password.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
-function requireUse(mediaType: string): void {
+export function requireUse(mediaType: string, param: string | null): void {
   if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
   const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; or sound for a workflow.`
-  throw new KisError('unsupported_file_type', message, { param: 'input.contentBase64' })
+  throw new KisError('unsupported_file_type', message, { param })
 }
 
 /**
@@ -181,16 +197,32 @@ export async function readBytes(
 ): Promise<Uint8Array> {
   if (file.sizeBytes === 0) return new Uint8Array()
   const blob = await store.blobs.findOne({ _id: blobId(file.organizationId, file.sha256) })
-  const bytes = blob && (await blobs.get(blob.bytesKey, range))
+  const bytes = blob && (await readBlob(blobs, blob, range))
   if (bytes) return bytes
-  await getFile({ store }, file.organizationId, file._id)
-  throw new Error(`the bytes of ${file._id} are missing`)
+  throw await bytesLost(store, file)
 }
 
-/** Detaches documents that were never recorded: a crash between the two writes leaves such an attachment. */
+/** Opens a file for the parser: a small one as its bytes, a large one as a stream. */
+export async function openFile({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, file: FileRecord): Promise<Uint8Array | StreamedFile> {
+  const { sizeBytes } = file
+  if (sizeBytes <= LARGE_FILE_BYTES) return readBytes({ store, blobs }, file)
+  const blob = await store.blobs.findOne({ _id: blobId(file.organizationId, file.sha256) })
+  if (!blob) throw await bytesLost(store, file)
+  const sample = await sampleOf(sizeBytes, (range) => readBytes({ store, blobs }, file, range))
+  return { sizeBytes, sample, stream: () => streamBlob(blobs, blob, () => bytesLost(store, file)) }
+}
+
+async function bytesLost(store: Deps['store'], { organizationId, _id }: FileRecord): Promise<Error> {
+  await getFile({ store }, organizationId, _id)
+  return new Error(`the bytes of ${_id} are missing`)
+}
+
+/** Detaches documents that are not made from the file: a crash between the two writes leaves such an attachment. */
 async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise<void> {
   for (const documentId of Object.keys(file.attachments)) {
-    if (!(await store.documents.findOne({ _id: documentId }))) await detachFile(store, file._id, documentId)
+    const document = await store.documents.findOne({ _id: documentId })
+    const used = [document?.fileId, document?.replacement?.fileId, document?.job && document.versions?.at(-1)?.fileId]
+    if (!used.includes(file._id)) await detachFile(store, file._id, documentId)
   }
 }
 
@@ -198,9 +230,35 @@ async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise
  * Returns the file that a document is made from. Returns null if the file is gone, or the document is no longer
  * attached.
  */
-export async function findAttachedFile(store: Deps['store'], { _id, fileId }: DocumentRecord): Promise<FileRecord | null> {
+export async function findAttachedFile(
+  store: Deps['store'],
+  { _id, fileId }: Pick<DocumentRecord, '_id' | 'fileId'>,
+): Promise<FileRecord | null> {
   const file = await store.files.findOne({ _id: fileId })
   return file && _id in file.attachments ? file : null
+}
+
+/**
+ * Notes that a document is made from a file. Repeatable.
+ * @throws {KisError} `invalid_request` if the file has as many documents as it may have.
+ * @throws {NotFound} if the file is gone.
+ */
+export async function attachFile(
+  { store }: Pick<Deps, 'store'>,
+  { _id, organizationId }: FileRecord,
+  documentId: string,
+  collectionId: string,
+): Promise<void> {
+  const attached = await store.files.findOneAndUpdate(
+    { _id, organizationId, attachmentCount: { $lt: MAX_ATTACHMENTS }, [`attachments.${documentId}`]: null },
+    { $set: { [`attachments.${documentId}`]: collectionId }, $inc: { attachmentCount: 1 } },
+  )
+  if (attached) return
+  const { attachments } = await getFile({ store }, organizationId, _id, 'input.fileId')
+  if (documentId in attachments) return
+  throw new KisError('invalid_request', `The file has ${MAX_ATTACHMENTS} documents, which is the limit. Delete one of them first.`, {
+    param: 'input.fileId',
+  })
 }
 
 /** Removes the attachment of a file to a document. Repeatable. */

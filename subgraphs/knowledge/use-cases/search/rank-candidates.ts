@@ -5,7 +5,6 @@ import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts
 import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
-import type { Deps } from '../deps.ts'
 
 /** Passages whose texts are read, beyond those of the answer: so many may be junk that leaves its place. */
 const READ_BEYOND = 20
@@ -13,7 +12,6 @@ const READ_BEYOND = 20
 const MAX_READ = 1_000
 
 export interface Ranking {
-  readonly collectionId: string
   readonly query: string
   readonly language: Language | null
   readonly mode: SearchMode
@@ -24,11 +22,11 @@ export interface Ranking {
 
 /**
  * Ranks the candidates of a search by their figures, and then by what their texts have: quoted phrases are required,
- * exact things lift a passage over those of any language, and junk ranks below text.
+ * exact things lift a passage over those of any language, and junk ranks below text. `read` gives the stored chunks.
  */
 export async function rankCandidates(
-  { index }: Pick<Deps, 'index'>,
-  { collectionId, query, language, ...options }: Ranking,
+  read: (chunkIds: readonly string[]) => Promise<readonly StoredChunk[]>,
+  { query, language, ...options }: Ranking,
   candidates: readonly ChunkCandidate[],
 ): Promise<readonly RankedChunk[]> {
   const phrases = findRequiredPhrases(query)
@@ -39,14 +37,14 @@ export async function rankCandidates(
   const isRead = ({ lexicalRank }: RankedChunk, place: number) =>
     place < options.limit + READ_BEYOND || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
   const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)
-  const read = await index.get(collectionId, ids.slice(0, MAX_READ))
+  const chunks = await read(ids.slice(0, MAX_READ))
 
-  const evidence = new Map(weighExactThings(things, read.map(withHeadings), language))
-  const repeated = findRepeated(read.map(({ text }) => text))
-  for (const [at, { chunkId, text }] of read.entries()) {
+  const evidence = new Map(weighExactThings(things, chunks.map(withHeadings), language))
+  const repeated = findRepeated(chunks.map(({ text }) => text))
+  for (const [at, { chunkId, text }] of chunks.entries()) {
     if (repeated.has(at) || isJunk(text)) evidence.set(chunkId, (evidence.get(chunkId) ?? 0) - JUNK_PENALTY)
   }
-  const having = phrases.length > 0 ? new Set(read.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
+  const having = phrases.length > 0 ? new Set(chunks.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
   const kept = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
   return fuse(kept, { ...all, evidence, limit: options.limit })
 }

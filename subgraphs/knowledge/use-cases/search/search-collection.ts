@@ -1,142 +1,225 @@
-import { KisError, ModelNotFound } from '../../../common/errors.ts'
+import { ModelNotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import { buildChunkId, type CollectionRecord, type DocumentRecord } from '../../domain/records.ts'
 import { takeAim } from '../../domain/search/aim.ts'
-import type { RankedChunk, SearchMode } from '../../domain/search/fuse.ts'
-import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
+import { countFacets, type Facet } from '../../domain/search/facets.ts'
+import type { RankedChunk } from '../../domain/search/fuse.ts'
+import { findHighlights, type TextRange } from '../../domain/search/highlights.ts'
 import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
-import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import { detectLanguage } from '../../domain/text/language.ts'
-import { normaliseText } from '../../domain/text/normalise-text.ts'
-import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analysis.ts'
-import type { StoredChunk } from '../../ports/chunk-index.ts'
+import { queryTerms } from '../../domain/text/text-analysis.ts'
+import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
+import { findLive, MAX_OVERTAKEN } from './find-live.ts'
 import { rankCandidates } from './rank-candidates.ts'
+import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
+import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
+import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
 
 /**
- * The number of candidates from each of the two rankings. It is large enough for both rankings to share candidates, and
+ * The number of candidates from each of the rankings. It is large enough for the rankings to share candidates, and
  * small enough to score each candidate.
  */
 const CANDIDATES = 100
 /** The same for a query with a quoted phrase, which only one passage among many with its words may have. */
 const CANDIDATES_FOR_PHRASES = 300
-/**
- * The number of unready documents that a search excludes. The chunks of such a document can fill the list of candidates
- * and leave no room for ready documents. Usually two documents of an organization are in process.
- */
-const MAX_PASSED = 8
-const MAX_QUERY = 8_192
-const MAX_LIMIT = 50
+/** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
+const GROUPED = 200
+/** Most records of one read, as the ports of the store and of the chunk index allow. */
+const BATCH = 1_000
 
 export interface SearchHit {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord
   readonly ranked: RankedChunk
+  /** What of the chunk's text has the query's words. */
+  readonly highlights: readonly TextRange[]
+  /** Neighbours in the document, in its order. */
+  readonly before: readonly StoredChunk[]
+  readonly after: readonly StoredChunk[]
+}
+
+/** The hits of one document. */
+export interface HitGroup {
+  readonly document: DocumentRecord
+  readonly hits: readonly SearchHit[]
 }
 
 export interface SearchAnswer {
   readonly hits: readonly SearchHit[]
-  /** The charge for the embedding of the query, in nano-USD; 0 for a lexical search. */
+  /** By document, best first; null unless it was asked for. */
+  readonly groups: readonly HitGroup[] | null
+  readonly facets: readonly Facet[]
+  /** Null: no reranker was asked. */
+  readonly rerank: RerankOutcome | null
+  /** Null: the query had no conversation before it. */
+  readonly rewrite: RewriteOutcome | null
+  /** The charge for rewriting and embedding the query and for reranking, in nano-USD; 0 for a plain lexical search. */
+  readonly cost: bigint
+}
+
+type SearchDeps = Pick<Deps, 'store' | 'index' | 'inference'>
+type EmbeddingDeps = Pick<Deps, 'store' | 'index'> & { readonly inference: ReturnType<typeof askOnce> }
+type SearchContext = LinkContext & Pick<CallContext, 'runHoldId' | 'step'>
+
+/** What one search found, before it is cut to the answer. */
+interface Found {
+  /** Best first. */
+  readonly ranked: readonly RankedChunk[]
+  /** All that were considered. */
+  readonly documents: ReadonlyMap<string, DocumentRecord>
   readonly cost: bigint
 }
 
 /**
- * Returns the most relevant chunks of a collection, best first. The index may hold chunks of documents that are
- * deleted, replaced or not ready, so each candidate is checked against the primary store before it is ranked.
- * @throws {KisError} `invalid_request` if the query is empty.
- * @throws {KisError} as `parseSearchFilter` does, if the filter is not valid.
- * @throws {KisError} `string_above_max_length`, `integer_below_min_value` or `integer_above_max_value` if the query is
- * too long or the limit is out of range.
+ * Returns the most relevant chunks of collections, best first.
+ * @throws {KisError} as `checkSearch` does, if the request is wrong.
  * @throws {NotFound} if the organization has no such collection.
- * @throws {KisError} `model_not_found` if the key may not use the collection's model.
+ * @throws {KisError} `model_not_found` if the key may not use a collection's model.
  * @throws {KisError} `insufficient_quota` if the wallet cannot pay for the embedding.
  * @throws {KisError} `service_unavailable` if a store or inference cannot be reached.
  */
-export async function searchCollection(
-  deps: Pick<Deps, 'store' | 'index' | 'inference'>,
-  context: LinkContext & Pick<CallContext, 'runHoldId' | 'step'>,
-  input: {
-    readonly collectionId: string
-    readonly query: string
-    readonly limit: number
-    readonly mode: SearchMode
-    readonly filter: unknown
-  },
-): Promise<SearchAnswer> {
-  const { index, inference } = deps
+export async function searchCollection(deps: SearchDeps, context: SearchContext, input: SearchInput): Promise<SearchAnswer> {
   const principal = requireScope(context.caller, 'knowledge:read')
-  const { query, limit, mode } = input
-  // As documents are when they are read.
-  const spelled = normaliseText(query)
-  const text = normaliseForEmbedding(spelled)
-  if (text.trim() === '') throw new KisError('invalid_request', 'The query must not be empty.', { param: 'input.query' })
-  if (query.length > MAX_QUERY)
-    throw new KisError('string_above_max_length', `A query has at most ${MAX_QUERY} characters.`, { param: 'input.query' })
-  if (limit < 1) throw new KisError('integer_below_min_value', 'The limit is at least 1.', { param: 'input.limit' })
-  if (limit > MAX_LIMIT) throw new KisError('integer_above_max_value', `The limit is at most ${MAX_LIMIT}.`, { param: 'input.limit' })
-  const filter = parseSearchFilter(input.filter ?? null)
-  const collection = await getCollection(deps, principal.organizationId, input.collectionId)
-  requireModel(principal, collection)
+  const asked = checkSearch(input)
+  const param = input.collectionIds == null ? null : 'input.collectionIds'
+  const collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
+  for (const collection of collections) requireModel(principal, collection)
+  const caller: CallContext = { ...context, caller: principal }
+  const { request, ...rewritten } = await rewriteSearch(deps, caller, asked)
 
-  const caller = { ...context, caller: principal }
+  const reranker = chooseReranker(request, collections)
+  const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
+  const embedding = { ...deps, inference: askOnce(deps.inference) }
+  const look = async () => {
+    const found = await findRanked(embedding, caller, request, collections, pool)
+    return { found, chunks: await readChunks(deps, found, found.ranked) }
+  }
+  let { found, chunks } = await look()
+  // A new version of a document has come since the index was searched: its old chunks are gone.
+  for (let again = 0; again < MAX_OVERTAKEN && found.ranked.some(({ chunkId }) => !chunks.has(chunkId)); again++) {
+    ;({ found, chunks } = await look())
+  }
+  const reranked = reranker === null ? null : await rerankChunks(deps, caller, request, reranker, found.ranked, chunks)
+
+  const ranked = (reranked?.ranked ?? found.ranked).filter(
+    ({ chunkId, score }) => chunks.has(chunkId) && (request.minScore === null || score >= request.minScore),
+  )
+  const groups = request.hitsPerDocument === null ? [ranked.slice(0, request.limit)] : groupByDocument(ranked, request)
+  const neighbours = await readNeighbours(deps, found, groups.flat(), chunks, request.expand)
+  const stems = new Set(queryTerms(request.query).words)
+  const toHit = (rank: RankedChunk): SearchHit => {
+    const chunk = chunks.get(rank.chunkId)!
+    return {
+      chunk,
+      document: found.documents.get(chunk.documentId)!,
+      ranked: rank,
+      highlights: findHighlights(chunk.text, stems),
+      ...besides(chunk, neighbours, request.expand),
+    }
+  }
+  const hits = groups.map((group) => group.map(toHit))
+  return {
+    hits: hits.flat(),
+    groups: request.hitsPerDocument === null ? null : hits.map((group) => ({ document: group[0]!.document, hits: group })),
+    facets: await readFacets(deps, request, found),
+    rerank: reranked?.outcome ?? null,
+    rewrite: rewritten.outcome,
+    cost: rewritten.cost + found.cost + (reranked?.cost ?? 0n),
+  }
+}
+
+/** Embeds the query once for each model, so that it is paid once, however often the search begins again. */
+function askOnce(inference: Deps['inference']): Pick<Deps['inference'], 'embeddingModel' | 'embedQuery'> {
+  const embedded = new Map<string, ReturnType<Deps['inference']['embedQuery']>>()
+  return {
+    embeddingModel: (modelId, context) => inference.embeddingModel(modelId, context),
+    embedQuery(modelId, text, context) {
+      const asked = embedded.get(modelId) ?? inference.embedQuery(modelId, text, context)
+      embedded.set(modelId, asked)
+      return asked
+    },
+  }
+}
+
+/**
+ * Ranks the chunks of all collections. Scores of one embedding model can be compared, so its collections are ranked as
+ * one. Those of different models cannot: their chunks alternate by rank.
+ */
+async function findRanked(
+  deps: EmbeddingDeps,
+  context: CallContext,
+  request: SearchRequest,
+  collections: readonly CollectionRecord[],
+  pool: number,
+): Promise<Found> {
+  const byModel = [...Map.groupBy(collections, ({ embeddingModel }) => (request.mode === 'lexical' ? '' : embeddingModel)).values()]
+  const found = await Promise.all(
+    byModel.map((group, place) => {
+      // A step of a run is paid once, so each model needs a path of its own.
+      const step = context.step && place > 0 ? { step: `${context.step}/${place}` } : {}
+      return findOfModel(deps, { ...context, ...step }, request, group, pool)
+    }),
+  )
+  const placed = found.flatMap(({ ranked }) => ranked.map((rank, place) => ({ rank, place })))
+  placed.sort((a, b) => a.place - b.place || b.rank.score - a.rank.score || (a.rank.chunkId < b.rank.chunkId ? -1 : 1))
+  return {
+    ranked: found.length === 1 ? found[0]!.ranked : placed.slice(0, pool).map(({ rank }) => rank),
+    documents: new Map(found.flatMap(({ documents }) => [...documents])),
+    cost: found.reduce((sum, { cost }) => sum + cost, 0n),
+  }
+}
+
+/** Ranks the chunks of collections with the same embedding model. The query is embedded once. */
+async function findOfModel(
+  deps: EmbeddingDeps,
+  context: CallContext,
+  { text, query, mode, filter, limit, lexicalWeight }: SearchRequest,
+  collections: readonly CollectionRecord[],
+  pool: number,
+): Promise<Found> {
+  const { embeddingModel } = collections[0]!
   const [model, embedded] =
     mode === 'lexical'
       ? [null, null]
       : await Promise.all([
-          inference.embeddingModel(collection.embeddingModel, caller),
-          inference.embedQuery(collection.embeddingModel, text, caller),
+          deps.inference.embeddingModel(embeddingModel, context),
+          deps.inference.embedQuery(embeddingModel, text, context),
         ])
-  const { vector, cost } = embedded ?? { vector: null, cost: 0n }
-  const language = detectLanguage(spelled)
-  const aim = vector && takeAim(vector, language, model?.calibration ?? null)
-  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(spelled)
-  const wanted = findRequiredPhrases(spelled).length > 0 ? CANDIDATES_FOR_PHRASES : CANDIDATES
-  const findLive = async (filter: SearchFilter | null) => {
-    const asked = {
-      collectionId: collection._id,
-      vector: aim?.vector ?? null,
-      anchor: aim?.anchor ?? null,
-      ...terms,
-      candidates: wanted,
-      filter,
-    }
-    const candidates = await index.search(asked, context.signal)
-    const ids = [...new Set(candidates.map(({ documentId }) => documentId))]
-    const documents = await readyDocuments(deps, collection, ids)
-    const live = candidates.filter(({ documentId, generation }) => documents.get(documentId)?.liveGeneration === generation)
-    return { documents, live, unready: ids.filter((id) => !documents.has(id)) }
-  }
-  let found = await findLive(filter)
-  // The chunks of a document in process can take every place in the list of candidates.
-  const passed: string[] = []
-  while (found.live.length < limit && found.unready.length > 0 && passed.length < MAX_PASSED) {
-    passed.push(...found.unready.slice(0, MAX_PASSED - passed.length))
-    found = await findLive(without(passed, filter))
-  }
-  const { documents, live } = found
-  const ranking = { collectionId: collection._id, query: spelled, language, mode, limit, aim, spread: model?.cosineSpread ?? null }
-  const ranked = await rankCandidates(deps, ranking, live)
-  const chunks = new Map(
-    (
-      await index.get(
-        collection._id,
-        ranked.map(({ chunkId }) => chunkId),
-      )
-    ).map((chunk) => [chunk.chunkId, chunk]),
+  const language = detectLanguage(query)
+  const aim = embedded && takeAim(embedded.vector, language, model?.calibration ?? null)
+  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
+  const asked = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null, ...terms, filter }
+  const hasPhrases = findRequiredPhrases(query).length > 0
+  const live = await Promise.all(
+    collections.map((collection) =>
+      findLive(deps, collection, asked, { enough: limit, candidates: hasPhrases ? CANDIDATES_FOR_PHRASES : CANDIDATES }, context.signal),
+    ),
   )
-  const hits = ranked.flatMap((rank) => {
-    const chunk = chunks.get(rank.chunkId)
-    return chunk ? [{ chunk, document: documents.get(chunk.documentId)!, ranked: rank }] : []
-  })
-  return { hits, cost }
+  const candidates = live.flatMap((each) => each.candidates).map((candidate) => weighted(candidate, lexicalWeight))
+  const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, collections[i]!._id])))
+  const read = async (chunkIds: readonly string[]) => {
+    const byCollection = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
+    return (await Promise.all(byCollection.map(([collectionId, ids]) => deps.index.get(collectionId, ids)))).flat()
+  }
+  return {
+    ranked: await rankCandidates(read, { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null }, candidates),
+    documents: new Map(live.flatMap(({ documents }) => [...documents])),
+    cost: embedded?.cost ?? 0n,
+  }
 }
 
-function without(documentIds: readonly string[], filter: SearchFilter | null): SearchFilter {
-  const others: SearchFilter = { op: 'not', filter: { op: 'in', field: 'document_id', values: documentIds } }
-  return filter ? { op: 'and', filters: [filter, others] } : others
+/** Fusion adds the coverages to the cosine, so a factor of theirs is the weight of words against meaning. */
+function weighted(candidate: ChunkCandidate, lexicalWeight: number): ChunkCandidate {
+  if (lexicalWeight === 1) return candidate
+  return {
+    ...candidate,
+    wordCoverage: candidate.wordCoverage * lexicalWeight,
+    gramCoverage: candidate.gramCoverage * lexicalWeight,
+  }
 }
 
 /** Requires the model for every mode, because a lexical search reveals the collection's content too. */
@@ -144,13 +227,60 @@ function requireModel({ modelAllowlist }: Principal, { embeddingModel }: Collect
   if (modelAllowlist !== null && !modelAllowlist.includes(embeddingModel)) throw new ModelNotFound(embeddingModel, 'collection')
 }
 
-async function readyDocuments(
-  { store }: Pick<Deps, 'store'>,
-  { _id: collectionId, organizationId }: CollectionRecord,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, DocumentRecord>> {
-  if (ids.length === 0) return new Map()
-  const filter = { _id: { $in: ids }, collectionId, organizationId, listed: true, status: 'ready' }
-  const documents = await store.documents.find(filter, { limit: ids.length })
-  return new Map(documents.map((document) => [document._id, document]))
+/** The best chunks of the best documents, in the order of each document's best chunk. */
+function groupByDocument(ranked: readonly RankedChunk[], { limit, hitsPerDocument }: SearchRequest): readonly (readonly RankedChunk[])[] {
+  const groups = [...Map.groupBy(ranked, ({ documentId }) => documentId).values()]
+  return groups.slice(0, limit).map((group) => group.slice(0, hitsPerDocument!))
+}
+
+/** Reads chunks of documents that the search has found, by id. */
+async function readChunks(
+  { index }: Pick<Deps, 'index'>,
+  { documents }: Pick<Found, 'documents'>,
+  wanted: readonly { readonly chunkId: string; readonly documentId: string }[],
+): Promise<ReadonlyMap<string, StoredChunk>> {
+  const byCollection = Map.groupBy(wanted, ({ documentId }) => documents.get(documentId)!.collectionId)
+  const read = await Promise.all(
+    [...byCollection].flatMap(([collectionId, chunks]) =>
+      inBatches(chunks.map(({ chunkId }) => chunkId)).map((ids) => index.get(collectionId, ids)),
+    ),
+  )
+  return new Map(read.flat().map((chunk) => [chunk.chunkId, chunk]))
+}
+
+/** Reads the chunks around the hits, with the hits' own. */
+async function readNeighbours(
+  deps: Pick<Deps, 'index'>,
+  found: Pick<Found, 'documents'>,
+  hits: readonly RankedChunk[],
+  chunks: ReadonlyMap<string, StoredChunk>,
+  expand: number,
+): Promise<ReadonlyMap<string, StoredChunk>> {
+  if (expand === 0) return chunks
+  const wanted = new Map<string, { readonly chunkId: string; readonly documentId: string }>()
+  for (const { chunkId, documentId, generation } of hits) {
+    const { ordinal } = chunks.get(chunkId)!
+    for (let place = Math.max(0, ordinal - expand); place <= ordinal + expand; place++) {
+      const id = buildChunkId(documentId, generation, place)
+      if (!chunks.has(id)) wanted.set(id, { chunkId: id, documentId })
+    }
+  }
+  return new Map([...chunks, ...(await readChunks(deps, found, [...wanted.values()]))])
+}
+
+function besides({ documentId, generation, ordinal }: StoredChunk, chunks: ReadonlyMap<string, StoredChunk>, expand: number) {
+  const at = (place: number) => chunks.get(buildChunkId(documentId, generation, place)) ?? []
+  const steps = Array.from({ length: expand }, (_, step) => step + 1)
+  return { before: steps.toReversed().flatMap((step) => at(ordinal - step)), after: steps.flatMap((step) => at(ordinal + step)) }
+}
+
+async function readFacets({ store }: Pick<Deps, 'store'>, { facets }: SearchRequest, { documents }: Found): Promise<readonly Facet[]> {
+  const all = [...documents.values()]
+  const ids = facets.includes('media_type') ? [...new Set(all.map(({ fileId }) => fileId))] : []
+  const files = await Promise.all(inBatches(ids).map((some) => store.files.find({ _id: { $in: some } }, { limit: some.length })))
+  return countFacets(facets, all, new Map(files.flat().map(({ _id, mediaType }) => [_id, mediaType])))
+}
+
+function inBatches<T>(items: readonly T[]): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / BATCH) }, (_, batch) => items.slice(batch * BATCH, (batch + 1) * BATCH))
 }

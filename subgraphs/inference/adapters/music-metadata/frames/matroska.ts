@@ -1,4 +1,4 @@
-import { AAC_BITS_PER_SECOND, type Measured, OPUS_BITS_PER_SECOND } from './measured.ts'
+import { AAC_BITS_PER_SECOND, type Measured, OPUS_BITS_PER_SECOND, USUAL_PACKET_MS } from './measured.ts'
 import { opusPacketMs } from './opus.ts'
 
 /** Elements that contain others are entered; all others are read or skipped (RFC 9559). */
@@ -21,19 +21,26 @@ const NUMBERS: readonly number[] = [ID.timestampScale, ID.trackNumber, ID.trackT
 const BLOCKS: readonly number[] = [ID.block, ID.simpleBlock]
 const PARENTS: readonly number[] = [ID.segment, ID.info, ID.tracks, ID.trackEntry, ID.cluster, ID.blockGroup]
 const CLUSTER = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
+const MAX_CODEC_LENGTH = 32
 const AUDIO = 2
+/** Other codecs that decoders find here, each frame a packet. */
+const PACKETS = /^A_(AAC|MPEG|AC3|EAC3)/
 /** The default scale, in nanoseconds. */
 const DEFAULT_SCALE = 1_000_000
 
 interface Track {
   type: number
   isOpus: boolean
+  isPackets: boolean
   packetsMs: number
   first: number
   last: number
 }
 
-/** Audio blocks of WebM: packets of Opus by their own length, other codecs by the times of their blocks. */
+/**
+ * Audio blocks of WebM: packets of Opus by their own length, those of AAC, MP3 and AC-3 by their usual one, other codecs
+ * by the times of their blocks.
+ */
 export function measureMatroska(bytes: Buffer): Measured {
   const tracks = new Map<number, Track>()
   let entry: Track = newTrack()
@@ -52,8 +59,11 @@ export function measureMatroska(bytes: Buffer): Measured {
     if (id === ID.trackEntry) entry = newTrack()
     else if (id === ID.trackNumber) tracks.set(readNumber(bytes, from, to), entry)
     else if (id === ID.trackType) entry.type = readNumber(bytes, from, to)
-    else if (id === ID.codecId) entry.isOpus = bytes.toString('latin1', from, to).startsWith('A_OPUS')
-    else if (id === ID.timestampScale) scale = readNumber(bytes, from, to)
+    else if (id === ID.codecId) {
+      const codec = bytes.toString('latin1', from, Math.min(to, from + MAX_CODEC_LENGTH))
+      entry.isOpus = codec.startsWith('A_OPUS')
+      entry.isPackets = PACKETS.test(codec)
+    } else if (id === ID.timestampScale) scale = readNumber(bytes, from, to)
     else if (id === ID.timestamp) clusterTime = readNumber(bytes, from, to)
     else if (id === ID.simpleBlock || id === ID.block) {
       const number = vintAt(bytes, from)
@@ -62,7 +72,8 @@ export function measureMatroska(bytes: Buffer): Measured {
         const time = clusterTime + bytes.readInt16BE(number.to)
         track.first = Math.min(track.first, time)
         track.last = Math.max(track.last, time)
-        track.packetsMs += track.isOpus ? packetsMs(bytes, number.to + 2, to) : 0
+        if (track.isOpus) track.packetsMs += packetsMs(bytes, number.to + 2, to)
+        else if (track.isPackets) track.packetsMs += countPackets(bytes, number.to + 2) * USUAL_PACKET_MS
         soundBytes += to - number.to - 3
       }
     }
@@ -80,15 +91,30 @@ export function measureMatroska(bytes: Buffer): Measured {
  * 10.3), and their sizes precede the first.
  */
 function packetsMs(bytes: Buffer, flags: number, to: number): number {
-  const lacing = (bytes[flags]! >> 1) & 3
+  const lacing = lacingOf(bytes, flags)
   if (lacing === 0) return opusPacketMs(bytes[flags + 1] ?? 0, bytes[flags + 2] ?? 0)
-  const count = (bytes[flags + 1] ?? 0) + 1
+  const count = countPackets(bytes, flags)
   // Each size takes a byte, or a few more. The packets follow.
   const first = Math.min(lacing === 2 ? flags + 2 : flags + 1 + count, to - 1)
   return count * opusPacketMs(bytes[first]!, bytes[first + 1] ?? 0)
 }
 
-const newTrack = (): Track => ({ type: 0, isOpus: false, packetsMs: 0, first: Number.POSITIVE_INFINITY, last: Number.NEGATIVE_INFINITY })
+function countPackets(bytes: Buffer, flags: number): number {
+  return lacingOf(bytes, flags) === 0 ? 1 : (bytes[flags + 1] ?? 0) + 1
+}
+
+function lacingOf(bytes: Buffer, flags: number): number {
+  return (bytes[flags]! >> 1) & 3
+}
+
+const newTrack = (): Track => ({
+  type: 0,
+  isOpus: false,
+  isPackets: false,
+  packetsMs: 0,
+  first: Number.POSITIVE_INFINITY,
+  last: Number.NEGATIVE_INFINITY,
+})
 
 /**
  * An element's id and the place of its content. Null when there is none, or none that a decoder would skip: of unknown

@@ -15,3 +15,8 @@ export const AAC_BITS_PER_SECOND = 576_000
 export const PCM_BITS_PER_SECOND = 9_216_000
 /** The highest of MPEG audio. Other codecs in WAV files (ADPCM, GSM) have less. */
 export const PACKED_BITS_PER_SECOND = 448_000
+/**
+ * For codecs whose packets are not read: AMR has 20 ms, Opus 20 as encoders write it, AAC 21 at 48 kHz, MP3 24, AC-3 32.
+ * A sender who chooses longer packets of Opus gains at most sixfold.
+ */
+export const USUAL_PACKET_MS = 20

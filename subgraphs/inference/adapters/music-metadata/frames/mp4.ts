@@ -1,4 +1,4 @@
-import { AAC_BITS_PER_SECOND, type Measured } from './measured.ts'
+import { AAC_BITS_PER_SECOND, type Measured, USUAL_PACKET_MS } from './measured.ts'
 
 /** Descriptors in `esds` (ISO/IEC 14496-1, 7.2.6): the bytes before those inside. */
 const DESCRIPTORS: Readonly<Record<number, number>> = { 3: 3, 4: 13 }
@@ -11,6 +11,8 @@ const SAMPLES_OF_FRAME = 1_024
 /** ISO/IEC 14496-3, table 1.18. */
 const HERTZ = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350]
 const DEFAULT_HERTZ = 48_000
+/** Codecs of which each sample is a packet: Opus, AMR, MP3 and AC-3. Of PCM a sample is none. */
+const PACKETS = ['Opus', 'samr', 'sawb', '.mp3', 'ac-3', 'ec-3']
 /** Flags of `tfhd` and `trun` for their optional fields, and the fields' sizes. */
 const TFHD_FIELDS: readonly (readonly [number, number])[] = [
   [0x1, 8],
@@ -27,13 +29,14 @@ interface Track {
   id: number
   isSound: boolean
   isAac: boolean
+  isPackets: boolean
   hertz: number
   frames: number
   bytes: number
 }
 
 /**
- * Frames of AAC in MP4, by the tables of their sizes; other codecs by their bytes only. Fragments count for the track
+ * Frames of AAC in MP4, by the tables of their sizes; packets of others by their usual length; all else by bytes only. Fragments count for the track
  * that they name.
  */
 export function measureMp4(bytes: Buffer): Measured {
@@ -66,16 +69,22 @@ export function measureMp4(bytes: Buffer): Measured {
     at += PARENTS.includes(name) ? header : size
   }
   const sound = tracks.filter(({ isSound }) => isSound)
-  const ms = Math.max(0, ...sound.map(({ isAac, frames, hertz }) => (isAac ? (frames * SAMPLES_OF_FRAME * 1_000) / hertz : 0)))
+  const ms = Math.max(0, ...sound.map(msOf))
   const soundBytes = Math.min(bytes.length, Math.max(0, ...sound.map((track) => track.bytes)))
   return { ms, soundBytes, mostBitsPerSecond: AAC_BITS_PER_SECOND }
 }
 
-const newTrack = (): Track => ({ id: 0, isSound: false, isAac: false, hertz: DEFAULT_HERTZ, frames: 0, bytes: 0 })
+const newTrack = (): Track => ({ id: 0, isSound: false, isAac: false, isPackets: false, hertz: DEFAULT_HERTZ, frames: 0, bytes: 0 })
+
+function msOf({ isAac, isPackets, frames, hertz }: Track): number {
+  return isAac ? (frames * SAMPLES_OF_FRAME * 1_000) / hertz : isPackets ? frames * USUAL_PACKET_MS : 0
+}
 
 /** The rate is in the decoder's own description, after `esds`. The track's box may give another. */
 function readDescription(box: Buffer, track: Track): void {
-  track.isAac = box.toString('latin1', 12, 16) === 'mp4a'
+  const codec = box.toString('latin1', 12, 16)
+  track.isAac = codec === 'mp4a'
+  track.isPackets = PACKETS.includes(codec)
   const esds = box.indexOf('esds')
   const start = esds === -1 ? -1 : decoderInfoAt(box, esds + 8)
   if (start === -1 || start + 2 > box.length) return

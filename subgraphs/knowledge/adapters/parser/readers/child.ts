@@ -7,7 +7,7 @@ import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from '../wire.ts'
+import { encodeDocument, encodeFailure, type ParseRequest, readRequest } from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
@@ -28,17 +28,10 @@ async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Pro
   return encodeDocument(builder.build(mediaType, pageCount))
 }
 
-async function readInput(): Promise<Buffer> {
-  const pieces: Buffer[] = []
-  for await (const piece of process.stdin) pieces.push(piece)
-  return Buffer.concat(pieces)
-}
-
-const input = await readInput()
+const input = await readRequest(process.stdin)
 // An unused spare child gets no input.
-if (input.length === 0) process.exit(0)
-const { request, file } = decodeRequest(input)
-const answer = await parse(request, file).catch((error: unknown) => {
+if (!input) process.exit(0)
+const answer = await parse(input.request, input.file).catch((error: unknown) => {
   if (error instanceof ParseFailure) return encodeFailure(error)
   throw error
 })

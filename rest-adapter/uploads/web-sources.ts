@@ -1,0 +1,75 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../http/lists.ts'
+import { type Call, deleted, ok, type Route } from '../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+const SOURCE = 'id url document { id } refreshSeconds checkedAt changedAt error createdAt'
+
+type SourceData = Selected<'WebSource', typeof SOURCE>
+
+const ADD = gatewayOperation(`mutation AddSite($input: AddSiteInput!) { addSite(input: $input) { sources { ${SOURCE} } } }`)
+const LIST = gatewayOperation(`query WebSources($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  collection(id: $id) { sources(first: $first, after: $after, order: $order) { edges { node { ${SOURCE} } } ${PAGE_INFO} } } }`)
+const REFRESH = gatewayOperation(`mutation RefreshWebSource($id: ID!) { refreshWebSource(id: $id) { source { ${SOURCE} } } }`)
+const GET = gatewayOperation('query WebSource($id: ID!) { webSource(id: $id) { id collection { id } } }')
+const DELETE = gatewayOperation('mutation DeleteWebSource($id: ID!) { deleteWebSource(id: $id) { id } }')
+
+function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, error, createdAt }: SourceData) {
+  return {
+    id,
+    object: 'source',
+    created_at: unixSeconds(createdAt),
+    url,
+    document_id: document?.id ?? null,
+    refresh_seconds: refreshSeconds,
+    checked_at: unixSecondsOrNull(checkedAt),
+    changed_at: unixSecondsOrNull(changedAt),
+    error,
+  }
+}
+
+/** Finds the source of the path. One of another collection is not found. */
+async function getSourceId({ ask, params }: Call): Promise<string> {
+  const { webSource } = await ask(GET, { id: params.source_id })
+  if (webSource?.collection.id !== params.id) throw new NotFound('source', params.source_id!)
+  return params.source_id!
+}
+
+export const webSourceRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/sites',
+    async handle({ ask, params, body }) {
+      const { url, limit, metadata, refresh_seconds: refreshSeconds } = body
+      const { addSite } = await ask(ADD, { input: { collectionId: params.id, url, limit, metadata, refreshSeconds } })
+      return ok(wholeList(addSite.sources.map(toSource), readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/sources',
+    async handle({ ask, params, query }) {
+      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+      if (!collection) throw new NotFound('collection', params.id!)
+      return ok(toList(collection.sources, toSource, readId))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/collections/{id}/sources/{source_id}',
+    async handle(call) {
+      const id = await getSourceId(call)
+      await call.ask(DELETE, { id })
+      return deleted('source', id)
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/sources/{source_id}/refresh',
+    async handle(call) {
+      const id = await getSourceId(call)
+      return ok(toSource((await call.ask(REFRESH, { id })).refreshWebSource.source))
+    },
+  },
+]

@@ -1,0 +1,88 @@
+import { parseFragment } from 'parse5'
+
+/** Characters of a page that are searched for its title. */
+const HEAD_CHARACTERS = 256 * 1024
+const MAX_NAME_CHARACTERS = 200
+/** Longest address that is followed. Browsers send no longer ones. */
+export const MAX_URL_CHARACTERS = 2_048
+/** Characters of a page or a sitemap that are searched for links. The standard's largest sitemap has 50 MB. */
+const LINKS_CHARACTERS = 5_000_000
+
+const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
+const TITLE = /<title[^>]{0,200}>([^<]{1,1000})/i
+const LINK_TAG = /<a\s([^<>]{1,3000})/gi
+const HREF = /(?:^|\s)href\s*=\s*(?:"([^"]{1,2048})"|'([^']{1,2048})'|([^\s"'>]{1,2048}))/i
+const LOC = /<loc>\s*([^<\s]{1,2048})\s*<\/loc>/gi
+
+/** The text of a page by the charset that its answer or itself names; UTF-8 otherwise. */
+export function decodePage(bytes: Uint8Array, contentType: string | undefined): string {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 1_024)).toString('latin1')
+  const charset = /charset\s*=\s*"?([\w-]{1,40})/i.exec(contentType ?? '')?.[1] ?? META_CHARSET.exec(head)?.[1]
+  try {
+    return new TextDecoder(charset).decode(bytes)
+  } catch {
+    return new TextDecoder().decode(bytes)
+  }
+}
+
+/** A file name for what an address has given: the page's title, or the last part of the address. */
+export function nameOfPage(url: string, page: string | null, extension: string): string {
+  const title = page === null ? '' : unescapeHtml(TITLE.exec(page.slice(0, HEAD_CHARACTERS))?.[1] ?? '')
+  const { pathname, hostname } = new URL(url)
+  const last = decodePath(pathname.split('/').findLast((part) => part !== '') ?? hostname)
+  const name = (title || last)
+    .replaceAll(/[\p{Cc}/\\]+/gu, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .slice(0, MAX_NAME_CHARACTERS)
+    .toWellFormed()
+  const plain = /^\.*$/.test(name) ? hostname : name
+  return title && extension !== '' && !plain.endsWith(extension) ? `${plain}${extension}` : plain
+}
+
+function decodePath(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function unescapeHtml(text: string): string {
+  const [node] = parseFragment(text).childNodes
+  return node && 'value' in node ? node.value.trim() : ''
+}
+
+/**
+ * The addresses that a page links to, or that a sitemap lists: of the same host, each once, in order, without what comes
+ * after `#`.
+ */
+export function linksIn(text: string, base: string, most: number): readonly string[] {
+  const searched = text.slice(0, LINKS_CHARACTERS)
+  const { host } = new URL(base)
+  const found = new Set<string>()
+  const add = (link: string) => {
+    const url = URL.parse(link.replaceAll(/&(?:amp|#38|#x26);/gi, '&'), base)
+    if (!url || url.host !== host || !/^https?:$/.test(url.protocol)) return
+    url.hash = ''
+    if (url.href.length <= MAX_URL_CHARACTERS && found.size < most) found.add(url.href)
+  }
+  if (isSitemap(text)) for (const { 1: loc } of searched.matchAll(LOC)) add(loc!)
+  else
+    for (const { 1: attributes } of searched.matchAll(LINK_TAG)) {
+      const href = HREF.exec(attributes!)
+      if (href) add((href[1] ?? href[2] ?? href[3])!)
+    }
+  return [...found]
+}
+
+export function isSitemap(text: string): boolean {
+  return /^[\s\ufeff]*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--[^>]{0,1000}-->\s*)*<(?:\w{1,20}:)?(?:urlset|sitemapindex)[\s>]/i.test(
+    text.slice(0, 4_096),
+  )
+}
+
+/** A sitemap that lists sitemaps. */
+export function isSitemapIndex(text: string): boolean {
+  return isSitemap(text) && /<(?:\w{1,20}:)?sitemapindex[\s>]/i.test(text.slice(0, 4_096))
+}

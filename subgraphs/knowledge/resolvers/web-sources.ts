@@ -1,0 +1,31 @@
+import { getCollection } from '../use-cases/documents/collections.ts'
+import { addSite, addWebDocument, deleteSource, findSource, refreshNow } from '../use-cases/web/sources.ts'
+import type { MutationResolvers, QueryResolvers, WebSourceResolvers } from './generated.ts'
+
+export const webSourceQueries: QueryResolvers = {
+  webSource: (_parent, { id }, { deps, ...context }) => findSource(deps, context, id),
+}
+
+export const webSourceMutations: MutationResolvers = {
+  async createWebDocument(_parent, { input }, { deps, ...context }) {
+    const attached = await addWebDocument(deps, context, input)
+    return { ...attached, created: attached.outcome === 'created' }
+  },
+  async addSite(_parent, { input }, { deps, ...context }) {
+    return { sources: await addSite(deps, context, input) }
+  },
+  async refreshWebSource(_parent, { id }, { deps, ...context }) {
+    return { source: await refreshNow(deps, context, id) }
+  },
+  async deleteWebSource(_parent, { id }, { deps, ...context }) {
+    await deleteSource(deps, context, id)
+    return { id }
+  },
+}
+
+export const WebSourceFields: WebSourceResolvers = {
+  id: ({ _id }) => _id,
+  collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
+  document: ({ organizationId, documentId }, _args, { deps }) =>
+    documentId === null ? null : deps.store.documents.findOne({ _id: documentId, organizationId, listed: true }),
+}

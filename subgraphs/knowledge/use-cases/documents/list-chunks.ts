@@ -1,0 +1,31 @@
+import { KisError } from '../../../common/errors.ts'
+import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { buildChunkId, type DocumentRecord } from '../../domain/records.ts'
+import type { StoredChunk } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+
+const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/
+
+/**
+ * Lists the chunks of a document in the order of its text. Gives none unless the document is ready.
+ * @throws {KisError} `invalid_request` if `after` is not a cursor of the document's live chunks.
+ * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if `first` is out of range.
+ */
+export async function listChunks(
+  { index }: Pick<Deps, 'index'>,
+  document: DocumentRecord,
+  args: PageArguments,
+): Promise<Connection<StoredChunk>> {
+  const { _id, collectionId, status, liveGeneration, chunkCount } = document
+  const prefix = buildChunkId(_id, liveGeneration ?? 'g0', 0).slice(0, -1)
+  const page = readPage(args, CHUNK_ID)
+  if (page.after !== null && !page.after.startsWith(prefix))
+    throw new KisError('invalid_request', 'The cursor is of another document, or of an earlier version of this one.', { param: 'after' })
+  const from = page.after === null ? 0 : Number(page.after.slice(prefix.length)) + 1
+  const count = status === 'ready' ? Math.max(0, Math.min(page.limit, chunkCount - from)) : 0
+  const chunks = await index.get(
+    collectionId,
+    Array.from({ length: count }, (_, i) => prefix + (from + i)),
+  )
+  return toConnection(chunks, page, ({ chunkId }) => chunkId)
+}

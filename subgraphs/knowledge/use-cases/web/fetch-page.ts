@@ -1,0 +1,132 @@
+import { LRUCache } from 'lru-cache'
+import robotsModule from 'robots-parser'
+import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
+import { type EgressAnswer, EgressError } from '../../../common/egress/egress.ts'
+import { KisError, TooBusy } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { Deps } from '../deps.ts'
+
+/** How the service calls itself, to sites and in their robots.txt. */
+const AGENT = 'knowledge-and-inference-service'
+/** Time for one address with its redirects. Together with robots.txt it stays below what a change may take. */
+const FETCH_MS = 15_000
+const ROBOTS_MS = 5_000
+/** What of a robots.txt must be read (RFC 9309, section 2.5). */
+const MAX_ROBOTS_BYTES = 512 * 1024
+/** How long a site's robots.txt is remembered (RFC 9309 allows a day), and of how many sites. */
+const ROBOTS_TTL_MS = 10 * 60_000
+const MAX_ROBOTS = 100
+
+const ACCEPT = 'text/html, application/xhtml+xml, application/pdf, application/xml;q=0.9, */*;q=0.8'
+
+export interface Validators {
+  readonly etag: string | null
+  readonly lastModified: string | null
+}
+
+export interface FetchedPage extends Validators {
+  /** After redirects. */
+  readonly url: string
+  readonly contentType: string | undefined
+  readonly bytes: Uint8Array
+}
+
+/** What the robots.txt of an origin says; null: it cannot be read. */
+type Rules = { isAllowed(url: string, agent: string): boolean | undefined } | null
+/** The package's types describe its other build. */
+const parseRobots = robotsModule as unknown as (url: string, text: string) => NonNullable<Rules>
+/** By origin, for all organizations alike: it is public. */
+const known = new LRUCache<string, { readonly rules: Rules }>({ max: MAX_ROBOTS, ttl: ROBOTS_TTL_MS })
+
+/**
+ * Fetches what is at an address of the public internet, if robots.txt of its site allows it. Null: it has not changed.
+ * @throws {KisError} `invalid_request` if it may not be fetched, or does not answer with 200.
+ * @throws {KisError} `payload_too_large` if it is larger than the plan, or one fetch, allows.
+ * @throws {KisError} `residency_policy_violation` if the policy keeps everything local.
+ * @throws {TooBusy} if too many addresses are being fetched.
+ */
+export async function fetchPage(
+  deps: Pick<Deps, 'egress' | 'log'>,
+  principal: Principal,
+  url: string,
+  { etag, lastModified }: Validators,
+  signal: AbortSignal,
+): Promise<FetchedPage | null> {
+  const { organizationId, plan, residencyPolicy } = principal
+  if (residencyPolicy === 'local_only')
+    throw new KisError(
+      'residency_policy_violation',
+      "The organization's residency policy permits local engines only, so nothing is fetched from elsewhere. Upload the file.",
+      { param: 'input.url' },
+    )
+  if (!deps.egress.mayAsk(url))
+    return refuse('A document is at an http or https address of a public host on port 80 or 443, without a user name.')
+  await requireAllowed(deps, organizationId, url, signal)
+  const headers = {
+    accept: ACCEPT,
+    ...(etag !== null && { 'if-none-match': etag }),
+    ...(lastModified !== null && { 'if-modified-since': lastModified }),
+  }
+  const maxBytes = Math.min(plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
+  const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS }, signal)
+  if (answer.status === 304) return null
+  if (answer.status !== 200)
+    return refuse(`The address answered with status ${answer.status}. Check that it can be read without signing in.`)
+  // A redirect may have left the site whose robots.txt was asked.
+  if (new URL(answer.url).origin !== new URL(url).origin) await requireAllowed(deps, organizationId, answer.url, signal)
+  return {
+    url: answer.url,
+    contentType: answer.headers['content-type'],
+    bytes: answer.body,
+    etag: bounded(answer.headers.etag),
+    lastModified: bounded(answer.headers['last-modified']),
+  }
+}
+
+const bounded = (header: string | undefined) => (header !== undefined && header.length <= 512 ? header : null)
+
+async function ask(
+  { egress, log }: Pick<Deps, 'egress' | 'log'>,
+  request: Parameters<Deps['egress']['fetch']>[0],
+  signal: AbortSignal,
+): Promise<EgressAnswer<Buffer>> {
+  try {
+    return await egress.fetch(request, signal)
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error
+    log.debug({ err: error }, 'an address could not be fetched')
+    if (error.reason === 'busy') throw new TooBusy('The service fetches as many addresses as it can.')
+    if (error.reason === 'too_large')
+      throw new KisError('payload_too_large', `What is at the address has more than ${request.maxBytes} bytes. Upload it as a file.`, {
+        param: 'input.url',
+      })
+    return refuse('The address could not be fetched.')
+  }
+}
+
+async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, url: string, signal: AbortSignal): Promise<void> {
+  const { origin } = new URL(url)
+  const found = known.get(origin) ?? { rules: await readRobots(deps, organizationId, origin, signal) }
+  if (found.rules !== null) known.set(origin, found)
+  if (found.rules === null) refuse('The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.')
+  if (found.rules?.isAllowed(url, AGENT) === false) refuse(`The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
+}
+
+/** A site without one allows everything; one that fails forbids everything (RFC 9309, section 2.3.1). */
+async function readRobots(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, origin: string, signal: AbortSignal): Promise<Rules> {
+  const url = `${origin}/robots.txt`
+  try {
+    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS }
+    const { status, body } = await deps.egress.fetch(request, signal)
+    if (status >= 500) return null
+    return parseRobots(url, status === 200 ? body.toString() : '')
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error
+    if (error.reason === 'busy') throw new TooBusy('The service fetches as many addresses as it can.')
+    return null
+  }
+}
+
+function refuse(message: string): never {
+  throw new KisError('invalid_request', message, { param: 'input.url' })
+}

@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto'
+import { isAbort, KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
+import { type DocumentRecord, findPending, type WebSourceRecord } from '../../domain/records.ts'
+import { decodePage, nameOfPage } from '../../domain/web-page.ts'
+import type { Deps } from '../deps.ts'
+import { type AttachedDocument, createDocument } from '../documents/documents.ts'
+import { deleteFile, storeFile } from '../files/files.ts'
+import { type FetchedPage, fetchPage } from './fetch-page.ts'
+
+/** Addresses that one process works on at once, each of another organization. */
+const AT_ONCE = 4
+const PAGE = 100
+/** The interval at which due addresses are looked for. */
+const LOOK_MS = 1_000
+/** A worker that has taken an address and died: another takes it after this. Longer than a fetch with its robots.txt. */
+const LEASE_MS = 120_000
+/** How soon a worker looks whether a new version is live. */
+const SWAP_LOOK_MS = 1_000
+/** How soon an address that was never fetched is tried again, and how long. */
+const RETRY_MS = 60_000
+const MAX_RETRY_AGE_MS = 30 * 60_000
+
+type CallContext = LinkContext & { readonly caller: Principal }
+
+export interface Refreshed {
+  readonly source: WebSourceRecord
+  readonly outcome: AttachedDocument['outcome']
+}
+
+/**
+ * Fetches an address and, if its content is new, makes it the next version of the address's document. Nothing is charged
+ * for content that has not changed.
+ * @throws {KisError} what `fetchPage`, `uploadFile` and `createDocument` throw.
+ */
+export async function refreshSource(deps: Deps, context: CallContext, source: WebSourceRecord): Promise<Refreshed> {
+  const { store, clock } = deps
+  const live = source.documentId === null ? null : await store.documents.findOne({ _id: source.documentId, listed: true })
+  const validators = live ? source : { etag: null, lastModified: null }
+  const page = await fetchPage(deps, context.caller, source.url, validators, context.signal)
+  const now = clock.now()
+  const checked = { checkedAt: now, error: null, refreshAt: nextRefresh(source, now) }
+  const sha256 = page && createHash('sha256').update(page.bytes).digest('hex')
+  if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked), outcome: 'unchanged' }
+  const { document, outcome } = await attach(deps, context, source, { page, isFirst: live === null })
+  const change = { documentId: document._id, sha256, changedAt: now, etag: page.etag, lastModified: page.lastModified }
+  const formerFileId = outcome === 'replacing' ? (live?.fileId ?? null) : null
+  return { source: await write(deps, source, { ...checked, ...change, formerFileId }), outcome }
+}
+
+/** A file that no document is made of is not kept. Later versions keep the metadata that the document has by then. */
+async function attach(
+  deps: Deps,
+  context: CallContext,
+  { _id, collectionId, metadata }: WebSourceRecord,
+  { page, isFirst }: { readonly page: FetchedPage; readonly isFirst: boolean },
+): Promise<AttachedDocument> {
+  const { bytes, contentType, url } = page
+  const isPage = /html/i.test(contentType ?? '') || /^\s*<(?:!doctype|html)/i.test(Buffer.from(bytes.subarray(0, 200)).toString('latin1'))
+  const name = nameOfPage(url, isPage ? decodePage(bytes, contentType) : null, isPage ? '.html' : '')
+  const file = await storeFile(deps, context.caller, { name, bytes, param: 'input.url' })
+  try {
+    const input = { collectionId, fileId: file._id, metadata: isFirst ? metadata : null, externalId: _id, onConflict: 'replace' } as const
+    const attached = await createDocument(deps, context, input)
+    if (attached.outcome === 'unchanged') await isFileGone(deps, context, file._id)
+    return attached
+  } catch (error) {
+    await isFileGone(deps, context, file._id)
+    throw error
+  }
+}
+
+function nextRefresh({ refreshSeconds }: WebSourceRecord, now: Date): Date | null {
+  return refreshSeconds === null ? null : new Date(now.getTime() + refreshSeconds * 1_000)
+}
+
+type Change = Partial<Omit<WebSourceRecord, '_id' | 'metadata'>>
+
+/** Writes the change and when a worker looks at the address next. */
+async function write({ store, clock }: Deps, source: WebSourceRecord, change: Change): Promise<WebSourceRecord> {
+  const after = { ...source, ...change }
+  const dueAt = after.formerFileId === null ? after.refreshAt : new Date(clock.now().getTime() + SWAP_LOOK_MS)
+  const update = dueAt ? { $set: { ...change, dueAt } } : { $set: change, $unset: { dueAt: '' } as const }
+  return (await store.sources.findOneAndUpdate({ _id: source._id }, update)) ?? after
+}
+
+/** Deletes a file, and returns true unless a document is still made of it. */
+async function isFileGone(deps: Deps, context: CallContext, id: string): Promise<boolean> {
+  try {
+    await deleteFile(deps, context, id)
+    return true
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'not_found') return true
+    if (error instanceof KisError && error.code === 'in_use') return false
+    throw error
+  }
+}
+
+/** Fetches what is due until the signal aborts. */
+export async function keepSources(deps: Deps, signal: AbortSignal): Promise<void> {
+  const failed = (error: unknown) => {
+    if (!signal.aborted) deps.log.error({ err: error }, 'the worker for addresses failed')
+  }
+  await keepWorking(() => workOnSources(deps, signal), { clock: deps.clock, pauseMs: LOOK_MS, failed }, signal)
+}
+
+/** Works on the addresses that are due: those of each organization one after the other. */
+async function workOnSources(deps: Deps, signal: AbortSignal): Promise<void> {
+  const { store, clock } = deps
+  const due = await store.sources.find({ dueAt: { $lte: clock.now() } }, { sort: { dueAt: 1 }, limit: PAGE })
+  const queues = [...Map.groupBy(due, ({ organizationId }) => organizationId).values()].values()
+  const work = async () => {
+    for (const queue of queues)
+      for (const source of queue) {
+        if (signal.aborted) return
+        await workOn(deps, source, signal)
+      }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+}
+
+async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): Promise<void> {
+  const { store, clock, accounts, log } = deps
+  const { _id, organizationId, apiKeyId, collectionId, dueAt } = found
+  const leased = new Date(clock.now().getTime() + LEASE_MS)
+  const source = await store.sources.findOneAndUpdate({ _id, dueAt: dueAt! }, { $set: { dueAt: leased } })
+  if (!source) return
+  const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
+  const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
+  const document = source.documentId === null ? null : await store.documents.findOne({ _id: source.documentId, listed: true })
+  // A document that was deleted is not fetched again.
+  if (!collection || !caller || (source.documentId !== null && !document)) {
+    await store.sources.findOneAndDelete({ _id })
+    return
+  }
+  const context = { caller, requestId: _id, signal }
+  try {
+    if (source.formerFileId !== null && document) await settle(deps, context, source, document)
+    else if (caller.isEnded) await stop(deps, source, 'The key that added the address has ended. Add it again with another.')
+    else await refreshSource(deps, context, source)
+  } catch (error) {
+    if (signal.aborted || isAbort(error)) return
+    if (!(error instanceof KisError)) log.error({ err: error, source: _id }, 'an address could not be fetched')
+    await note(deps, source, error instanceof KisError ? error : new KisError('internal', 'The service failed to fetch it.'))
+  }
+}
+
+/** Deletes the file of the version before once the new one is live. If the new one has failed, says why. */
+async function settle(deps: Deps, context: CallContext, source: WebSourceRecord, document: DocumentRecord): Promise<void> {
+  if (findPending(document) || document.job) return void (await write(deps, source, {}))
+  const { replacement } = document
+  if (replacement?.status === 'failed') {
+    const error = `The new content could not be read: ${replacement.error?.message ?? 'it failed.'}`
+    // Its validators belong to the content that failed, so it is fetched whole the next time.
+    await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, error })
+    return
+  }
+  await write(deps, source, (await isFileGone(deps, context, source.formerFileId!)) ? { formerFileId: null } : {})
+}
+
+async function note(deps: Deps, source: WebSourceRecord, error: KisError): Promise<void> {
+  const now = deps.clock.now()
+  const isNew = source.documentId === null && error.shouldRetry && now.getTime() - source.createdAt.getTime() < MAX_RETRY_AGE_MS
+  const refreshAt = isNew ? new Date(now.getTime() + RETRY_MS) : nextRefresh(source, now)
+  await write(deps, source, { error: error.message, checkedAt: now, refreshAt })
+}
+
+async function stop(deps: Deps, source: WebSourceRecord, error: string): Promise<void> {
+  await write(deps, source, { error, refreshAt: null })
+}

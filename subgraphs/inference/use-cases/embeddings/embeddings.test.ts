@@ -219,11 +219,13 @@ it('an embedding model is described with what its marks and prefix take', async 
     maxTokens: 12,
     overheadTokens: 4,
     cosineSpread: 0.03,
+    calibration: null,
   })
   expect(await describeEmbeddingModel(deps, asking(), 'embed-far')).toMatchObject({
     maxTokens: 8_192,
     overheadTokens: 0,
     cosineSpread: null,
+    calibration: null,
   })
   expect(await countTokens(deps, asking(), { modelId: 'embed', texts: ['a', 'b c'] })).toEqual([1, 2])
   await expect(describeEmbeddingModel(deps, asking({ ...somebody, residencyPolicy: 'local_only' }), 'embed-far')).rejects.toMatchObject({

@@ -111,7 +111,7 @@ function lexical(byWords: readonly ChunkCandidate[], evidence: ReadonlyMap<strin
   return byWords
     .map((candidate, place): Scored => {
       const share = lexicalScore(candidate) / 2 + EVIDENCE_IN_COVERAGE * Math.min(0, evidence.get(candidate.chunkId) ?? 0)
-      return { candidate, score: Math.max(0, share), place }
+      return { candidate, score: Math.min(1, Math.max(0, share)), place }
     })
     .sort((a, b) => b.score - a.score || a.place - b.place)
 }

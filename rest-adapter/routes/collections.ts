@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const COLLECTION = 'id code name description embeddingModel { id } dimensions documentCount chunkCount createdAt'
+const COLLECTION = 'id code name description ocr embeddingModel { id } dimensions documentCount chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -31,14 +31,15 @@ function toCollection(data: CollectionData) {
     embedding_model: data.embeddingModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
+    ocr: data.ocr.toLowerCase(),
     document_count: data.documentCount,
     chunk_count: data.chunkCount,
   }
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function toInput({ collection_code, collection_name, description }: JsonObject): JsonObject {
-  return { code: collection_code, name: collection_name, description }
+function toInput({ collection_code, collection_name, description, ocr }: JsonObject): JsonObject {
+  return { code: collection_code, name: collection_name, description, ocr: typeof ocr === 'string' ? ocr.toUpperCase() : ocr }
 }
 
 export const collectionRoutes: readonly Route[] = [

@@ -21,6 +21,7 @@ import { openElasticsearchChunkIndex } from './adapters/elasticsearch/chunk-inde
 import { inferenceOver } from './adapters/inference-link.ts'
 import { openMongoBlobStore } from './adapters/mongodb/blob-store.ts'
 import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
+import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from './adapters/sqlite/chunk-index.ts'
 import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
@@ -59,6 +60,7 @@ export async function createKnowledge(
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
   const parser = await openDocumentParser({ log })
+  const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = collectKinds(knowledgeStore)
@@ -102,6 +104,7 @@ export async function createKnowledge(
     index: index.late((it) => it),
     files: ownFiles,
     parser,
+    recogniser,
     inference: inferenceOver(links.inference),
     accounts: accountsOver(links.billing),
     digests: new CollectionDigests(collections, clock),
@@ -133,7 +136,7 @@ export async function createKnowledge(
       stopping.abort(new Error('the service stops'))
       await working
       await events[Symbol.asyncDispose]()
-      await Promise.all([...stores, parser, ownFiles].map((each) => each[Symbol.asyncDispose]()))
+      await Promise.all([...stores, parser, recogniser, ownFiles].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

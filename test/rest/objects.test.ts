@@ -12,6 +12,7 @@ const collection = {
   code: 'hr',
   name: 'Handbook',
   description: null,
+  ocr: 'OFF',
   embeddingModel: { id: 'e5-small-ar-en' },
   dimensions: 384,
   documentCount: 2,
@@ -27,6 +28,7 @@ const collectionObject = {
   embedding_model: 'e5-small-ar-en',
   dimensions: 384,
   description: null,
+  ocr: 'off',
   document_count: 2,
   chunk_count: 9,
 }

@@ -54,6 +54,16 @@ const FORMATS: Readonly<Record<string, string>> = {
   [VTT]: 'VTT',
 }
 
+/** Pictures, which become documents where a collection uses OCR. */
+const PICTURE_FORMATS: Readonly<Record<string, string>> = {
+  'image/png': 'PNG',
+  'image/jpeg': 'JPEG',
+  'image/tiff': 'TIFF',
+  'image/webp': 'WebP',
+}
+export const PICTURES: readonly string[] = Object.keys(PICTURE_FORMATS)
+export const PICTURE_LIST = Object.values(PICTURE_FORMATS).join(', ')
+
 /** Their names, as errors and documentation list them. */
 export const FORMAT_LIST = Object.values(FORMATS).join(', ')
 
@@ -62,6 +72,10 @@ export const READABLE: readonly string[] = Object.keys(FORMATS)
 
 export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
+}
+
+export function isPicture(mediaType: string): boolean {
+  return Object.hasOwn(PICTURE_FORMATS, mediaType)
 }
 
 /** Sound, which workflows transcribe; no document is made of it. */

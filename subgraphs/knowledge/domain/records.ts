@@ -16,12 +16,17 @@ export interface CollectionRecord {
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
+  /** Absent in collections of earlier versions, which do not use OCR. */
+  readonly ocr?: OcrMode
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   readonly createdAt: Date
   /** Set while it is being deleted. */
   readonly job?: Job
 }
+
+/** Whether pages that are pictures are recognised: never, or where a page has no other text. */
+export type OcrMode = 'off' | 'auto'
 
 /** A file as its uploader knows it. Its bytes are a blob, which files with equal content share. */
 export interface FileRecord {
@@ -151,6 +156,11 @@ export interface Job extends FairLeasable {
 
 export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): Job {
   return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+}
+
+/** The same job, given back to wait for its turn among slow work. Failures still count. */
+export function toSlowJob({ organizationId, ...job }: Job, dueAt: Date): Job {
+  return { ...job, slowOrganizationId: organizationId!, dueAt, lease: null, starts: 0 }
 }
 
 /** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */

@@ -37,10 +37,19 @@ export interface ParsedDocument {
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code: 'pages_without_text' | 'pages_unreadable' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
+    readonly code:
+      | 'pages_without_text'
+      | 'pages_unreadable'
+      | 'pages_read_by_ocr'
+      | 'ocr_low_confidence'
+      | 'replaced_characters'
+      | 'structure_lost'
+      | 'attachments_not_read'
     readonly message: string
     readonly pages: readonly number[]
   }[]
+  /** The pages without readable text that were left for OCR, in order. The text has nothing of them. */
+  readonly unread: readonly number[]
 }
 
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
@@ -66,8 +75,10 @@ export interface DocumentParser extends AsyncDisposable {
    */
   sniff(bytes: Uint8Array, fileName: string): string
   /**
+   * @param options.leavesPictures pages that are pictures, and pictures, are left in `unread`; by default they are warned
+   * about or refused
    * @throws {ParseFailure} the file cannot be parsed
    * @throws {Error} the parser process itself could not run; try again later
    */
-  parse(bytes: Uint8Array, fileName: string, signal: AbortSignal): Promise<ParsedDocument>
+  parse(bytes: Uint8Array, fileName: string, signal: AbortSignal, options?: { readonly leavesPictures: boolean }): Promise<ParsedDocument>
 }

@@ -31,6 +31,7 @@ export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   organization: ({ organizationId }) => ({ id: organizationId }),
+  ocr: ({ ocr }) => ocr ?? 'off',
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),

@@ -171,12 +171,17 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
+export type OcrMode =
+  | 'off'
+  | 'auto';
+
 export type Collection = {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
   readonly description?: Maybe<Scalars['String']['output']>;
   readonly embeddingModel?: Maybe<Model>;
+  readonly ocr: OcrMode;
   readonly organization?: Maybe<Organization>;
   readonly dimensions: Scalars['Int']['output'];
   readonly documents: DocumentConnection;
@@ -343,6 +348,7 @@ export type CreateCollectionInput = {
   readonly name: Scalars['String']['input'];
   readonly embeddingModel: Scalars['ID']['input'];
   readonly description?: InputMaybe<Scalars['String']['input']>;
+  readonly ocr?: InputMaybe<OcrMode>;
 };
 
 export type UpdateCollectionInput = {
@@ -350,6 +356,7 @@ export type UpdateCollectionInput = {
   readonly code?: InputMaybe<Scalars['String']['input']>;
   readonly name?: InputMaybe<Scalars['String']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
+  readonly ocr?: InputMaybe<OcrMode>;
 };
 
 export type CollectionPayload = {
@@ -620,6 +627,7 @@ export type ResolversTypes = {
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
+  OcrMode: ResolverTypeWrapper<'off' | 'auto'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
   CollectionDigest: ResolverTypeWrapper<CollectionDigest>;
   LanguageShare: ResolverTypeWrapper<LanguageShare>;
@@ -778,6 +786,8 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
+export type OcrModeResolvers = { OFF: 'off', AUTO: 'auto' };
+
 export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -785,6 +795,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   embeddingModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
@@ -1045,6 +1056,7 @@ export type Resolvers<ContextType = Context> = {
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
+  OcrMode?: OcrModeResolvers;
   Collection?: CollectionResolvers<ContextType>;
   CollectionDigest?: CollectionDigestResolvers<ContextType>;
   LanguageShare?: LanguageShareResolvers<ContextType>;

@@ -10,6 +10,7 @@ import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
 import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
+import type { PageRecogniser } from '../ports/page-recogniser.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 
 /** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
@@ -19,6 +20,7 @@ export interface Ports {
   readonly index: ChunkIndex
   readonly files: StoreFiles
   readonly parser: DocumentParser
+  readonly recogniser: PageRecogniser
   readonly inference: Inference
   readonly accounts: Accounts
   readonly clock: Clock

@@ -13,8 +13,14 @@ export interface ParserLimits {
   readonly maxArchiveEntries: number
   /** XML elements in memory at once, such as those of one table. Each takes about 300 bytes. */
   readonly maxXmlElements: number
+  /** Pixels of a picture that is recognised. Decoded, each takes up to five bytes. A page of A4 at 600 dpi has 35 million. */
+  readonly maxPixels: number
   /** Milliseconds from handing over the bytes to the result. */
   readonly timeoutMs: number
+  /** Milliseconds for one page that is recognised. Most pages take 3 to 10 s. */
+  readonly pageTimeoutMs: number
+  /** Milliseconds for all pages that are recognised together, per page. */
+  readonly meanPageTimeoutMs: number
   /** Resident memory of the child in bytes, on systems with /proc. */
   readonly maxRssBytes: number
 }
@@ -29,7 +35,10 @@ export const DEFAULT_LIMITS: ParserLimits = {
   maxInflationRatio: 100,
   maxArchiveEntries: 2_000,
   maxXmlElements: 1_000_000,
+  maxPixels: 40_000_000,
   timeoutMs: 120_000,
+  pageTimeoutMs: 90_000,
+  meanPageTimeoutMs: 45_000,
   maxRssBytes: 700 * MIB,
 }
 

@@ -146,7 +146,8 @@ describe('formats', () => {
     expect(parsed.warnings).toEqual([
       {
         code: 'pages_without_text',
-        message: '1 of 3 pages have no text: 2. If they show text, upload a copy with recognized text (OCR).',
+        message:
+          '1 of 3 pages have no text: 2. If they show text, set `ocr` of the collection to `auto`, or upload a copy with recognized text.',
         pages: [2],
       },
     ])

@@ -1,6 +1,6 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable } from '../../domain/media-types.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable } from '../../domain/media-types.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
@@ -57,7 +57,12 @@ class ChildDocumentParser implements DocumentParser {
     return sniffMediaType(bytes, fileName)
   }
 
-  async parse(bytes: Uint8Array, fileName: string, callerSignal: AbortSignal): Promise<ParsedDocument> {
+  async parse(
+    bytes: Uint8Array,
+    fileName: string,
+    callerSignal: AbortSignal,
+    { leavesPictures } = { leavesPictures: false },
+  ): Promise<ParsedDocument> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     signal.throwIfAborted()
     const mediaType = this.sniff(bytes, fileName)
@@ -65,7 +70,7 @@ class ChildDocumentParser implements DocumentParser {
     await this.#acquire(signal)
     let work: Promise<ParsedDocument> | undefined
     try {
-      work = this.#take().parse({ mediaType, limits: this.#limits }, bytes, signal)
+      work = this.#take().parse({ mediaType, limits: this.#limits, leavesPictures }, bytes, signal)
       this.#working.add(work)
       return await work
     } catch (error) {
@@ -134,5 +139,6 @@ function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
   if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE)
     throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
-  if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
+  if (!isReadable(mediaType) && !isPicture(mediaType))
+    throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }

@@ -41,6 +41,14 @@ const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x1aE\xdf\xa3/, 'audio/webm'],
 ]
 
+/** Pictures by their first bytes. */
+const PICTURES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+  [/^\x89PNG\r\n\x1a\n/, 'image/png'],
+  [/^\xff\xd8\xff/, 'image/jpeg'],
+  [/^(?:II\*\0|MM\0\*)/, 'image/tiff'],
+  [/^RIFF[\s\S]{4}WEBP/, 'image/webp'],
+]
+
 /** Media types of archives with a damaged directory, by extension. The format's reader then reports the damage. */
 const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -66,8 +74,9 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes)
   if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
-  const [, sound] = SOUND.find(([magic]) => magic.test(latin1(head.subarray(0, 16)))) ?? []
-  if (sound) return sound
+  const start = latin1(head.subarray(0, 16))
+  const [, shown] = [...SOUND, ...PICTURES].find(([magic]) => magic.test(start)) ?? []
+  if (shown) return shown
   if (looksBinary(head)) return UNKNOWN
   return sniffText(head, extension)
 }

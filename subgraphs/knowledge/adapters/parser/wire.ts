@@ -1,4 +1,5 @@
 import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
+import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import type { ParserLimits } from './limits.ts'
 
 /**
@@ -9,7 +10,19 @@ import type { ParserLimits } from './limits.ts'
 export interface ParseRequest {
   readonly mediaType: string
   readonly limits: ParserLimits
+  readonly leavesPictures: boolean
 }
+
+/**
+ * The request to recognise pages. The child answers each page with one line of JSON. It ends early at a page that it
+ * cannot recognise.
+ */
+export interface RecogniseRequest {
+  readonly mediaType: string
+  readonly pages: readonly number[]
+}
+
+type Request = ParseRequest | RecogniseRequest
 
 const KINDS = ['heading', 'paragraph', 'list_item', 'table_row', 'code'] as const satisfies readonly Block['kind'][]
 const FAILURES: readonly ParseFailureCode[] = [
@@ -24,6 +37,8 @@ const FAILURES: readonly ParseFailureCode[] = [
 const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'pages_without_text',
   'pages_unreadable',
+  'pages_read_by_ocr',
+  'ocr_low_confidence',
   'replaced_characters',
   'structure_lost',
   'attachments_not_read',
@@ -37,18 +52,35 @@ type PackedBlock = readonly [kind: number, start: number, end: number, level: nu
 /** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
-export function encodeRequest(request: ParseRequest): Buffer {
+export function encodeRequest(request: Request): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
 
 /** Decodes a request in the child. The child trusts its parent, so it does not check the shape. */
-export function decodeRequest(bytes: Buffer): { readonly request: ParseRequest; readonly file: Uint8Array } {
+export function decodeRequest(bytes: Buffer): { readonly request: Request; readonly file: Uint8Array } {
   const { line, rest } = splitLine(bytes)
-  return { request: JSON.parse(line) as ParseRequest, file: rest }
+  return { request: JSON.parse(line) as Request, file: rest }
 }
 
 export function encodeFailure({ code, message }: ParseFailure): Buffer {
   return Buffer.from(`${JSON.stringify({ code, message })}\n`)
+}
+
+export function encodePage(page: RecognisedPage): string {
+  return `${JSON.stringify(page)}\n`
+}
+
+/**
+ * Decodes a child's answer about a page.
+ * @throws {Error} if the answer is malformed, or about another page.
+ */
+export function decodePage(line: string, page: number): RecognisedPage {
+  const answer: unknown = JSON.parse(line)
+  if (!isRecord(answer) || answer.page !== page) throw malformed()
+  const { confidence, paragraphs } = answer
+  if (!Number.isInteger(confidence) || !Array.isArray(paragraphs)) throw malformed()
+  if (!paragraphs.every((text) => typeof text === 'string' && text !== '')) throw malformed()
+  return { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
 }
 
 export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
@@ -94,10 +126,10 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     throw code ? new ParseFailure(code, String(answer.message)) : malformed()
   }
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, headers, places, locations, blocks } = answer
+  const { mediaType, pageCount, warnings, unread, headers, places, locations, blocks } = answer
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
-  if (!Array.isArray(places) || !Array.isArray(locations)) throw malformed()
+  if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread)) throw malformed()
   const placed = locations.map((packed: unknown) => unpackLocation(packed, places))
   let last = 0
   const unpacked = blocks.map((packed: unknown): Block => {
@@ -106,7 +138,7 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     last = block.charEnd
     return block
   })
-  return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning) }
+  return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning), unread }
 }
 
 function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
@@ -138,10 +170,14 @@ function unpackBlock(packed: unknown, headers: readonly unknown[], locations: re
 }
 
 function checkWarning(warning: unknown): ParsedDocument['warnings'][number] {
-  if (!isRecord(warning) || !Array.isArray(warning.pages) || !warning.pages.every((page) => Number.isSafeInteger(page))) throw malformed()
+  if (!isRecord(warning) || !isPages(warning.pages)) throw malformed()
   const code = WARNINGS.find((known) => known === warning.code)
   if (!code) throw malformed()
-  return { code, message: String(warning.message), pages: warning.pages as number[] }
+  return { code, message: String(warning.message), pages: warning.pages }
+}
+
+function isPages(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((page) => Number.isSafeInteger(page) && page > 0)
 }
 
 function splitLine(bytes: Buffer): { readonly line: string; readonly rest: Buffer } {

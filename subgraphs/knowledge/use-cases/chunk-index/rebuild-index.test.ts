@@ -46,6 +46,7 @@ const tableParser: DocumentParser = {
       ],
       pageCount: null,
       warnings: [],
+      unread: [],
     }
   },
 }

@@ -5,7 +5,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
-import { type CollectionRecord, newJob } from '../../domain/records.ts'
+import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
@@ -21,6 +21,7 @@ export interface CollectionInput {
   readonly code: string
   readonly name: string
   readonly description?: string | null
+  readonly ocr?: OcrMode | null
 }
 
 /**
@@ -41,6 +42,7 @@ export async function createCollection(
     code: checkedCode(input.code),
     name: checkedName(input.name),
     description: checkedDescription(input.description ?? null),
+    ocr: input.ocr ?? 'off',
   }
   const model = await inference.embeddingModel(input.embeddingModel, { ...context, caller: principal }).catch((error) => {
     throw error instanceof KisError && error.param
@@ -78,13 +80,20 @@ export async function createCollection(
 export async function updateCollection(
   { store }: Pick<Deps, 'store'>,
   context: LinkContext,
-  { id, code, name, description }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
+  {
+    id,
+    code,
+    name,
+    description,
+    ocr,
+  }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
 ): Promise<CollectionRecord> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const changes = {
     ...(code != null && { code: checkedCode(code) }),
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
+    ...(ocr != null && { ocr }),
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {

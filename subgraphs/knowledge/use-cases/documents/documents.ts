@@ -5,7 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
+import { FORMAT_LIST, isPicture, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
 import { readUsage } from '../count-usage.ts'
@@ -23,7 +23,7 @@ const DOCUMENT_ID = /^doc_/
  * Records a document and its job; a worker ingests it. Attaching a file to a collection again returns the existing
  * document.
  * @throws {KisError} `not_found` if the organization has no such collection or file.
- * @throws {KisError} `unsupported_file_type` if the file is sound.
+ * @throws {KisError} `unsupported_file_type` if the file is sound, or a picture and the collection does not use OCR.
  * @throws {KisError} `model_not_found` if the key may not use the collection's model.
  * @throws {KisError} `residency_policy_violation` if the residency policy excludes the collection's model.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
@@ -42,6 +42,11 @@ export async function createDocument(
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   if (isSound(file.mediaType)) {
     const message = `The service cannot make a document from sound. Attach one of these formats: ${FORMAT_LIST}.`
+    throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
+  }
+  if (isPicture(file.mediaType) && collection.ocr !== 'auto') {
+    const message =
+      'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   const attachKey = `${collection._id}_${file._id}`

@@ -5,7 +5,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
-import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
+import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord, toSlowJob } from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
@@ -18,6 +18,7 @@ import { findAttachedFile, readBytes } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
+import { recognisePages } from './recognise-pages.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
@@ -149,9 +150,11 @@ class Ingestion {
         'poison',
         `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
       )
+    // Its first half has counted this attempt.
+    const isSlow = this.#document.job!.slowOrganizationId !== undefined
     await this.#write(
-      { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
-      { $inc: { attempts: 1, 'job.starts': 1 } },
+      { status: 'processing', stage: 'parsing', error: null, ...(!isSlow && { progress: { done: 0, total: 1 } }) },
+      { $inc: { 'job.starts': 1, ...(!isSlow && { attempts: 1 }) } },
     )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
@@ -164,7 +167,14 @@ class Ingestion {
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
 
-    const parsed = await this.#deps.parser.parse(await readBytes(this.#deps, file), file.name, this.#signal)
+    const bytes = await readBytes(this.#deps, file)
+    const read = await this.#deps.parser.parse(bytes, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    if (read.unread.length > 0 && !isSlow) {
+      const job = toSlowJob({ ...this.#document.job!, organizationId }, this.#deps.clock.now())
+      await this.#write({ progress: { done: 0, total: read.unread.length }, job: { ...job } })
+      return
+    }
+    const parsed = read.unread.length > 0 ? await this.#recognise(read, bytes) : read
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })
@@ -199,6 +209,14 @@ class Ingestion {
     const paying = await this.#deps.accounts.findPrincipal(payer.organizationId, payer.apiKeyId, this.#signal)
     if (!paying) throw new LeaseLost()
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
+  }
+
+  /** Recognises pages, and records each as progress. */
+  async #recognise(read: ParsedDocument, bytes: Uint8Array): Promise<ParsedDocument> {
+    const total = read.unread.length
+    const told = (done: number, isKept: boolean) =>
+      this.#write({ progress: { done, total }, ...(isKept && { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null }) })
+    return recognisePages(this.#deps, this.#document, { bytes, parsed: read }, told, this.#signal)
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {

@@ -19,6 +19,11 @@ import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-doc
  * embeddings.
  */
 const PLACES = 4
+/**
+ * The number of documents beside them whose pages are recognised. One process recognises at a time, by turns, so the
+ * others wait for it. None of them keeps a place from documents that are read in seconds.
+ */
+const SLOW_PLACES = 4
 /** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
@@ -97,6 +102,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   const places = new FairPlaces(PLACES)
   const collections = new FairJobs(store.collections, places, clock)
   const documents = new FairJobs(store.documents, places, clock)
+  const slow = new FairJobs(store.documents, new FairPlaces(SLOW_PLACES), clock, 'slowOrganizationId')
   // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
@@ -107,7 +113,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   return async () => {
     const collection = await collections.claim()
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
-    const document = await documents.claim()
+    const document = (await documents.claim()) ?? (await slow.claim())
     if (!document) return null
     const { record } = document
     return job(store.documents, document, (ended) =>

@@ -5,7 +5,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable, isSound } from '../../domain/media-types.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -31,7 +31,7 @@ const MAX_PIECE_BYTES = 1_048_576
 const FILE_ID = /^file_/
 
 /**
- * Stores a file that documents can be made of, or sound for workflows. Nothing is stored if it throws.
+ * Stores a file that documents can be made of, some of them by OCR only, or sound for workflows. Nothing is stored if it throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
@@ -81,8 +81,8 @@ export async function uploadFile(
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
 function requireUse(mediaType: string): void {
-  if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
-  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; or sound for a workflow.`
+  if (isReadable(mediaType) || isPicture(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound for a workflow.`
   throw new KisError('unsupported_file_type', message, { param: 'input.contentBase64' })
 }
 

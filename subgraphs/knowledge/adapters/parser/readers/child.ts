@@ -7,7 +7,7 @@ import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from '../wire.ts'
+import { decodeRequest, encodeDocument, encodeFailure, encodePage, type ParseRequest, type RecogniseRequest } from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
@@ -22,10 +22,22 @@ setInterval(() => {
   if (process.ppid !== parent) process.exit(1)
 }, PARENT_CHECK_MS).unref()
 
-async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Promise<Buffer> {
-  const builder = new DocumentBuilder(limits)
+async function parse({ mediaType, limits, leavesPictures }: ParseRequest, file: Uint8Array): Promise<Buffer> {
+  const builder = new DocumentBuilder(limits, leavesPictures)
   const pageCount = await readDocument(mediaType, file, builder, limits)
   return encodeDocument(builder.build(mediaType, pageCount))
+}
+
+/** Writes a line for each page. Ends before a page that cannot be recognised, after which the engine cannot be trusted. */
+async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<void> {
+  const { PageReader } = await import('../ocr/page-reader.ts')
+  const { recognisePages } = await import('../ocr/recognise-pages.ts')
+  const reader = await PageReader.open()
+  try {
+    for await (const page of recognisePages(reader, file, request)) process.stdout.write(encodePage(page))
+  } catch (error) {
+    process.stderr.write(String(error))
+  }
 }
 
 async function readInput(): Promise<Buffer> {
@@ -38,8 +50,13 @@ const input = await readInput()
 // An unused spare child gets no input.
 if (input.length === 0) process.exit(0)
 const { request, file } = decodeRequest(input)
-const answer = await parse(request, file).catch((error: unknown) => {
-  if (error instanceof ParseFailure) return encodeFailure(error)
-  throw error
-})
-process.stdout.write(answer, () => process.exit(0))
+if ('pages' in request) {
+  await recognise(request, file)
+  process.stdout.write('', () => process.exit(0))
+} else {
+  const answer = await parse(request, file).catch((error: unknown) => {
+    if (error instanceof ParseFailure) return encodeFailure(error)
+    throw error
+  })
+  process.stdout.write(answer, () => process.exit(0))
+}

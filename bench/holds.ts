@@ -24,9 +24,17 @@ const RATE_CARD = {
   cacheWriteTokens: 0n,
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
-const used = (inputTokens: number) => ({ inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0 })
+const used = (inputTokens: number) => ({
+  inputTokens,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  audioMilliseconds: 0,
+  searchUnits: 0,
+})
 
 /** The ledger alone on SQLite: holds of one wallet are placed and settled, with their entries and usage records. */
 export async function benchHolds(): Promise<BenchRow[]> {

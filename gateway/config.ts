@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/plan.ts'
+import { type CatalogPlan, DEFAULT_OPERATION_NODES, MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
@@ -7,7 +7,10 @@ import { type Manifest, readManifest } from './persisted-operations.ts'
 export interface GatewayConfig {
   /** Whether callers with a key may read the schema (`KIS_INTROSPECTION`, `on` unless set to `off`). */
   readonly introspection: boolean
-  /** Largest body of POST /graphql, in bytes: the largest file as base64, plus 64 KiB for the rest of the operation. */
+  /**
+   * Largest body of POST /graphql, in bytes: the largest file of one request as base64, plus 64 KiB for the rest of the
+   * operation.
+   */
   readonly maxBodyBytes: number
   /** Most nodes that one answer may have, for the plan with this code. */
   countNodes(plan: string): number
@@ -22,7 +25,7 @@ export interface GatewayConfig {
   readonly trustedDocumentsOnly: boolean
 }
 
-const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((maxFileBytes * 4) / 3) + 64 * 1024
+const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) * 4) / 3) + 64 * 1024
 
 /** `plans`: the plans of the catalog. */
 export function gatewayConfig(

@@ -18,13 +18,18 @@ import { responseRoutes } from './responses/routes.ts'
 import { agentRunRoutes } from './routes/agent-runs.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { collectionRoutes } from './routes/collections.ts'
+import { documentBatchRoutes } from './routes/document-batches.ts'
+import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
+import { evaluationRoutes } from './routes/evaluations.ts'
 import { fileRoutes } from './routes/files.ts'
+import { goldQuestionRoutes } from './routes/gold-questions.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -32,6 +37,8 @@ import { walletRoutes } from './routes/wallet.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
+import { uploadRoutes } from './uploads/routes.ts'
+import { tusRoutes } from './uploads/tus.ts'
 
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
@@ -53,12 +60,19 @@ export const restRoutes: readonly Route[] = [
   ...messageRoutes,
   ...responseRoutes,
   ...embeddingRoutes,
+  ...rerankRoutes,
   ...transcriptionRoutes,
   ...modelRoutes,
   ...collectionRoutes,
   ...documentRoutes,
+  ...documentContentRoutes,
+  ...documentBatchRoutes,
   ...searchRoutes,
+  ...goldQuestionRoutes,
+  ...evaluationRoutes,
   ...fileRoutes,
+  ...tusRoutes,
+  ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
   ...workflowRoutes,

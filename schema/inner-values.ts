@@ -9,6 +9,7 @@ const OTHERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     CACHE_WRITE_TOKENS: 'cacheWriteTokens',
     OUTPUT_TOKENS: 'outputTokens',
     AUDIO_MILLISECONDS: 'audioMilliseconds',
+    SEARCH_UNITS: 'searchUnits',
   },
 }
 

@@ -34,6 +34,7 @@ export const resolverTypes = {
     Model: 'domain/catalog.ts#Model as CatalogModel',
     Price: 'resolvers/models.ts#UnitPrices',
     QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
+    Reranking: 'use-cases/rerank/create-rerank.ts#RerankAnswer',
     Transcription: 'use-cases/calls/create-transcription.ts#Transcription as Transcript',
     TranscriptionEvent: 'use-cases/calls/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',
     Workflow: 'use-cases/tables.ts#WorkflowRecord',
@@ -43,11 +44,14 @@ export const resolverTypes = {
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
   },
   knowledge: {
+    Evaluation: 'domain/records.ts#EvaluationRecord',
+    GoldQuestion: 'domain/records.ts#GoldQuestionRecord',
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
+    Upload: 'domain/records.ts#UploadRecord',
   },
 }

@@ -1,11 +1,12 @@
 const TOKEN_PRICES = 'input cachedInput cacheWrite output'
 /** The fields of a model's price. */
-export const PRICE = `price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } }`
+export const PRICE = `price { ${TOKEN_PRICES} audioMinute searchThousand tiers { aboveInputTokens ${TOKEN_PRICES} } }`
 
 type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>
 
 export type PriceData = TokenPrices & {
   readonly audioMinute: string | null
+  readonly searchThousand: string | null
   readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
 }
 
@@ -18,6 +19,7 @@ export function toPrice(price: PriceData | null) {
     price && {
       ...toTokenPrices(price),
       audio_minute: price.audioMinute,
+      search_thousand: price.searchThousand,
       tiers: price.tiers.map((tier) => ({ above_input_tokens: tier.aboveInputTokens, ...toTokenPrices(tier) })),
     }
   )

@@ -7,7 +7,7 @@ export type Check = (value: unknown) => void
 
 /** Builds the checks of an operation's body and query from its description. */
 export function compileChecks({ document }: OpenApi): {
-  readonly body: (operation: DocumentedOperation) => Check | undefined
+  readonly body: (operation: DocumentedOperation) => { readonly json: Check | undefined; readonly form: Check | undefined }
   readonly query: (operation: DocumentedOperation) => Check | undefined
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
@@ -18,9 +18,11 @@ export function compileChecks({ document }: OpenApi): {
   return {
     body: ({ requestBody }) => {
       const form = requestBody?.content['multipart/form-data']?.schema
-      if (form) return checkWith(texts.compile(absolute(form)), 'body')
-      const schema = requestBody?.content['application/json']?.schema
-      return schema && checkWith(bodies.compile(absolute(schema)), 'body')
+      const json = requestBody?.content['application/json']?.schema
+      return {
+        form: form && checkWith(texts.compile(absolute(form)), 'body'),
+        json: json && checkWith(bodies.compile(absolute(json)), 'body'),
+      }
     },
     query: ({ parameters }) => {
       const inQuery = parameters.filter((parameter) => parameter.in === 'query')

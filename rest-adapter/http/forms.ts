@@ -57,7 +57,23 @@ function readBoundary(contentType: string): string {
 }
 
 /** Refuses a request that is not a form before its body is read. */
-export function requireForm({ headers }: { readonly headers: { readonly 'content-type'?: string | undefined } }): void {
-  if (!headers['content-type']?.toLowerCase().startsWith('multipart/form-data'))
-    throw new KisError('invalid_request', 'Send the body as a form, with `content-type: multipart/form-data`.')
+export function requireForm(request: Headed): void {
+  if (!isForm(request)) throw new KisError('invalid_request', 'Send the body as a form, with `content-type: multipart/form-data`.')
+}
+
+interface Headed {
+  readonly headers: { readonly 'content-type'?: string | undefined }
+}
+
+export function isForm({ headers }: Headed): boolean {
+  return headers['content-type']?.toLowerCase().startsWith('multipart/form-data') ?? false
+}
+
+/**
+ * A file of a form.
+ * @throws {KisError} `invalid_type`: it is text
+ */
+export function requireFilePart(value: unknown, param: string): File {
+  if (value instanceof File) return value
+  throw new KisError('invalid_type', `\`${param}\` must be a file: a part of the form with a \`filename\`.`, { param })
 }

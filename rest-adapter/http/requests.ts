@@ -53,6 +53,15 @@ const EXPOSED_HEADERS = [
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',
+  'location',
+  'upload-offset',
+  'upload-length',
+  'upload-metadata',
+  'upload-expires',
+  'tus-resumable',
+  'tus-version',
+  'tus-extension',
+  'x-kis-file-id',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import type { OperationText } from '../../schema/operations.ts'
 import { checkBoolean } from '../../subgraphs/common/check.ts'
@@ -27,6 +28,8 @@ export interface Call {
   readonly query: JsonObject
   /** Empty on routes without a body. */
   readonly body: JsonObject
+  /** The body as it comes in, on routes that pass it on. */
+  readonly stream: Readable | undefined
   readonly headers: IncomingHttpHeaders
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
@@ -75,8 +78,13 @@ export interface Route {
   readonly path: string
   /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
-  /** The size limit of the body; default `json`. `audio` is a form, all others are JSON. */
-  readonly body?: 'chat' | 'upload' | 'audio' | 'json'
+  /**
+   * The size limit of the body; default `json`. `audio` and `part` are forms, `upload` is a form or JSON, `stream` is
+   * passed on while it comes in, and all others are JSON.
+   */
+  readonly body?: 'chat' | 'upload' | 'audio' | 'part' | 'stream' | 'json'
+  /** Headers of the answer to `OPTIONS`, which tell what the address can do. */
+  readonly protocolHeaders?: Readonly<Record<string, string>>
   /** The gateway's side checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
   /** Answers carry the headers of the chat protocol. */

@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { type Check, compileChecks } from './checks.ts'
 import type { RestDeps } from './deps.ts'
-import { registerFormParser } from './forms.ts'
+import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
@@ -31,22 +32,36 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     const checkQuery = checks.query(operation)
 
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
+    const { partBodyBytes: part, streamBodyBytes: stream } = deps.config
     const options: RouteOptions = {
       method: route.method,
       url: toUrl(route),
-      bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
+      bodyLimit: { chat, upload, audio, part, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
-    if (route.body !== 'audio') app.route(options)
-    // In a scope of its own, so that no other route reads forms.
+    const register = PARSERS[route.body ?? 'json']
+    if (!register) app.route(options)
+    // In a scope of its own, so that no other route reads such bodies.
     else
       app.register(async (scope) => {
-        registerFormParser(scope)
+        register(scope)
         scope.route(options)
       })
   }
   for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group)
+}
+
+const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {
+  upload: registerFormParser,
+  audio: registerFormParser,
+  part: registerFormParser,
+  stream: registerStreamParser,
+}
+
+/** Hands the body on as it comes in. What it holds meanwhile is bounded by the route's size limit. */
+function registerStreamParser(app: FastifyInstance): void {
+  app.addContentTypeParser('application/offset+octet-stream', (_request, payload, done) => done(null, payload))
 }
 
 function toRouteConfig(route: Route) {
@@ -63,7 +78,7 @@ async function answer(
   route: Route,
   request: FastifyRequest,
   reply: FastifyReply,
-  checkBody: Check | undefined,
+  checkBody: { readonly json: Check | undefined; readonly form: Check | undefined },
   checkQuery: Check | undefined,
   { gateway, clock, ids, log }: RestDeps,
 ): Promise<FastifyReply> {
@@ -75,14 +90,17 @@ async function answer(
   }
   const query = request.query as JsonObject
   checkQuery?.(query)
-  const body = checkBody ? requireBody(request.body) : {}
-  if (!route.checkedBehind) checkBody?.(body)
+  const stream = request.body instanceof Readable ? request.body : undefined
+  const check = isForm(request) ? checkBody.form : checkBody.json
+  const body = check && !stream ? requireBody(request.body) : {}
+  if (!route.checkedBehind && !stream) check?.(body)
 
   const context = { caller: rest.apiKey!, requestId: rest.id, signal: rest.signal }
   const call: Call = {
     params,
     query,
     body,
+    stream,
     headers: request.headers,
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     lastEventId: request.headers['last-event-id'] as string | undefined,
@@ -137,7 +155,7 @@ function isDeeper(value: unknown, levels: number): boolean {
 /** Answers methods that an address does not have, and preflights. */
 function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[]): void {
   const methods: readonly string[] = routes.map(({ method }) => method)
-  const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS']
+  const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
   const allow = allowed.join(', ')
   const refuse = async (request: FastifyRequest, reply: FastifyReply) => {
     reply.header('allow', allow)
@@ -146,12 +164,13 @@ function registerOtherMethods(app: FastifyInstance, url: string, routes: readonl
   const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
   const dialect = routes[0]?.dialect
   const config = dialect ? { dialect } : {}
-  app.route({ method: others, url, config, onRequest: refuse, handler: refuse })
+  app.route({ method: others, url, config, exposeHeadRoute: !methods.includes('HEAD'), onRequest: refuse, handler: refuse })
   app.options(url, async ({ headers }, reply) =>
     reply
       .code(204)
       .headers({
         allow,
+        ...routes[0]?.protocolHeaders,
         'access-control-allow-methods': allow,
         'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type',
         'access-control-max-age': PREFLIGHT_MAX_AGE_SECONDS,

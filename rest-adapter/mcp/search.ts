@@ -21,7 +21,7 @@ export async function searchCollection(call: Call, { id }: CollectionData, { que
   })
   const { hits } = found
   if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
-  const texts = hits.map(({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.file.name })}\n${chunk.text}`)
+  const texts = hits.map(({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.document.name })}\n${chunk.text}`)
   const results = hits.map((hit, place) => ({ mark: place + 1, ...toSearchResult(hit) }))
   return toResult([NOTICE, ...texts].join('\n\n'), { results })
 }

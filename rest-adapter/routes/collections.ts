@@ -4,7 +4,8 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const COLLECTION = 'id code name description ocr embeddingModel { id } dimensions documentCount chunkCount createdAt'
+const COLLECTION =
+  'id code name description ocr embeddingModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -33,6 +34,7 @@ function toCollection(data: CollectionData) {
     description: data.description,
     ocr: data.ocr.toLowerCase(),
     document_count: data.documentCount,
+    document_counts: data.documentCounts,
     chunk_count: data.chunkCount,
   }
 }

@@ -1,13 +1,13 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const DOCUMENT = `id collection { id } file { id name } status stage progress { done total } error { code message }
+export const DOCUMENT = `id collection { id } file { id } name status stage progress { done total } error { code message }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
-type DocumentData = Selected<'Document', typeof DOCUMENT>
+export type DocumentData = Selected<'Document', typeof DOCUMENT>
 
 const CREATE = gatewayOperation(
   `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`,
@@ -15,17 +15,20 @@ const CREATE = gatewayOperation(
 const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
   collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
 const GET = gatewayOperation(`query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`)
+const UPDATE = gatewayOperation(
+  `mutation UpdateDocument($input: UpdateDocumentInput!) { updateDocument(input: $input) { document { ${DOCUMENT} } } }`,
+)
 const RETRY = gatewayOperation(`mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`)
 const DELETE = gatewayOperation('mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }')
 
-function toDocument(data: DocumentData) {
+export function toDocument(data: DocumentData) {
   return {
     id: data.id,
     object: 'document',
     created_at: unixSeconds(data.createdAt),
     collection_id: data.collection.id,
     file_id: data.file.id,
-    file_name: data.file.name,
+    file_name: data.name,
     status: data.status.toLowerCase(),
     stage: data.stage?.toLowerCase() ?? null,
     progress: data.progress,
@@ -40,10 +43,15 @@ function toDocument(data: DocumentData) {
 }
 
 /** Finds the document of the path. One of another collection is not found. */
-async function getDocument({ ask, params }: Call): Promise<DocumentData> {
+export async function getDocument({ ask, params }: Call): Promise<DocumentData> {
   const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
+}
+
+/** The fields of a file to attach. Fields that were left out stay out. */
+export function toAttachment({ file_id, metadata }: JsonObject): JsonObject {
+  return { fileId: file_id, metadata }
 }
 
 export const documentRoutes: readonly Route[] = [
@@ -51,7 +59,7 @@ export const documentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections/{id}/documents',
     async handle({ ask, params, body }) {
-      const input = { collectionId: params.id, fileId: body.file_id, metadata: body.metadata }
+      const input = { collectionId: params.id, ...toAttachment(body) }
       const data = await ask(CREATE, { input })
       const document = toDocument(data.createDocument.document)
       return data.createDocument.created ? created(document) : ok(document)
@@ -71,6 +79,16 @@ export const documentRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/collections/{id}/documents/{document_id}',
     handle: async (call) => ok(toDocument(await getDocument(call))),
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/collections/{id}/documents/{document_id}',
+    async handle(call) {
+      const { id } = await getDocument(call)
+      const input = { id, name: call.body.file_name, metadata: call.body.metadata }
+      const data = await call.ask(UPDATE, { input }, { name: 'file_name' })
+      return ok(toDocument(data.updateDocument.document))
+    },
   },
   {
     method: 'DELETE',

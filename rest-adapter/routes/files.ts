@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import { isForm, requireFilePart } from '../http/forms.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { type Answer, type Call, created, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const FILE = 'id name mediaType status checksum sizeBytes createdAt'
+export const FILE = 'id name mediaType status checksum sizeBytes createdAt'
 
 type FileData = Selected<'File', typeof FILE>
 
@@ -37,6 +38,18 @@ function toFile(data: FileData) {
     checksum: data.checksum,
     size_bytes: data.sizeBytes,
   }
+}
+
+/** The same file as OpenAI's clients know it, beside the service's own fields. */
+export function toOpenAiFile(data: FileData, purpose: unknown) {
+  return { ...toFile(data), bytes: data.sizeBytes, filename: data.name, purpose }
+}
+
+async function uploadForm({ ask, body }: Call): Promise<Answer> {
+  const file = requireFilePart(body.file, 'file')
+  const contentBase64 = Buffer.from(await file.arrayBuffer()).toString('base64')
+  const data = await ask(UPLOAD, { input: { name: file.name, contentBase64 } }, { name: 'file', contentBase64: 'file' })
+  return ok(toOpenAiFile(data.uploadFile.file, body.purpose ?? 'user_data'))
 }
 
 async function pieceAt({ ask, params }: Call, offset: number): Promise<PieceData> {
@@ -71,11 +84,9 @@ export const fileRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/files',
     body: 'upload',
-    refuse({ headers }) {
-      if (headers['content-type']?.toLowerCase().startsWith('multipart/'))
-        throw new KisError('not_offered', 'Files of the chat protocol are not offered. Send JSON with `file_name` and `content_base64`.')
-    },
-    async handle({ ask, body }) {
+    async handle(call) {
+      if (isForm(call)) return uploadForm(call)
+      const { ask, body } = call
       const input = { name: body.file_name, contentBase64: body.content_base64 }
       const data = await ask(UPLOAD, { input }, { name: 'file_name' })
       return created({ message: toFile(data.uploadFile.file) })

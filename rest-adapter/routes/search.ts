@@ -4,7 +4,7 @@ import { ok, type Route } from '../http/route.ts'
 
 export const SEARCH =
   gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
-  chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } } } }`)
+  chunk { id text headingPath pageStart pageEnd charStart charEnd document { id name } file { id } } } } }`)
 
 export interface HitData {
   readonly score: number
@@ -18,8 +18,8 @@ export interface HitData {
     readonly pageEnd: number | null
     readonly charStart: number
     readonly charEnd: number
-    readonly document: { readonly id: string }
-    readonly file: { readonly id: string; readonly name: string }
+    readonly document: { readonly id: string; readonly name: string }
+    readonly file: { readonly id: string }
   }
 }
 
@@ -37,7 +37,7 @@ export function toSearchResult({ score, lexicalRank, vectorRank, chunk }: HitDat
     char_start: chunk.charStart,
     char_end: chunk.charEnd,
     document_id: chunk.document.id,
-    file: { id: chunk.file.id, file_name: chunk.file.name },
+    file: { id: chunk.file.id, file_name: chunk.document.name },
   }
 }
 

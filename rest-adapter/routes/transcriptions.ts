@@ -3,7 +3,7 @@ import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { factHeaders, noAnswer } from '../chat/chat-operations.ts'
 import { toKisError } from '../http/errors.ts'
-import { requireForm } from '../http/forms.ts'
+import { requireFilePart, requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
 import { type Answer, type Call, inRestNames, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum } from '../http/values.ts'
@@ -27,9 +27,8 @@ const NAMES = {
 const toEnums = (values: unknown) => (values as readonly string[] | undefined)?.map(toEnum)
 
 async function toInput({ body, idempotencyKey }: Call): Promise<JsonObject> {
-  const { model, file, language, prompt, temperature } = body
-  if (!(file instanceof File))
-    throw new KisError('invalid_type', '`file` must be a file: a part of the form with a `filename`.', { param: 'file' })
+  const { model, language, prompt, temperature } = body
+  const file = requireFilePart(body.file, 'file')
   const format = (body.response_format ?? 'json') as string
   return {
     model,

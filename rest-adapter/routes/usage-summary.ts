@@ -4,7 +4,7 @@ import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
   since until total { ...Sums } groups { modelId apiKeyId day operation totals { ...Sums } } } }
-  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds amount }`)
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
 
 export const SUMMARY_NAMES = {
   groupBy: 'group_by',
@@ -22,6 +22,7 @@ interface Sums {
   readonly cacheWriteTokens: number
   readonly outputTokens: number
   readonly audioSeconds: number
+  readonly searchUnits: number
   readonly amount: string
 }
 
@@ -55,7 +56,7 @@ export function toUsageSummary({ since, until, total, groups }: UsageSummaryData
   }
 }
 
-function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, amount }: Sums) {
+function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, searchUnits, amount }: Sums) {
   return {
     calls,
     input_tokens: inputTokens,
@@ -63,6 +64,7 @@ function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outpu
     cache_write_tokens: cacheWriteTokens,
     output_tokens: outputTokens,
     audio_seconds: audioSeconds,
+    search_units: searchUnits,
     amount_usd: amount,
   }
 }

@@ -43,6 +43,7 @@ function toUsageRecord(data: UsageRecordData) {
     cache_write_tokens: quantities.get('CACHE_WRITE_TOKENS') ?? 0,
     output_tokens: quantities.get('OUTPUT_TOKENS') ?? 0,
     audio_seconds: (quantities.get('AUDIO_MILLISECONDS') ?? 0) / 1000,
+    search_units: quantities.get('SEARCH_UNITS') ?? 0,
     amount_usd: data.amount,
     rates: Object.fromEntries(data.quantities.map(({ unit, rate }) => [unit.toLowerCase(), rate])) as Readonly<Record<string, string>>,
     rate_card_version: data.rateCardVersion,
@@ -83,6 +84,9 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
   ['rate_card_version', ({ rate_card_version }) => rate_card_version],
   ['source', ({ source }) => source],
   ['request_id', ({ request_id }) => request_id],
+  // New columns come last, so that readers by position keep theirs.
+  ['search_units', ({ search_units }) => search_units],
+  ['search_units_rate_usd', ({ rates }) => rates.search_units ?? null],
 ]
 
 /**

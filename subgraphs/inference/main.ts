@@ -27,6 +27,7 @@ import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
+import { createRerankEngine } from './adapters/rerank/engine.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
 import { type InferenceConfig, inferenceFiles } from './config.ts'
@@ -39,7 +40,7 @@ import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
-import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
+import type { Engine, EngineParts, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
@@ -75,14 +76,13 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
-  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'> & Partial<Pick<Engine, 'transcription'>>> => {
+  const open = async (entry: EngineEntry): Promise<EngineParts> => {
     if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock, log))
     embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
-    const { chat, embedding, transcription = null } = await open(entry)
-    engines.set(entry.name, { chat, embedding, transcription, ...createHealth(entry) })
+    engines.set(entry.name, { ...(await open(entry)), ...createHealth(entry) })
   }
   const stopping = new AbortController()
   const { signal } = stopping
@@ -186,6 +186,7 @@ async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEn
   }
   const options = { ...settings, clock, timeouts, onOperatorFault: operatorAlerts(entry.name, clock, log), ...(maxBatch && { maxBatch }) }
   if (kind === 'openai') return createOpenAiEngines({ ...options, baseUrl: entry.baseUrl! })
+  if (kind === 'rerank') return createRerankEngine({ ...options, baseUrl: entry.baseUrl!, protocol: entry.protocol! })
   if (kind !== 'azure') return openAiSdkEngines({ ...options, kind })
   const azure = azureAddresses(entry.baseUrl ?? `https://${entry.resource}.openai.azure.com`, entry.apiVersion)
   return createOpenAiEngines({ ...options, baseUrl: azure.baseUrl, azure })

@@ -32,7 +32,7 @@ import { resolvers } from './resolvers/index.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { toWebhookEvent } from './use-cases/documents/document-events.ts'
-import { work } from './use-cases/documents/work.ts'
+import { work } from './use-cases/jobs/work.ts'
 
 /** Below the 2 s in which `problems()` must answer. */
 const PING_TIMEOUT_MS = 1_500

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
-import type { ChunkIndex, ChunkQuery } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import type { ChunkIndex, ChunkQuery, ToTerms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import {
   ATTRIBUTES,
   COLLECTION,
@@ -25,6 +25,7 @@ import { rebuildContract } from './chunk-index-rebuild.ts'
 const COSINE_TOLERANCE = 0.02
 /** Lucene keeps the length of a passage in one byte, which is exact for short ones only. */
 const COVERAGE_TOLERANCE = 0.01
+const retermed: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
 
 /**
  * What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at
@@ -367,6 +368,28 @@ export function chunkIndexContract(
       const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
       const found = await collection.searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
       expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
+    })
+
+    it('gives one ingestion other attributes, and changes nothing else of it or of others', async () => {
+      await using collection = await opened()
+      const { index, searchText } = collection
+      await index.put({ ...makeDocument('doc_2'), generation: 'g2' }, [makeChunk('sultan', 0, 'doc_2', 'g2')])
+      const before = await searchText('letters of the sultan', { vector: unitVector(5) })
+      await index.setAttributes({ ...makeDocument('doc_1'), attributes: { file_name: 'renamed.txt', 'metadata.year': 2031 } }, retermed)
+      await index.setAttributes({ ...makeDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, retermed)
+      expect(sorted(await searchText('letters of the sultan', { vector: unitVector(5) }))).toEqual(sorted(before))
+      const findBy = async (field: string, value: string | number) =>
+        listIds(await searchText('letters of the sultan', { vector: unitVector(5), filter: { op: 'eq', field, value } }))
+      expect(await findBy('file_name', 'renamed.txt')).toEqual([
+        chunkId('doc_1', 'g1', 0),
+        chunkId('doc_1', 'g1', 1),
+        chunkId('doc_2', 'g1', 0),
+      ])
+      expect(await findBy('metadata.year', 2031)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
+      expect(await findBy('file_name', 'a b.pdf')).toEqual([])
+      // Nothing of that ingestion is there.
+      await index.setAttributes({ ...makeDocument('doc_9'), attributes: {} }, retermed)
+      expect(await index.ordinals(COLLECTION, 'doc_9', 'g1')).toEqual([])
     })
 
     it('takes the attributes of the last write of a document', async () => {

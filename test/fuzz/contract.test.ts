@@ -441,7 +441,8 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
   }
   return fc.constantFrom(...openapi.operations).chain((operation) => {
     const valid = BODIES[operation.operation.operationId]?.(own)
-    const isForm = operation.path === '/v1/audio/transcriptions'
+    const isForm = operation.path === '/v1/audio/transcriptions' || operation.path.endsWith('/parts')
+    const isStream = operation.operation.operationId === 'patchTusUpload'
     const streamed = valid && !isForm ? fc.constantFrom(valid, valid, { ...valid, stream: true }) : fc.constant(valid)
     const body: fc.Arbitrary<Buffer | undefined> =
       valid === undefined
@@ -450,7 +451,8 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
             { arbitrary: isForm ? formBody(valid) : streamed.chain(spoiled).map((json) => Buffer.from(writeJson(json))), weight: 8 },
             { arbitrary: fc.constantFrom(...BROKEN_BODIES), weight: 1 },
           )
-    const natural = isForm ? 'multipart/form-data; boundary=fuzz' : 'application/json'
+    const natural = isForm ? 'multipart/form-data; boundary=fuzz' : isStream ? 'application/offset+octet-stream' : 'application/json'
+    const protocol = operation.path.startsWith('/v1/uploads/tus') ? TUS_HEADERS : {}
     return fc
       .record({
         method: fc.oneof(
@@ -473,6 +475,7 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
           authorization: `Bearer ${key}`,
           accept: 'application/json, text/event-stream',
           ...(body && { 'content-type': type }),
+          ...protocol,
           ...more,
         },
         body: method === 'GET' || method === 'HEAD' ? undefined : body,
@@ -480,6 +483,9 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
       }))
   })
 }
+
+/** What makes a request one of the protocol of resumable uploads. */
+const TUS_HEADERS = { 'tus-resumable': '1.0.0', 'upload-offset': '0', 'upload-length': '7' }
 
 interface Operation {
   readonly query: string

@@ -16,6 +16,7 @@ const collection = {
   embeddingModel: { id: 'e5-small-ar-en' },
   dimensions: 384,
   documentCount: 2,
+  documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunkCount: 9,
   createdAt: AT,
 }
@@ -30,6 +31,7 @@ const collectionObject = {
   description: null,
   ocr: 'off',
   document_count: 2,
+  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunk_count: 9,
 }
 const file = {
@@ -54,7 +56,8 @@ const fileObject = {
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
-  file: { id: 'file_1', name: 'a.txt' },
+  file: { id: 'file_1', name: 'original.txt' },
+  name: 'a.txt',
   status: 'FAILED',
   stage: null,
   progress: null,
@@ -255,6 +258,7 @@ const sums = {
   cacheWriteTokens: 3,
   outputTokens: 5,
   audioSeconds: 1.5,
+  searchUnits: 2,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -264,6 +268,7 @@ const sumsObject = {
   cache_write_tokens: 3,
   output_tokens: 5,
   audio_seconds: 1.5,
+  search_units: 2,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -278,6 +283,7 @@ const usageObject = {
   cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
+  search_units: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',
@@ -462,8 +468,8 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1' },
-      file: { id: 'file_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf' },
+      file: { id: 'file_1' },
     }
     await using adapter = await startAdapter({
       Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),

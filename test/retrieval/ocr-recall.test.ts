@@ -66,7 +66,7 @@ describe.skipIf(!existsSync(CORPUS))('OCR of a page that is scanned', () => {
     ] as const) {
       const picture = toPng(await drawPage(bytes, page, dpi))
       const startMs = performance.now()
-      const input = { organizationId: 'org_1', bytes: picture, mediaType: 'image/png', pages: [1] }
+      const input = { organizationId: 'org_1', file: picture, mediaType: 'image/png', pages: [1] }
       const [read] = await Array.fromAsync(recogniser.recognise(input, never))
       const recall = measureRecall(reference, read!.paragraphs.join('\n'))
       const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)

@@ -32,8 +32,8 @@ export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: stri
     async rest(method, path, body) {
       const response = await fetch(`${service.rest}${path}`, {
         method,
-        headers: { authorization, ...(body !== undefined && { 'content-type': 'application/json' }) },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        headers: { authorization, ...(body !== undefined && !(body instanceof FormData) && { 'content-type': 'application/json' }) },
+        ...(body !== undefined && { body: typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body) }),
       })
       const text = await response.text()
       return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text }

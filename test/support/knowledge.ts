@@ -62,7 +62,7 @@ export class ManualClock implements Clock {
 export const plainParser: DocumentParser = {
   sniff: () => 'text/plain',
   async parse(bytes): Promise<ParsedDocument> {
-    const text = Buffer.from(bytes).toString()
+    const text = Buffer.from(bytes as Uint8Array).toString()
     if (text.startsWith('%corrupt')) throw new ParseFailure('corrupt', 'It cannot be read.')
     const blocks = [...text.matchAll(/[^\n]+/g)].map((match) => ({
       kind: 'paragraph' as const,
@@ -220,8 +220,11 @@ export function depsOn(world: World, life = new Life()): Deps {
       collections: life.sees(store.collections, 'collections'),
       files: life.sees(store.files, 'files'),
       blobs: life.sees(store.blobs, 'blobs'),
+      uploads: life.sees(store.uploads, 'uploads'),
       documents: life.sees(store.documents, 'documents'),
       usage: life.sees(store.usage, 'usage'),
+      goldQuestions: store.goldQuestions,
+      evaluations: life.sees(store.evaluations, 'evaluations'),
       events: store.events,
       eventHeads: store.eventHeads,
     },

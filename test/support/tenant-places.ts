@@ -43,7 +43,11 @@ const CHAT_REQUEST: readonly Naming[] = [
 export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/collections/{id}': [names('collection')],
   '/v1/collections/{id}/documents/{document_id}': [names('document')],
+  '/v1/gold-questions/{id}': [names('goldQuestion')],
+  '/v1/evaluations/{id}': [names('evaluation')],
   '/v1/files/{id}': [names('file')],
+  '/v1/uploads/{id}': [names('upload')],
+  '/v1/uploads/tus/{id}': [names('upload')],
   '/v1/agents/{id}': [names('agent')],
   '/v1/runs/{id}': [names('agentRun')],
   '/v1/threads/{id}': [names('thread')],
@@ -64,6 +68,9 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'POST /v1/workflows body.code': [names('workflowCode')],
   'PATCH /v1/workflows/{id} body.code': [names('workflowCode')],
   'body.file_id': [names('file')],
+  'body.documents[].file_id': [names('file')],
+  'body.document_ids[]': [names('document')],
+  'body.part_ids[]': [names('uploadPart')],
   'body.filter': FILTERS,
   'body.model': [names('agentModel')],
   'body.embedding_model': [names('agentModel')],
@@ -87,6 +94,10 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.key_id': [names('key')],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
+  'body.settings[].filter': FILTERS,
+  'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
+  'GET /v1/collections/{id}/evaluations query.after': [names('evaluation')],
+  'GET /v1/collections/{id}/documents/{document_id}/chunks query.after': [names('chunk')],
   'GET /v1/files query.after': [names('file')],
   'GET /v1/agents query.after': [names('agent')],
   'GET /v1/agents/{id}/runs query.after': [names('agentRun')],
@@ -107,14 +118,18 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
  * 1, 2 and 3, which name nothing outside the run.
  */
 export const REST_PLAIN = words(`
-  body.collection_name body.description body.metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
+  body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
+  body.collection_name body.description body.metadata body.documents[].metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.event_types[] body.plan query.group_by header.mcp-protocol-version
   body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
+  'PATCH /v1/uploads/tus/{id} body',
   'GET /v1/runs/{id}/events query.after',
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
@@ -130,8 +145,18 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createCollection: () => ({ collection_code: 'made', collection_name: 'Made', embedding_model: 'mock-embed' }),
   updateCollection: () => ({ collection_name: 'Changed' }),
   createDocument: (own) => ({ file_id: own.file }),
+  addGoldQuestions: () => ({ questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] }),
+  startEvaluation: () => ({ settings: [{ mode: 'lexical' }] }),
+  createDocuments: (own) => ({ documents: [{ file_id: own.file }] }),
+  updateDocument: () => ({ metadata: { topic: 'changed' } }),
+  retryDocuments: (own) => ({ document_ids: [own.document] }),
+  deleteDocuments: (own) => ({ document_ids: [own.document] }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
+  createUpload: () => ({ filename: 'a.txt', bytes: 1, mime_type: 'text/plain', purpose: 'assistants' }),
+  addUploadPart: () => ({}),
+  completeUpload: (own) => ({ part_ids: [own.uploadPart] }),
+  patchTusUpload: () => ({}),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
   updateAgent: () => ({ name: 'Changed' }),
   runAgent: () => ({ input: 'Hello' }),
@@ -145,6 +170,8 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createResponse: () => RESPONSE,
   countResponseTokens: () => RESPONSE,
   createEmbeddings: () => ({ model: 'mock-embed', input: 'Hello' }),
+  createRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
+  createRerankV2: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createTranscription: () => ({ model: 'mock-speech' }),
   createKey: () => ({ name: 'Made', scopes: ['inference'] }),
   updateKey: () => ({ name: 'Changed' }),
@@ -190,6 +217,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.file.id': [names('file')],
   'query.files.after': [cursor('file')],
   'query.document.id': [names('document')],
+  'query.evaluation.id': [names('evaluation')],
+  'AddGoldQuestionsInput.collectionId': [names('collection')],
+  'mutation.deleteGoldQuestion.id': [names('goldQuestion')],
+  'StartEvaluationInput.collectionId': [names('collection')],
+  'EvaluationSettingsInput.filter': FILTERS,
+  'mutation.deleteEvaluation.id': [names('evaluation')],
   'SearchInput.collectionId': [names('collection')],
   'SearchInput.filter': FILTERS,
   'query.fileContent.id': [names('file')],
@@ -214,6 +247,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'ChatCompletionInput.request': CHAT_REQUEST,
   'ChatCompletionInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.model': [names('agentModel')],
+  'RerankInput.model': [names('agentModel')],
+  'RerankInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.idempotencyKey': [names('idempotencyKey')],
   'TranscriptionInput.model': [names('agentModel')],
   'TranscriptionInput.idempotencyKey': [names('idempotencyKey')],
@@ -248,8 +283,19 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'UpdateCollectionInput.code': [names('collectionCode')],
   'mutation.deleteCollection.id': [names('collection')],
   'mutation.deleteFile.id': [names('file')],
+  'query.upload.id': [names('upload')],
+  'CreateUploadInput.partOf': [names('upload')],
+  'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
+  'CompleteUploadInput.id': [names('upload')],
+  'CompleteUploadInput.partIds': [names('uploadPart', (given) => [given])],
+  'mutation.cancelUpload.id': [names('upload'), names('uploadPart')],
   'CreateDocumentInput.collectionId': [names('collection')],
   'CreateDocumentInput.fileId': [names('file')],
+  'CreateDocumentsInput.collectionId': [names('collection')],
+  'AttachedFileInput.fileId': [names('file')],
+  'UpdateDocumentInput.id': [names('document')],
+  'DocumentsInput.collectionId': [names('collection')],
+  'DocumentsInput.ids': [names('document', (given) => [given])],
   'mutation.retryDocument.id': [names('document')],
   'mutation.deleteDocument.id': [names('document')],
   'VerifyIndexInput.collectionId': [names('collection')],
@@ -260,6 +306,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
   'Collection.documents.after': [cursor('document')],
+  'Collection.goldQuestions.after': [cursor('goldQuestion')],
+  'Collection.evaluations.after': [cursor('evaluation')],
+  'Document.chunks.after': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
@@ -270,13 +319,15 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
-  SearchInput.query CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
-  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
+  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
@@ -309,6 +360,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   file: (own) => ({ id: own.file }),
   files: () => ({}),
   document: (own) => ({ id: own.document }),
+  evaluation: (own) => ({ id: own.evaluation }),
   searchCollection: (own) => ({ input: { collectionId: own.collection, query: 'harbour', mode: 'LEXICAL' } }),
   fileContent: (own) => ({ id: own.file, offset: 0, length: 10 }),
   createApiKey: () => ({ input: { name: 'Made', scopes: ['INFERENCE'] } }),
@@ -329,6 +381,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   adjustWallet: (own) => ({ input: { organizationId: own.organization, amount: '1', reference: 'made' } }),
   createChatCompletion: () => ({ input: { request: CHAT } }),
   createEmbeddings: () => ({ input: { model: 'mock-embed', input: 'Hello' } }),
+  createRerank: () => ({ input: { model: 'mock-rerank', query: 'harbour', documents: ['harbour'] } }),
   createTranscription: () => ({ input: { model: 'mock-speech', contentBase64: 'UklGRg==' } }),
   createAgent: () => ({ input: { code: 'made', name: 'Made', model: 'mock-chat' } }),
   updateAgent: (own) => ({ input: { id: own.agent, name: 'Changed' } }),
@@ -348,8 +401,23 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteCollection: (own) => ({ id: own.collection }),
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
+  upload: (own) => ({ id: own.upload }),
+  createUpload: (own) => ({ input: { name: 'a.txt', sizeBytes: 1, partOf: own.upload } }),
+  appendToUpload: (own) => ({ input: { id: own.upload, offset: 0, contentBase64: 'YQ==' } }),
+  completeUpload: (own) => ({ input: { id: own.upload, partIds: [own.uploadPart] } }),
+  cancelUpload: (own) => ({ id: own.upload }),
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),
+  addGoldQuestions: (own) => ({
+    input: { collectionId: own.collection, questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] },
+  }),
+  deleteGoldQuestion: (own) => ({ id: own.goldQuestion }),
+  startEvaluation: (own) => ({ input: { collectionId: own.collection, settings: [{ mode: 'LEXICAL' }] } }),
+  deleteEvaluation: (own) => ({ id: own.evaluation }),
+  createDocuments: (own) => ({ input: { collectionId: own.collection, documents: [{ fileId: own.file }] } }),
+  updateDocument: (own) => ({ input: { id: own.document, metadata: { topic: 'changed' } } }),
   retryDocument: (own) => ({ id: own.document }),
+  retryDocuments: (own) => ({ input: { collectionId: own.collection, ids: [own.document] } }),
+  deleteDocuments: (own) => ({ input: { collectionId: own.collection, ids: [own.document] } }),
   deleteDocument: (own) => ({ id: own.document }),
   verifyIndex: (own) => ({ input: { collectionId: own.collection, repair: false } }),
   rebuildIndex: () => ({}),
@@ -370,7 +438,10 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 /** The query around a field below the roots, with `FIELD` in its place. */
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Document.chunks': (own) => `{ document(id: "${own.document}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.goldQuestions': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,

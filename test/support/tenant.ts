@@ -14,7 +14,11 @@ export interface Possessions {
   readonly collectionCode: string
   readonly file: string
   readonly document: string
+  readonly upload: string
+  readonly uploadPart: string
   readonly chunk: string
+  readonly goldQuestion: string
+  readonly evaluation: string
   readonly agent: string
   readonly agentCode: string
   readonly agentModel: string
@@ -72,7 +76,16 @@ export async function furnish(
   const document = await addDocument(caller, collection.id, `${mark}.md`, `# ${mark}\nThe harbour of ${mark} was built in 1931.`, {
     topic: mark,
   })
+  const upload = await post('/v1/uploads', { filename: `${mark}.txt`, bytes: 1, mime_type: 'text/plain', purpose: mark })
+  const form = new FormData()
+  form.append('data', new File(['a'], 'part'))
+  const part = await done(caller.rest('POST', `/v1/uploads/${upload.id}/parts`, form))
   const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
+  const expected = [{ phrase: mark }]
+  const [goldQuestion] = (await post(`/v1/collections/${collection.id}/gold-questions`, { questions: [{ query: `${mark}?`, expected }] }))
+    .data
+  const evaluation = await post(`/v1/collections/${collection.id}/evaluations`, { settings: [{ mode: 'lexical', label: mark }] })
+  await eventually(async () => (await get(`/v1/evaluations/${evaluation.id}`)).status === 'completed', 30_000)
   const agent = await post('/v1/agents', {
     code: agentCode,
     name: mark,
@@ -103,7 +116,11 @@ export async function furnish(
     collectionCode,
     file: document.file_id,
     document: document.id,
+    upload: upload.id,
+    uploadPart: part.id,
     chunk: hit.chunk_id,
+    goldQuestion: goldQuestion.id,
+    evaluation: evaluation.id,
     agent: agent.id,
     agentCode,
     agentModel: `agent/${agentCode}`,

@@ -27,11 +27,13 @@ export class Wire {
     try {
       return await this.#send(this.#agent, method, path, headers, body, chunked)
     } catch {
-      return this.#send(false, method, path, { ...headers, connection: 'close' }, body, chunked)
+      // Not with `connection: close`: the server would close the connection with its answer, before the body has ended.
+      const agent = new Agent({ keepAlive: true })
+      return this.#send(agent, method, path, headers, body, chunked).finally(() => agent.destroy())
     }
   }
 
-  #send(agent: Agent | false, method: string, path: string, headers: OutgoingHttpHeaders, body: Buffer | undefined, chunked: boolean) {
+  #send(agent: Agent, method: string, path: string, headers: OutgoingHttpHeaders, body: Buffer | undefined, chunked: boolean) {
     const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>()
     const startedMs = performance.now()
     const { hostname, port } = new URL(this.#base)

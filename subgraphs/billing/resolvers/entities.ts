@@ -61,6 +61,7 @@ export const entities: Resolvers = {
     cacheWriteTokens: ({ quantities }) => Number(quantities.cacheWriteTokens),
     outputTokens: ({ quantities }) => Number(quantities.outputTokens),
     audioSeconds: ({ quantities }) => Number(quantities.audioMilliseconds) / 1_000,
+    searchUnits: ({ quantities }) => Number(quantities.searchUnits),
   },
 
   UsageRecord: {

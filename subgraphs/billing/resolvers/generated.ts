@@ -409,7 +409,8 @@ export type SpendLimitInput = {
 export type Operation =
   | 'chat_completion'
   | 'embedding'
-  | 'transcription';
+  | 'transcription'
+  | 'rerank';
 
 export type UsageSource =
   | 'provider'
@@ -421,7 +422,8 @@ export type UsageUnit =
   | 'cachedInputTokens'
   | 'cacheWriteTokens'
   | 'outputTokens'
-  | 'audioMilliseconds';
+  | 'audioMilliseconds'
+  | 'searchUnits';
 
 export type UsageQuantity = {
   readonly unit: UsageUnit;
@@ -480,6 +482,7 @@ export type UsageTotals = {
   readonly cacheWriteTokens: Scalars['Float']['output'];
   readonly outputTokens: Scalars['Float']['output'];
   readonly audioSeconds: Scalars['Float']['output'];
+  readonly searchUnits: Scalars['Float']['output'];
   readonly amount: Scalars['USD']['output'];
 };
 
@@ -802,6 +805,7 @@ export type QuantitiesInput = {
   readonly cacheWriteTokens: Scalars['Int']['input'];
   readonly outputTokens: Scalars['Int']['input'];
   readonly audioMilliseconds: Scalars['Int']['input'];
+  readonly searchUnits: Scalars['Int']['input'];
 };
 
 export type RateCardInput = {
@@ -811,6 +815,7 @@ export type RateCardInput = {
   readonly cacheWriteTokens: Scalars['USD']['input'];
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
+  readonly searchUnits: Scalars['USD']['input'];
   readonly tiers: ReadonlyArray<RateTierInput>;
 };
 
@@ -821,6 +826,7 @@ export type RateTierInput = {
   readonly cacheWriteTokens: Scalars['USD']['input'];
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
+  readonly searchUnits: Scalars['USD']['input'];
 };
 
 export type PlaceHoldInput = {
@@ -1014,9 +1020,9 @@ export type ResolversTypes = {
   SpendPeriod: ResolverTypeWrapper<'day' | 'month' | 'total'>;
   SpendLimit: ResolverTypeWrapper<Omit<SpendLimit, 'period'> & { period: ResolversTypes['SpendPeriod'] }>;
   SpendLimitInput: SpendLimitInput;
-  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription'>;
+  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription' | 'rerank'>;
   UsageSource: ResolverTypeWrapper<'provider' | 'counted' | 'estimated'>;
-  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds'>;
+  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits'>;
   UsageQuantity: ResolverTypeWrapper<Omit<UsageQuantity, 'unit'> & { unit: ResolversTypes['UsageUnit'] }>;
   UsageRecord: ResolverTypeWrapper<Usage>;
   UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'operation'>;
@@ -1328,11 +1334,11 @@ export type SpendLimitResolvers<ContextType = Context, ParentType extends Resolv
   resetsAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
-export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription' };
+export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
 
 export type UsageSourceResolvers = { PROVIDER: 'provider', COUNTED: 'counted', ESTIMATED: 'estimated' };
 
-export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds' };
+export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds', SEARCH_UNITS: 'searchUnits' };
 
 export type UsageQuantityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageQuantity'] = ResolversParentTypes['UsageQuantity']> = {
   unit?: Resolver<ResolversTypes['UsageUnit'], ParentType, ContextType>;
@@ -1380,6 +1386,7 @@ export type UsageTotalsResolvers<ContextType = Context, ParentType extends Resol
   cacheWriteTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   outputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   audioSeconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  searchUnits?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 }>;
 

@@ -266,5 +266,12 @@ export class LedgerRun {
 }
 
 function makeRates(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
-  return { inputTokens, cachedInputTokens, cacheWriteTokens: inputTokens + cachedInputTokens, outputTokens, audioMilliseconds: 0n }
+  return {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: inputTokens + cachedInputTokens,
+    outputTokens,
+    audioMilliseconds: 0n,
+    searchUnits: 0n,
+  }
 }

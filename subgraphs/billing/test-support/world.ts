@@ -50,7 +50,7 @@ export const SELF_HOSTED: Plan = {
   code: 'self-hosted',
   storageBytes: 10_737_418_240,
   vectors: 1_000_000,
-  maxFileBytes: 26_214_400,
+  maxFileBytes: 536_870_912,
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrency: 512,

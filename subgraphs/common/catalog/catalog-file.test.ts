@@ -38,7 +38,12 @@ describe('the catalog of the project', () => {
     const engines = (env: Record<string, string>) =>
       parseCatalog(text, 'catalog.yaml', env).engines.flatMap(({ name, on }) => (on && name !== 'embedded' ? [name] : []))
     expect(engines({ ANTHROPIC_API_KEY: 'k' })).toEqual(['anthropic'])
-    expect(engines({ GEMINI_API_KEY: 'k', MISTRAL_API_KEY: 'k', COHERE_API_KEY: 'k' })).toEqual(['google', 'mistral', 'cohere'])
+    expect(engines({ GEMINI_API_KEY: 'k', MISTRAL_API_KEY: 'k', COHERE_API_KEY: 'k' })).toEqual([
+      'google',
+      'mistral',
+      'cohere',
+      'cohere-rerank',
+    ])
     expect(engines({ AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'a' })).toEqual([])
     expect(engines({ AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's' })).toEqual(['bedrock'])
     expect(engines({ AZURE_OPENAI_RESOURCE: 'ours', AZURE_OPENAI_API_KEY: 'k' })).toEqual(['azure'])
@@ -55,6 +60,7 @@ describe('the catalog of the project', () => {
       cacheWrite: 150_000_000n,
       output: 600_000_000n,
       audio: null,
+      search: null,
       tiers: [],
     })
     expect(models.find(({ id }) => id === 'e5-small-ar-en')).toMatchObject({ dimensions: 384, cosineSpread: 0.03, queryPrefix: 'query: ' })
@@ -193,7 +199,7 @@ describe('a catalog is refused for', () => {
     [
       'a fallback for transcriptions',
       `${withModel(`${SPEECH}, fallbacks: [t]`)}  - { ${SPEECH.replace('id: s', 'id: t')} }\n`,
-      'c.yaml:5: models[0].fallbacks: is for chat models only',
+      'c.yaml:5: models[0].fallbacks: is for chat and rerank models only',
     ],
     [
       'streaming of a chat model',

@@ -3,8 +3,12 @@ import { flag, mapping, oneOf, optional, reading, text, whole } from './fields.t
 
 export type Badge = 'local' | 'regional' | 'cloud'
 
-export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'embedded'] as const
+export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'rerank', 'embedded'] as const
 export type EngineKind = (typeof ENGINE_KINDS)[number]
+
+/** How a server of rerankers is asked: as Cohere's v2 API, as Jina's, or as text-embeddings-inference. */
+export const RERANK_PROTOCOLS = ['cohere', 'jina', 'tei'] as const
+export type RerankProtocol = (typeof RERANK_PROTOCOLS)[number]
 
 /** One engine of the file. A setting that turns out empty is null. */
 export interface EngineEntry {
@@ -25,7 +29,9 @@ export interface EngineEntry {
    */
   readonly resource: string | null
   readonly apiVersion: string | null
-  /** Most texts of one embeddings call, if the server takes fewer than the protocol's 2,048. */
+  /** For `rerank`. */
+  readonly protocol: RerankProtocol | null
+  /** Most texts of one call for embeddings or scores, if the server takes fewer than its protocol's usual number. */
   readonly maxBatch: number | null
   /**
    * Whether the engine may fetch images by their addresses. With an engine that is not `cloud`, a caller's address
@@ -57,8 +63,11 @@ const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
   bedrock: [['region'], ['api_key', 'access_key_id+secret_access_key']],
   mistral: [['api_key']],
   cohere: [['api_key']],
+  rerank: [['base_url'], ['protocol']],
   embedded: [],
 }
+/** Kinds whose servers may need no key. */
+const KEYLESS: readonly EngineKind[] = ['openai', 'rerank']
 /** Settings for these kinds only. Every kind takes the others. */
 const KIND_OF_SETTING = {
   region: 'bedrock',
@@ -68,6 +77,7 @@ const KIND_OF_SETTING = {
   resource: 'azure',
   api_version: 'azure',
   fetches_images: 'openai',
+  protocol: 'rerank',
 } as const satisfies Readonly<Record<string, EngineKind>>
 /** No call takes longer. */
 const MAX_WAIT_SECONDS = 900
@@ -92,6 +102,7 @@ export const ENGINE = mapping({
   api_version: SETTING,
   max_batch: optional(whole(1, 2_048)),
   fetches_images: optional(flag()),
+  protocol: optional(oneOf(RERANK_PROTOCOLS)),
   connect_seconds: WAIT,
   first_byte_seconds: WAIT,
   idle_seconds: WAIT,
@@ -124,6 +135,7 @@ export function toEngineEntry(name: string, fields: EngineFields): EngineEntry {
     sessionToken: fields.session_token || null,
     resource: fields.resource || null,
     apiVersion: fields.api_version || null,
+    protocol: fields.protocol,
     maxBatch: fields.max_batch,
     fetchesImages: fields.fetches_images ?? fields.badge === 'cloud',
     connectMs: toMilliseconds(fields.connect_seconds),
@@ -139,8 +151,8 @@ function findMissing(fields: EngineFields): readonly string[] {
     const given = listGiven(fields, choices)
     return given.some((choice) => choice.split('+').every((setting) => readSetting(fields, setting))) ? [] : given.join(' or ')
   })
-  // A server of the OpenAI protocol may need no key. But if the file asks for a key and gets none, the engine is off.
-  return fields.kind === 'openai' && fields.api_key === '' ? [...missing, 'api_key'] : missing
+  // A server of one's own may need no key. But if the file asks for a key and gets none, the engine is off.
+  return KEYLESS.includes(fields.kind) && fields.api_key === '' ? [...missing, 'api_key'] : missing
 }
 
 /** Those that the file names, even if they turned out empty. */

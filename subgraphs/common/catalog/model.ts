@@ -14,13 +14,15 @@ export const FEATURES = [
 ] as const
 export type Feature = (typeof FEATURES)[number]
 
+export const MODEL_KINDS = ['chat', 'embedding', 'transcription', 'rerank'] as const
+
 export interface ModelEntry {
   readonly id: string
   /** Other names that clients may send as `model`. */
   readonly aliases: readonly string[]
   readonly engine: string
   readonly engineModel: string
-  readonly kind: 'chat' | 'embedding' | 'transcription'
+  readonly kind: (typeof MODEL_KINDS)[number]
   readonly supports: readonly Feature[]
   readonly contextWindow: number | null
   readonly maxOutputTokens: number | null
@@ -46,13 +48,13 @@ const MAX_DIMENSIONS = 65_536
 const MAX_FALLBACKS = 8
 /** More than anybody remembers. */
 const MAX_ALIASES = 32
-const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'] } as const
+const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'], rerank: [] } as const
 
 const TOKENS = optional(whole(1, MAX_TOKENS))
 
 export const MODEL = mapping({
   id: requiredText(),
-  kind: oneOf(['chat', 'embedding', 'transcription']),
+  kind: oneOf(MODEL_KINDS),
   engine: requiredText(),
   engine_model: optional(text()),
   supports: choices(FEATURES),
@@ -88,7 +90,7 @@ export const MODEL = mapping({
     ({ kind, fallbacks }, context) => {
       const problem = (message: string) => context.addIssue({ code: 'custom', path: ['fallbacks'], message })
       if (kind === 'embedding' && fallbacks.length > 0) problem('is not for embeddings: vectors of two models cannot be compared')
-      if (kind === 'transcription' && fallbacks.length > 0) problem('is for chat models only')
+      if (kind === 'transcription' && fallbacks.length > 0) problem('is for chat and rerank models only')
       if (fallbacks.length > MAX_FALLBACKS) problem(`has more than ${MAX_FALLBACKS} models`)
     },
     reading('kind', 'fallbacks'),
@@ -110,6 +112,8 @@ export const MODEL = mapping({
     if (model.kind === 'chat' && !isGiven(model.max_output_tokens) && !isGiven(model.context_window))
       missing(['max_output_tokens'], ': without it or context_window the most that a call can cost is unknown')
     for (const unit of PRICES_OF_KIND[model.kind]) if (!isGiven(model.price?.[unit])) missing(['price', unit])
+    if (model.kind === 'rerank' && isGiven(model.price?.search) === isGiven(model.price?.input))
+      context.addIssue({ code: 'custom', path: ['price'], message: 'has one of `search` and `input` for a rerank model' })
     if (model.kind !== 'transcription') return
     const { input, output, tiers } = model.price ?? {}
     if (isGiven(input) !== isGiven(output))

@@ -11,12 +11,18 @@ export interface CatalogPlan extends Plan {
 /** A list of a hundred runs with all their parts has 8,700. 150,000 blocked the event loop for 5 s. */
 export const DEFAULT_OPERATION_NODES = 10_000
 
-/** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 25 MiB. */
+/**
+ * The largest file that one request may carry as base64. Its processes hold such a body several times. Larger files
+ * come by a resumable upload, in pieces.
+ */
+export const MAX_INLINE_FILE_BYTES = 25 * 1024 ** 2
+
+/** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 512 MiB. */
 export const SELF_HOSTED: CatalogPlan = {
   code: 'self-hosted',
   storageBytes: 10 * 1024 ** 3,
   vectors: 1_000_000,
-  maxFileBytes: 25 * 1024 ** 2,
+  maxFileBytes: 512 * 1024 ** 2,
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrency: 512,

@@ -15,6 +15,8 @@ export interface TokenPrices {
 export interface Price extends TokenPrices {
   /** Nano-USD per minute; null: does not apply. */
   readonly audio: bigint | null
+  /** Nano-USD per thousand search units, in which some vendors of rerankers count; null: does not apply. */
+  readonly search: bigint | null
   /** Prices of the whole call once its input, cached or not, exceeds a length. In order of that length. */
   readonly tiers: readonly PriceTier[]
 }
@@ -35,6 +37,7 @@ const TOKENS = { input: usd(), cached_input: usd(), cache_write: usd(), output: 
 export const PRICE = mapping({
   ...TOKENS,
   audio: usd(),
+  search: usd(),
   tiers: list(mapping({ above_input_tokens: z.unknown().optional(), ...TOKENS })).superRefine((tiers, context) => {
     if (tiers.length > MAX_TIERS) context.addIssue(`has more than ${MAX_TIERS} tiers`)
     let least = 1
@@ -54,10 +57,11 @@ export const PRICE = mapping({
 
 type TokenFields = Readonly<Record<(typeof TOKEN_PRICES)[number], bigint | null>>
 
-export function toPrice({ audio, tiers, ...prices }: z.output<typeof PRICE>): Price {
+export function toPrice({ audio, search, tiers, ...prices }: z.output<typeof PRICE>): Price {
   return {
     ...toTokenPrices(prices),
     audio,
+    search,
     tiers: tiers.map((tier) => ({ aboveInputTokens: Number(tier.above_input_tokens), ...toTokenPrices(tier) })),
   }
 }

@@ -6,12 +6,15 @@ export const REFERENCES: readonly PropertyKey[] = ['id', 'engine', 'kind', 'alia
 
 /** Kinds of models that these engines do not serve. */
 const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kind'][]>>> = {
-  anthropic: ['embedding', 'transcription'],
-  google: ['transcription'],
-  bedrock: ['transcription'],
-  mistral: ['transcription'],
-  cohere: ['transcription'],
-  embedded: ['transcription'],
+  openai: ['rerank'],
+  azure: ['rerank'],
+  anthropic: ['embedding', 'transcription', 'rerank'],
+  google: ['transcription', 'rerank'],
+  bedrock: ['transcription', 'rerank'],
+  mistral: ['transcription', 'rerank'],
+  cohere: ['transcription', 'rerank'],
+  rerank: ['chat', 'embedding', 'transcription'],
+  embedded: ['transcription', 'rerank'],
 }
 
 type Referring = Pick<ModelEntry, 'id' | 'engine' | 'kind' | 'aliases' | 'fallbacks'>

@@ -8,7 +8,14 @@ import { systemClock } from '../../common/process/clock.ts'
 import { somebody } from '../test-support/parts.ts'
 import { billingOver } from './billing-link.ts'
 
-const rates = { inputTokens: 150_000_000n, cachedInputTokens: 1n, cacheWriteTokens: 2n, outputTokens: 600_000_000n, audioMilliseconds: 0n }
+const rates = {
+  inputTokens: 150_000_000n,
+  cachedInputTokens: 1n,
+  cacheWriteTokens: 2n,
+  outputTokens: 600_000_000n,
+  audioMilliseconds: 0n,
+  searchUnits: 0n,
+}
 const rateCard = { version: 'v', ...rates, tiers: [{ aboveInputTokens: 200_000, ...rates, outputTokens: 3n }] }
 const texts = {
   inputTokens: '0.15',
@@ -16,8 +23,9 @@ const texts = {
   cacheWriteTokens: '0.000000002',
   outputTokens: '0.6',
   audioMilliseconds: '0',
+  searchUnits: '0',
 }
-const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, outputTokens: 3, audioMilliseconds: 0 }
+const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, outputTokens: 3, audioMilliseconds: 0, searchUnits: 0 }
 const makeContext = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
 const context = makeContext(new AbortController().signal)
 

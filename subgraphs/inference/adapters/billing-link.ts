@@ -183,8 +183,8 @@ function toSettlement(id: string, quantities: Quantities) {
   return { input: { id, quantities: quantitiesInput(quantities) } }
 }
 
-function quantitiesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Quantities) {
-  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }
+function quantitiesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }: Quantities) {
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }
 }
 
 function rateCardInput({ version, tiers, ...rates }: RateCard) {
@@ -195,12 +195,13 @@ function rateCardInput({ version, tiers, ...rates }: RateCard) {
   }
 }
 
-function ratesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Rates) {
+function ratesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds, searchUnits }: Rates) {
   return {
     inputTokens: formatUsd(inputTokens),
     cachedInputTokens: formatUsd(cachedInputTokens),
     cacheWriteTokens: formatUsd(cacheWriteTokens),
     outputTokens: formatUsd(outputTokens),
     audioMilliseconds: formatUsd(audioMilliseconds),
+    searchUnits: formatUsd(searchUnits),
   }
 }

@@ -14,7 +14,7 @@ const PIECE_BYTES = 1_048_576
 const SEARCH = knowledgeOperation(`query ($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
-    hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } }
+    hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id name } file { id } } }
   }
 }`)
 
@@ -40,7 +40,7 @@ export function knowledgeOver(link: Link): Knowledge {
       }
       const { searchCollection } = await ask(SEARCH, variables, context)
       const passages = searchCollection.hits.map(({ score, chunk: { id, document, file, ...place } }): Passage => {
-        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: file.name, ...place, score }
+        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: document.name, ...place, score }
       })
       return { passages, cost: parseUsd(searchCollection.cost) }
     },

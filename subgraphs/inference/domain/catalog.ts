@@ -87,15 +87,23 @@ export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>, load
 function toRateCard(price: ModelEntry['price']): RateCard {
   // The file's price is for a minute, the rate card's for a million milliseconds: 50/3 minutes, rounded up.
   const audioMilliseconds = ((price.audio ?? 0n) * 50n + 2n) / 3n
+  // The file's price is for a thousand units, the rate card's for a million.
+  const searchUnits = (price.search ?? 0n) * 1_000n
   return {
     version: createHash('sha256').update(listPrices(price).join(' ')).digest('hex').slice(0, 12),
     ...toTokenRates(price),
     audioMilliseconds,
-    tiers: price.tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...toTokenRates(tier), audioMilliseconds })),
+    searchUnits,
+    tiers: price.tiers.map((tier) => ({
+      aboveInputTokens: tier.aboveInputTokens,
+      ...toTokenRates(tier),
+      audioMilliseconds,
+      searchUnits,
+    })),
   }
 }
 
-function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): Omit<Rates, 'audioMilliseconds'> {
+function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): Omit<Rates, 'audioMilliseconds' | 'searchUnits'> {
   return {
     inputTokens: input ?? 0n,
     cachedInputTokens: cachedInput ?? 0n,
@@ -105,7 +113,9 @@ function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): 
 }
 
 /** Everything that a charge depends on, in a fixed order. */
-function listPrices({ input, cachedInput, cacheWrite, output, audio, tiers }: ModelEntry['price']) {
+function listPrices({ input, cachedInput, cacheWrite, output, audio, search, tiers }: ModelEntry['price']) {
   const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
-  return [input, cachedInput, cacheWrite, output, audio, ...tierFacts]
+  // The versions of cards without this price are those of before there was one.
+  const searchFacts = search === null ? [] : [`search ${search}`]
+  return [input, cachedInput, cacheWrite, output, audio, ...tierFacts, ...searchFacts]
 }

@@ -65,7 +65,7 @@ export interface Settled {
 
 export interface HoldRequest {
   readonly id: string
-  readonly operation: 'chat_completion' | 'embedding' | 'transcription'
+  readonly operation: 'chat_completion' | 'embedding' | 'transcription' | 'rerank'
   readonly modelId: string
   readonly rateCard: RateCard
   readonly ceiling: Quantities
@@ -95,6 +95,8 @@ export interface Quantities {
   readonly cacheWriteTokens: number
   readonly outputTokens: number
   readonly audioMilliseconds: number
+  /** Units in which some vendors of rerankers count: a query with up to 100 documents. */
+  readonly searchUnits: number
 }
 
 /** Nano-USD per million units. */

@@ -88,6 +88,23 @@ export interface EmbeddingEngine {
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number; readonly source: 'provider' | 'counted' }>
 }
 
+/** What a reranker says of one call. */
+export interface Reranking {
+  /** One for each document, in their order. Higher is better; comparable within one model. */
+  readonly scores: readonly number[]
+  /** The vendor's report; null: it has none. */
+  readonly tokens: number | null
+  readonly searchUnits: number | null
+}
+
+/** A vendor of models that score documents against a query. Fails like `ChatEngine`. */
+export interface RerankEngine {
+  /** Most documents of one call. */
+  readonly maxBatch: number
+  /** @throws {KisError} `engine_error`: the vendor did not give each document one finite score */
+  rerank(call: EngineCall, query: string, documents: readonly string[], signal: AbortSignal): Promise<Reranking>
+}
+
 /** A file with speech. */
 export interface Sound {
   readonly bytes: Uint8Array

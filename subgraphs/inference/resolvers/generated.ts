@@ -12,6 +12,7 @@ import type { OneEmbedding, Created } from '../resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
+import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
 import type { Transcription as Transcript } from '../use-cases/calls/create-transcription.ts';
 import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/calls/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../use-cases/tables.ts';
@@ -52,6 +53,7 @@ export type Query = {
   readonly workflowRun?: Maybe<WorkflowRun>;
   readonly embeddingModel: EmbeddingModel;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly rerankModel: RerankModel;
 };
 
 
@@ -119,9 +121,15 @@ export type QueryCountTokensArgs = {
   texts: ReadonlyArray<Scalars['String']['input']>;
 };
 
+
+export type QueryRerankModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
 export type Mutation = {
   readonly createChatCompletion: ChatCompletion;
   readonly createEmbeddings: Embeddings;
+  readonly createRerank: Reranking;
   readonly createTranscription: Transcription;
   readonly createAgent: AgentPayload;
   readonly updateAgent: AgentPayload;
@@ -137,6 +145,7 @@ export type Mutation = {
   readonly cancelWorkflowRun: WorkflowRun;
   readonly deleteWorkflowRun: DeleteWorkflowRunPayload;
   readonly embedQuery: QueryEmbedding;
+  readonly rerankPassages: PassageRanking;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -150,6 +159,11 @@ export type MutationCreateChatCompletionArgs = {
 
 export type MutationCreateEmbeddingsArgs = {
   input: EmbeddingsInput;
+};
+
+
+export type MutationCreateRerankArgs = {
+  input: RerankInput;
 };
 
 
@@ -231,6 +245,15 @@ export type MutationEmbedQueryArgs = {
 };
 
 
+export type MutationRerankPassagesArgs = {
+  modelId: Scalars['ID']['input'];
+  query: Scalars['String']['input'];
+  texts: ReadonlyArray<Scalars['String']['input']>;
+  runHoldId?: InputMaybe<Scalars['ID']['input']>;
+  step?: InputMaybe<Scalars['String']['input']>;
+};
+
+
 export type MutationOpenEmbeddingArgs = {
   modelId: Scalars['ID']['input'];
   tokens: Scalars['Int']['input'];
@@ -291,7 +314,8 @@ export type SubscriptionWorkflowRunEventsArgs = {
 export type ModelKind =
   | 'chat'
   | 'embedding'
-  | 'transcription';
+  | 'transcription'
+  | 'rerank';
 
 export type Residency =
   | 'local'
@@ -320,6 +344,7 @@ export type Price = {
   readonly cacheWrite?: Maybe<Scalars['USD']['output']>;
   readonly output?: Maybe<Scalars['USD']['output']>;
   readonly audioMinute?: Maybe<Scalars['USD']['output']>;
+  readonly searchThousand?: Maybe<Scalars['USD']['output']>;
   readonly tiers: ReadonlyArray<PriceTier>;
 };
 
@@ -447,6 +472,29 @@ export type Embedding = {
   readonly base64?: Maybe<Scalars['String']['output']>;
 };
 
+export type RerankInput = {
+  readonly model: Scalars['ID']['input'];
+  readonly query: Scalars['String']['input'];
+  readonly documents: ReadonlyArray<Scalars['String']['input']>;
+  readonly topN?: InputMaybe<Scalars['Int']['input']>;
+  readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type Reranking = {
+  readonly results: ReadonlyArray<RerankResult>;
+  readonly model?: Maybe<Model>;
+  readonly tokens: Scalars['Int']['output'];
+  readonly searchUnits: Scalars['Int']['output'];
+  readonly cost: Scalars['USD']['output'];
+  readonly rateLimits?: Maybe<RateLimits>;
+  readonly replayed: Scalars['Boolean']['output'];
+};
+
+export type RerankResult = {
+  readonly index: Scalars['Int']['output'];
+  readonly score: Scalars['Float']['output'];
+};
+
 export type TranscriptionFormat =
   | 'json'
   | 'verbose_json'
@@ -516,6 +564,15 @@ export type EmbeddingModel = {
 export type QueryEmbedding = {
   readonly vector: Scalars['String']['output'];
   readonly tokens: Scalars['Int']['output'];
+  readonly cost: Scalars['USD']['output'];
+};
+
+export type RerankModel = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type PassageRanking = {
+  readonly results: ReadonlyArray<RerankResult>;
   readonly cost: Scalars['USD']['output'];
 };
 
@@ -1043,7 +1100,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
-  ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription'>;
+  ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription' | 'rerank'>;
   Residency: ResolverTypeWrapper<'local' | 'regional' | 'cloud'>;
   Model: ResolverTypeWrapper<CatalogModel>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
@@ -1065,6 +1122,9 @@ export type ResolversTypes = {
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: ResolverTypeWrapper<Created>;
   Embedding: ResolverTypeWrapper<OneEmbedding>;
+  RerankInput: RerankInput;
+  Reranking: ResolverTypeWrapper<RerankAnswer>;
+  RerankResult: ResolverTypeWrapper<RerankResult>;
   TranscriptionFormat: ResolverTypeWrapper<'json' | 'verbose_json' | 'diarized_json' | 'srt' | 'vtt'>;
   TimestampGranularity: ResolverTypeWrapper<'segment' | 'word'>;
   TranscriptionFact: ResolverTypeWrapper<'logprobs'>;
@@ -1075,6 +1135,8 @@ export type ResolversTypes = {
   TranscriptionEvent: ResolverTypeWrapper<TranscriptEvent>;
   EmbeddingModel: ResolverTypeWrapper<EmbeddingModel>;
   QueryEmbedding: ResolverTypeWrapper<QueryEmbedding>;
+  RerankModel: ResolverTypeWrapper<RerankModel>;
+  PassageRanking: ResolverTypeWrapper<PassageRanking>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1164,12 +1226,17 @@ export type ResolversParentTypes = {
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: Created;
   Embedding: OneEmbedding;
+  RerankInput: RerankInput;
+  Reranking: RerankAnswer;
+  RerankResult: RerankResult;
   ChunkingInput: ChunkingInput;
   TranscriptionInput: TranscriptionInput;
   Transcription: Transcript;
   TranscriptionEvent: TranscriptEvent;
   EmbeddingModel: EmbeddingModel;
   QueryEmbedding: QueryEmbedding;
+  RerankModel: RerankModel;
+  PassageRanking: PassageRanking;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1260,11 +1327,13 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
   createChatCompletion?: Resolver<ResolversTypes['ChatCompletion'], ParentType, ContextType, RequireFields<MutationCreateChatCompletionArgs, 'input'>>;
   createEmbeddings?: Resolver<ResolversTypes['Embeddings'], ParentType, ContextType, RequireFields<MutationCreateEmbeddingsArgs, 'input'>>;
+  createRerank?: Resolver<ResolversTypes['Reranking'], ParentType, ContextType, RequireFields<MutationCreateRerankArgs, 'input'>>;
   createTranscription?: Resolver<ResolversTypes['Transcription'], ParentType, ContextType, RequireFields<MutationCreateTranscriptionArgs, 'input'>>;
   createAgent?: Resolver<ResolversTypes['AgentPayload'], ParentType, ContextType, RequireFields<MutationCreateAgentArgs, 'input'>>;
   updateAgent?: Resolver<ResolversTypes['AgentPayload'], ParentType, ContextType, RequireFields<MutationUpdateAgentArgs, 'input'>>;
@@ -1280,6 +1349,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   cancelWorkflowRun?: Resolver<ResolversTypes['WorkflowRun'], ParentType, ContextType, RequireFields<MutationCancelWorkflowRunArgs, 'id'>>;
   deleteWorkflowRun?: Resolver<ResolversTypes['DeleteWorkflowRunPayload'], ParentType, ContextType, RequireFields<MutationDeleteWorkflowRunArgs, 'id'>>;
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
+  rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1294,7 +1364,7 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
   workflowRunEvents?: SubscriptionResolver<ResolversTypes['WorkflowRunEvent'], "workflowRunEvents", ParentType, ContextType, RequireFields<SubscriptionWorkflowRunEventsArgs, 'runId'>>;
 };
 
-export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription' };
+export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
 
 export type ResidencyResolvers = { LOCAL: 'local', REGIONAL: 'regional', CLOUD: 'cloud' };
 
@@ -1321,6 +1391,7 @@ export type PriceResolvers<ContextType = Context, ParentType extends ResolversPa
   cacheWrite?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   audioMinute?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
+  searchThousand?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   tiers?: Resolver<ReadonlyArray<ResolversTypes['PriceTier']>, ParentType, ContextType>;
 }>;
 
@@ -1427,6 +1498,21 @@ export type EmbeddingResolvers<ContextType = Context, ParentType extends Resolve
   base64?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 }>;
 
+export type RerankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reranking'] = ResolversParentTypes['Reranking']> = Needed<ParentType, {
+  results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
+  model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  searchUnits?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
+  replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+}>;
+
+export type RerankResultResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankResult'] = ResolversParentTypes['RerankResult']> = {
+  index?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  score?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
+
 export type TranscriptionFormatResolvers = { JSON: 'json', VERBOSE_JSON: 'verbose_json', DIARIZED_JSON: 'diarized_json', SRT: 'srt', VTT: 'vtt' };
 
 export type TimestampGranularityResolvers = { SEGMENT: 'segment', WORD: 'word' };
@@ -1466,6 +1552,15 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
   vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type RerankModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankModel'] = ResolversParentTypes['RerankModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
+  results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
@@ -1789,6 +1884,8 @@ export type Resolvers<ContextType = Context> = {
   EncodingFormat?: EncodingFormatResolvers;
   Embeddings?: EmbeddingsResolvers<ContextType>;
   Embedding?: EmbeddingResolvers<ContextType>;
+  Reranking?: RerankingResolvers<ContextType>;
+  RerankResult?: RerankResultResolvers<ContextType>;
   TranscriptionFormat?: TranscriptionFormatResolvers;
   TimestampGranularity?: TimestampGranularityResolvers;
   TranscriptionFact?: TranscriptionFactResolvers;
@@ -1797,6 +1894,8 @@ export type Resolvers<ContextType = Context> = {
   TranscriptionEvent?: TranscriptionEventResolvers<ContextType>;
   EmbeddingModel?: EmbeddingModelResolvers<ContextType>;
   QueryEmbedding?: QueryEmbeddingResolvers<ContextType>;
+  RerankModel?: RerankModelResolvers<ContextType>;
+  PassageRanking?: PassageRankingResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;

@@ -25,6 +25,7 @@ import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddings.ts'
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
+import { RerankingFields, rerankMutations, rerankQueries } from './rerank.ts'
 import { TranscriptionEventFields, TranscriptionFields, transcriptionMutations, transcriptionSubscriptions } from './transcriptions.ts'
 import {
   WorkflowNodeRunFields,
@@ -40,6 +41,7 @@ import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.
 export const resolvers: Resolvers = {
   Query: {
     ...modelQueries,
+    ...rerankQueries,
     ...chatQueries,
     ...agentQueries,
     ...agentRunQueries,
@@ -50,6 +52,7 @@ export const resolvers: Resolvers = {
   Mutation: {
     ...chatMutations,
     ...embeddingMutations,
+    ...rerankMutations,
     ...transcriptionMutations,
     ...agentMutations,
     ...agentRunMutations,
@@ -73,6 +76,7 @@ export const resolvers: Resolvers = {
   Embeddings: EmbeddingsFields,
   Model: ModelFields,
   Price: PriceFields,
+  Reranking: RerankingFields,
   QuotedModel: QuotedModelFields,
   Transcription: TranscriptionFields,
   TranscriptionEvent: TranscriptionEventFields,

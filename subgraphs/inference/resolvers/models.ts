@@ -36,4 +36,5 @@ export const ModelFields: ModelResolvers = {
 
 export const PriceFields: PriceResolvers = {
   audioMinute: ({ audio }) => audio,
+  searchThousand: ({ search }) => search,
 }

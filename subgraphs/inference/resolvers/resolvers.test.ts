@@ -30,7 +30,9 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
   const { ask } = served()
   const ids = async (fields: object) => (await ask('{ models { id } }', {}, asking({ ...somebody, ...fields }))).models
   expect(await ids({})).toEqual(
-    ['careful', 'chat', 'embed', 'embed-far', 'plain', 'speech', 'speech-live', 'speech-tokens'].map((id) => ({ id })),
+    ['careful', 'chat', 'embed', 'embed-far', 'plain', 'rank', 'rank-tokens', 'speech', 'speech-live', 'speech-tokens'].map((id) => ({
+      id,
+    })),
   )
   expect(await ids({ residencyPolicy: 'local_only' })).toEqual([{ id: 'embed' }, { id: 'plain' }])
   expect(await ids({ modelAllowlist: ['chat', 'unplugged'] })).toEqual([{ id: 'chat' }])

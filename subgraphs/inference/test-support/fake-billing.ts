@@ -234,6 +234,6 @@ function computeWorstCase(ceiling: Quantities, card: RateCard): bigint {
 }
 
 function computePrice(quantities: Quantities, rates: Rates): bigint {
-  const units = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds'] as const
+  const units = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds', 'searchUnits'] as const
   return (units.reduce((sum, unit) => sum + BigInt(quantities[unit]) * rates[unit], 0n) + 999_999n) / 1_000_000n
 }

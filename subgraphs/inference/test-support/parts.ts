@@ -35,7 +35,10 @@ engines:
   near: { kind: embedded, badge: local }
   far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: cloud }
   off: { kind: openai, base_url: "http://vendor.test/v1", api_key: "\${ABSENT}", badge: cloud }
+  ranks: { kind: rerank, protocol: cohere, base_url: "http://vendor.test/v2", api_key: "k", badge: cloud }
 models:
+  - { id: rank, engine: ranks, engine_model: vendor-rank, kind: rerank, price: { search: "2" } }
+  - { id: rank-tokens, engine: ranks, kind: rerank, fallbacks: [rank], price: { input: "0.05" } }
   - { id: chat, engine: far, engine_model: vendor-chat, kind: chat, supports: [vision, tools, response_schema], context_window: 1000, max_output_tokens: 100, image_tokens: 50, price: { input: "1", cached_input: "0.5", output: "2" } }
   - { id: plain, engine: near, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
   - { id: careful, engine: far, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" }, fallbacks: [chat, plain] }
@@ -115,13 +118,14 @@ export function parts({
   const knowledge = new FakeKnowledge()
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
+  const ranks = new ScriptedEngine()
   const egress = new FakeEgress()
   const mcp = new FakeMcp()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
-    Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
+    Object.entries({ near, far, ranks }).map(([name, { chat, embedding, transcription, rerank }]) => [
       name,
-      { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
+      { chat, embedding, transcription, rerank, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
     ]),
   )
   const collections = openCollections(store)
@@ -153,7 +157,7 @@ export function parts({
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   /** What runs of one process are made with. */
   const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }
-  return { deps, ofRuns, sole, billing, knowledge, near, far, store, egress, mcp }
+  return { deps, ofRuns, sole, billing, knowledge, near, far, ranks, store, egress, mcp }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

@@ -1,5 +1,14 @@
 import { endableIterator } from '../../common/process/endable-iterator.ts'
-import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject, TranscriptionAsk, TranscriptionEngine } from '../ports/engines.ts'
+import type {
+  ChatEngine,
+  EmbeddingEngine,
+  EngineCall,
+  ProtocolObject,
+  RerankEngine,
+  Reranking,
+  TranscriptionAsk,
+  TranscriptionEngine,
+} from '../ports/engines.ts'
 
 /** What a chat engine does: gives the items of a stream in order, fails at an error, and waits forever at `wait`. */
 export type Step = readonly ProtocolObject[] | Error | 'wait'
@@ -27,6 +36,9 @@ export class ScriptedEngine {
   maxBatch = 3
   readonly transcribed: TranscriptionAsk[] = []
   transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
+  readonly reranked: (readonly string[])[] = []
+  /** What calls to rerank report; the last one repeats. A document's score is its length. */
+  rerankings: (Pick<Reranking, 'tokens' | 'searchUnits'> | Error)[] = [{ tokens: null, searchUnits: null }]
   /** What a streamed transcription gives, unless `transcript` fails or waits. */
   transcriptSteps: Step[] = []
 
@@ -67,6 +79,7 @@ export class ScriptedEngine {
   }
 
   readonly embedding: EmbeddingEngine = this.#embeddingEngine()
+  readonly rerank: RerankEngine = this.#rerankEngine()
 
   #embeddingEngine(): EmbeddingEngine {
     const engine = this
@@ -83,6 +96,22 @@ export class ScriptedEngine {
         if (engine.embedFailure) throw engine.embedFailure
         const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.makeVector(item, call.dimensions))
         return { vectors, tokens: input.length * 10, source: 'provider' }
+      },
+    }
+  }
+
+  #rerankEngine(): RerankEngine {
+    const engine = this
+    return {
+      get maxBatch() {
+        return engine.maxBatch
+      },
+      rerank: async (call, _query, documents) => {
+        engine.calls.push(call)
+        engine.reranked.push(documents)
+        const report = engine.rerankings.length > 1 ? engine.rerankings.shift()! : engine.rerankings[0]!
+        if (report instanceof Error) throw report
+        return { scores: documents.map(({ length }) => length), ...report }
       },
     }
   }

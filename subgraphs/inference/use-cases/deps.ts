@@ -12,7 +12,7 @@ import type { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { Usage } from '../domain/tokens/usage.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
-import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine, RerankEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
@@ -82,11 +82,15 @@ export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */
 export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns'>
 
-export interface Engine {
-  readonly chat: ChatEngine
-  readonly embedding: EmbeddingEngine
-  /** Null for kinds of engines without speech. The catalog has no speech models of such engines. */
-  readonly transcription: TranscriptionEngine | null
+/** What an engine does, by the kind of model. Absent: the catalog has no such models of its kind. */
+export interface EngineParts {
+  readonly chat?: ChatEngine
+  readonly embedding?: EmbeddingEngine
+  readonly transcription?: TranscriptionEngine
+  readonly rerank?: RerankEngine
+}
+
+export interface Engine extends EngineParts {
   readonly breaker: Breaker
   readonly retries: RetryBudget
   /** Longest wait for the first piece of a streamed answer. */
@@ -133,6 +137,17 @@ export interface CallRecord {
 /** Returns the organization whose turn is taken, or undefined when another part of the service calls. */
 export function findOrganizationId({ caller }: Pick<AskContext, 'caller'>): string | undefined {
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
+}
+
+/** Returns the part of the model's engine that does what the model does. */
+export function getEnginePart<Part extends keyof EngineParts>(
+  deps: Pick<Ports, 'engines'>,
+  model: Model,
+  part: Part,
+): NonNullable<EngineParts[Part]> {
+  const found = getEngine(deps, model)[part]
+  if (!found) throw new Error(`the engine ${model.engine} has no ${part} models`)
+  return found
 }
 
 export function getEngine({ engines }: Pick<Ports, 'engines'>, model: Model): Engine {

@@ -99,6 +99,17 @@ export type RunBase = Telling & {
   readonly endedAt: Date | null
   /** When the run is deleted with its events. */
   readonly expiresAt: Date
+  /** Set once the run has ended: its organization, and its place among the organization's ended runs of this kind. */
+  readonly keptOf?: string
+  readonly keptAt?: number
+}
+
+/** What an organization's ended runs of one kind have taken. */
+export type KeptRunsRecord = {
+  /** `<organization>_<kind>` */
+  readonly _id: string
+  /** Characters of all runs that have ended, also of those that were deleted since. */
+  readonly characters: number
 }
 
 export type RunJob = FairLeasable & {
@@ -212,6 +223,7 @@ export interface Collections extends EventCollections {
   readonly runs: DocumentCollection<RunRecord>
   readonly runEvents: DocumentCollection<RunEventRecord>
   readonly runGiven: DocumentCollection<RunGivenRecord>
+  readonly keptRuns: DocumentCollection<KeptRunsRecord>
   readonly threads: DocumentCollection<ThreadRecord>
   readonly workflows: DocumentCollection<WorkflowRecord>
   /** `_id`: `<workflow>_<version>` */
@@ -235,6 +247,9 @@ const JOB_INDEXES: readonly IndexSpec[] = [
   { fields: ['job.deadline'], sparse: true },
 ]
 
+/** Ended runs in the order of their ends. */
+const KEPT_INDEX: IndexSpec = { fields: ['keptOf', 'keptAt'], sparse: true }
+
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     agents: store.collection({
@@ -250,6 +265,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['leaseUntil'], sparse: true },
         ...JOB_INDEXES,
         { fields: ['expiresAt'] },
+        KEPT_INDEX,
         OUTBOX_INDEX,
       ],
     }),
@@ -260,6 +276,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'run_given',
       indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
     }),
+    keptRuns: store.collection({ name: 'kept_runs', indexes: [] }),
     threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
     workflows: store.collection({
       name: 'workflows',
@@ -274,6 +291,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         ...JOB_INDEXES,
         { fields: ['job.workflowId'], sparse: true },
         { fields: ['expiresAt'] },
+        KEPT_INDEX,
         OUTBOX_INDEX,
       ],
     }),

@@ -1,18 +1,18 @@
+import { readBase64 } from '../../common/base64.ts'
 import { KisError } from '../../common/errors.ts'
 
 /**
- * Decodes standard base64, padded or not. Checks the whole text, because Buffer skips what it does not know.
+ * Decodes base64 in any usual form.
  * @throws {KisError} `invalid_request`: it is not base64
  * @throws {KisError} `payload_too_large`: it has more than `maxBytes`, which is checked before decoding
  */
 export function decodeBase64(text: string, maxBytes: number, param: string): Uint8Array {
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
-  const digits = text.length - padding
-  const sizeBytes = Math.floor((digits * 3) / 4)
+  const { sizeBytes, decode } = readBase64(text)
   if (sizeBytes > maxBytes) {
-    throw new KisError('payload_too_large', `The file has ${sizeBytes} bytes; the plan allows ${maxBytes}.`, { param })
+    const message = `The content has ${sizeBytes} bytes; ${maxBytes} are allowed here. Send a larger file in parts, by a resumable upload.`
+    throw new KisError('payload_too_large', message, { param })
   }
-  const wellFormed = digits % 4 !== 1 && (padding === 0 || text.length % 4 === 0) && !/[^A-Za-z0-9+/]/.test(text.slice(0, digits))
-  if (!wellFormed) throw new KisError('invalid_request', 'The content is not standard base64.', { param })
-  return Buffer.from(text, 'base64')
+  const bytes = decode()
+  if (!bytes) throw new KisError('invalid_request', 'The content is not base64. Check that nothing was cut off or added.', { param })
+  return bytes
 }

@@ -78,6 +78,13 @@ export function isPicture(mediaType: string): boolean {
   return Object.hasOwn(PICTURE_FORMATS, mediaType)
 }
 
+/** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
+const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ...PICTURES])
+
+export function isBinaryFormat(mediaType: string): boolean {
+  return BINARY.has(mediaType)
+}
+
 /** Sound, which workflows transcribe; no document is made of it. */
 export function isSound(mediaType: string): boolean {
   return mediaType.startsWith('audio/')

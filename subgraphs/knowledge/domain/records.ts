@@ -1,6 +1,9 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
 import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './chunking/outline.ts'
+import type { Expected } from './evaluation/ranks.ts'
+import type { SearchMode } from './search/fuse.ts'
 
 /**
  * The records of the primary store. Field names are the store's. Every record names its organization, and is read by
@@ -43,6 +46,41 @@ export interface FileRecord {
   readonly createdAt: Date
 }
 
+/** Some bytes of a file, under a key of their own in the blob store. */
+export interface Piece {
+  readonly key: string
+  readonly sizeBytes: number
+}
+
+/** A file that comes in by pieces, or one part of such a file. */
+export interface UploadRecord {
+  readonly _id: string
+  readonly organizationId: string
+  /** The organization while it is open and no part of another. The organization's limits count these. */
+  readonly openOf?: string
+  /** The upload that it is a part of. */
+  readonly partOf?: string
+  readonly name: string
+  /** The size of the whole, as its maker has said it. */
+  readonly sizeBytes: number
+  /** The sum of the pieces. */
+  readonly offset: number
+  readonly pieces: readonly Piece[]
+  readonly status: UploadStatus
+  /** What its maker wants to have back. */
+  readonly metadata: string | null
+  /** The id of the file that it becomes. Named from the beginning, so that completing it again gives the same file. */
+  readonly fileId: string
+  /** Once it is being completed, 64 hexadecimal digits. It then takes nothing more. */
+  readonly sha256?: string
+  /** When the last step of its completion began. Absent: none is under way. */
+  readonly completing?: Date
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+export type UploadStatus = 'open' | 'completed' | 'cancelled'
+
 export interface BlobRecord {
   /** Organization and SHA-256. */
   readonly _id: string
@@ -50,6 +88,8 @@ export interface BlobRecord {
   readonly sizeBytes: number
   /** The key of the bytes. New for each record, so that deleting an old one cannot affect a new one. */
   readonly bytesKey: string
+  /** Where the bytes are if they came in pieces: below `bytesKey`, in this order. Absent: all are at `bytesKey`. */
+  readonly pieces?: readonly Piece[]
   /** Files that use it, by id: with the time (ms) of a running upload or deletion, or 0 for an existing file. */
   readonly references: Readonly<Record<string, number>>
   readonly referenceCount: number
@@ -108,7 +148,10 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document's name: its file's, until it is changed. */
   readonly fileName: string
+  /** How often name and metadata have changed. Absent: never. */
+  readonly details?: number
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
@@ -140,9 +183,61 @@ export interface DocumentRecord extends Telling {
   readonly job?: Job
 }
 
-/** Work that a document or a collection waits for. */
+/** A question whose answer is known: evaluations of the collection ask it. */
+export interface GoldQuestionRecord {
+  /** `gq_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+  readonly createdAt: Date
+}
+
+export interface EvaluatedSettings {
+  readonly label: string
+  readonly mode: SearchMode
+  /** As the client wrote it. */
+  readonly filter: unknown
+}
+
+export interface EvaluatedQuestion {
+  readonly id: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+}
+
+/** An evaluation of a collection's search: its gold questions, asked by each of the settings. */
+export interface EvaluationRecord {
+  /** `evl_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** The key that pays. */
+  readonly apiKeyId: string
+  /** The collection, until the evaluation has ended: a collection has one at a time. */
+  readonly openKey?: string
+  /** `EvaluatedSettings`s as JSON. */
+  readonly settings: string
+  /** `EvaluatedQuestion`s as JSON, as they were at the start. */
+  readonly questions: string
+  /** For each question asked so far, its `Ranks` by each of the settings, as JSON. */
+  readonly ranks: string
+  readonly status: 'running' | 'completed' | 'failed'
+  readonly done: number
+  readonly total: number
+  /** The charge so far in nano-USD, as a decimal. */
+  readonly cost: string
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  /** Set until it has ended. */
+  readonly job?: Job
+}
+
+/** Work that a document, a collection or an evaluation waits for. `settle`: the index is brought to what the record says. */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete'
+  readonly kind: 'ingest' | 'delete' | 'settle' | 'evaluate'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */

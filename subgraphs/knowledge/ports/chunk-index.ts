@@ -129,6 +129,11 @@ export interface ChunkIndex extends AsyncDisposable {
    * @throws {KisError} `invalid_request`: a vector has another length or is not finite
    */
   put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
+  /**
+   * Gives all chunks of one ingestion these attributes in place of theirs. Later searches filter by them. `toTerms`
+   * makes the terms again where an adapter keeps none beside its index. Idempotent.
+   */
+  setAttributes(document: IndexedDocument, toTerms: ToTerms): Promise<void>
   /** The existing ordinals of this generation, ascending: they show where an interrupted ingestion continues. */
   ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]>
   /**

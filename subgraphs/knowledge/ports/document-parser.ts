@@ -54,6 +54,15 @@ export interface ParsedDocument {
 
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
 
+/** A file that is too large to be held whole. */
+export interface StreamedFile {
+  readonly sizeBytes: number
+  /** Its two ends, and how much was left out between them. */
+  readonly sample: { readonly bytes: Uint8Array; readonly cutBytes: number }
+  /** Gives all bytes in order, each time from the beginning. */
+  stream(): AsyncIterable<Uint8Array>
+}
+
 /** A final verdict on the file: parsing it again gives the same. */
 export class ParseFailure extends Error {
   readonly code: ParseFailureCode
@@ -71,14 +80,19 @@ export class ParseFailure extends Error {
 export interface DocumentParser extends AsyncDisposable {
   /**
    * Gives the media type, from the bytes and, for kinds of text, from the extension: `application/pdf`;
-   * `application/octet-stream` when unknown.
+   * `application/octet-stream` when unknown. `cutBytes` of a large file are left out between its two ends.
    */
-  sniff(bytes: Uint8Array, fileName: string): string
+  sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string
   /**
    * @param options.leavesPictures pages that are pictures, and pictures, are left in `unread`; by default they are warned
    * about or refused
    * @throws {ParseFailure} the file cannot be parsed
    * @throws {Error} the parser process itself could not run; try again later
    */
-  parse(bytes: Uint8Array, fileName: string, signal: AbortSignal, options?: { readonly leavesPictures: boolean }): Promise<ParsedDocument>
+  parse(
+    file: Uint8Array | StreamedFile,
+    fileName: string,
+    signal: AbortSignal,
+    options?: { readonly leavesPictures: boolean },
+  ): Promise<ParsedDocument>
 }

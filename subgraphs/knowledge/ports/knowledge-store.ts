@@ -1,15 +1,27 @@
 import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+import type {
+  BlobRecord,
+  CollectionRecord,
+  DocumentRecord,
+  EvaluationRecord,
+  FileRecord,
+  GoldQuestionRecord,
+  UploadRecord,
+  UsageRecord,
+} from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
+  readonly uploads: DocumentCollection<UploadRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly usage: DocumentCollection<UsageRecord>
+  readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
+  readonly evaluations: DocumentCollection<EvaluationRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -25,6 +37,10 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
+    uploads: store.collection({
+      name: 'uploads',
+      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
     documents: store.collection({
       name: 'documents',
       indexes: [
@@ -38,6 +54,16 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       ],
     }),
     usage: store.collection({ name: 'usage', indexes: [] }),
+    goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
+    evaluations: store.collection({
+      name: 'evaluations',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

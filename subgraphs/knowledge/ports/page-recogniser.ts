@@ -1,3 +1,5 @@
+import type { StreamedFile } from './document-parser.ts'
+
 /** What OCR read on a page. */
 export interface RecognisedPage {
   /** From 1. */
@@ -18,7 +20,7 @@ export interface PageRecogniser extends AsyncDisposable {
   recognise(
     input: {
       readonly organizationId: string
-      readonly bytes: Uint8Array
+      readonly file: Uint8Array | StreamedFile
       readonly mediaType: string
       readonly pages: readonly number[]
     },

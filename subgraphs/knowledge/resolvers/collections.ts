@@ -5,7 +5,9 @@ import {
   listCollections,
   updateCollection,
 } from '../use-cases/documents/collections.ts'
-import { countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
+import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const collectionQueries: QueryResolvers = {
@@ -34,7 +36,10 @@ export const CollectionFields: CollectionResolvers = {
   ocr: ({ ocr }) => ocr ?? 'off',
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
+  documentCounts: (collection, _args, { deps }) => countByStatus(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
+  goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
+  evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
 import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type Answering, VendorCloud } from '../../support/engines/vendor-cloud.ts'
-import { beginning, failing, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
+import { beginning, failing, OPENAI_WIRE, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
@@ -55,6 +55,12 @@ const endless: Answering = (response) => {
   }
   more()
 }
+
+const event = (data: string) => Buffer.from(`data: ${data}\n\n`)
+const empties = Array(300_000).fill('{}').join(',')
+const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+/** The field is in each wire's answer, where a vendor may say what others do not know. */
+const said = (fields: string) => `{"choices":[{"index":0,"message":{"content":"a"},"delta":{"content":"a"}}],${fields}}`
 
 /** What of a chunk, or of an answer that failed, the tests look at. */
 interface Chunk {
@@ -135,6 +141,37 @@ const FAILURES: readonly Row[] = [
     code: 'engine_error',
   },
   {
+    name: 'nests its answer without end',
+    plain: () => answer(200, 'application/json', said(`"more":${deep}`)),
+    streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(said(`"more":${deep}`))) : undefined),
+    code: 'engine_error',
+  },
+  {
+    name: 'answers with more choices than can be asked for',
+    plain: () => answer(200, 'application/json', `{"choices":[${empties}]}`),
+    streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(`{"choices":[${empties}]}`)) : undefined),
+    code: 'engine_error',
+  },
+  {
+    name: 'calls tools without end',
+    plain: (_, vendor) =>
+      isOpenAi(vendor) ? answer(200, 'application/json', `{"choices":[{"message":{"tool_calls":[${empties}]}}]}`) : undefined,
+    streamed: (wire, vendor) =>
+      isOpenAi(vendor)
+        ? beginning(wire, SAID, 2, (response) => {
+            for (let id = 0; id < 2_000; id++)
+              response.write(event(`{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"${id}","function":{"name":"f"}}]}}]}`))
+          })
+        : undefined,
+    code: 'engine_error',
+  },
+  {
+    name: 'sends nothing but objects without a choice',
+    streamed: (wire, vendor) =>
+      isOpenAi(vendor) ? beginning(wire, SAID, 0, (response) => void response.write('data: {}\n\n'.repeat(2_000))) : undefined,
+    code: 'engine_error',
+  },
+  {
     name: 'has retired the model',
     plain: (wire) => failing(wire, 404, 'gone'),
     streamed: (wire) => failing(wire, 404, 'gone'),
@@ -157,6 +194,11 @@ const FAILURES: readonly Row[] = [
 
 const ODD_BUT_RIGHT: readonly { readonly name: string; readonly answering: (wire: Wire) => Answering | undefined }[] = [
   { name: 'split inside characters', answering: split },
+  {
+    name: 'with choices that are none',
+    answering: (wire) =>
+      wire === OPENAI_WIRE ? stream(wire, Buffer.concat(wire.events(SAID).toSpliced(2, 0, event('{"choices":[null,7,"a"]}')))) : undefined,
+  },
   ...[
     ['CRLF', '\r\n'],
     ['CR', '\r'],

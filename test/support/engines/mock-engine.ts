@@ -1,18 +1,21 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { rankByWords } from './rerank-vendor.ts'
 
 /**
  * A chat vendor on loopback that counts its requests. The last word of the model's name, or of the last message,
  * selects the behaviour: `gate` waits for `openGate()`; `slow` answers after 300 ms; `hang` sends two chunks and then
  * nothing; `cut` breaks the connection after two chunks; `429` and `500` answer that status; `nan`, `narrow` and `few`
  * return vectors that are not numbers, too short or too few; `silent` and `segmentless` return transcripts without a
- * length or segments. Vectors have 8 components, computed from the text, so that equal texts have equal vectors.
+ * length or segments; `/rerank` scores each document by the share of the query's words that it has, and bills a search
+ * unit for each 100 documents. Vectors have 8 components, computed from the text, so that equal texts have equal vectors.
  */
 export interface MockEngine extends AsyncDisposable {
   readonly url: string
   readonly chats: number
   readonly embeddings: number
   readonly transcriptions: number
+  readonly reranks: number
   /** The number of streams whose client disconnected before the end. */
   readonly abandoned: number
   /**
@@ -39,7 +42,7 @@ export const TRANSCRIPT = {
 const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
 
 export async function startMockEngine(): Promise<MockEngine> {
-  const counts = { chats: 0, embeddings: 0, transcriptions: 0, abandoned: 0 }
+  const counts = { chats: 0, embeddings: 0, transcriptions: 0, reranks: 0, abandoned: 0 }
   const requests: Record<string, unknown>[] = []
   const arrivals: { readonly atMs: number; readonly body: Record<string, unknown> }[] = []
   let failure: number | null = null
@@ -51,8 +54,10 @@ export async function startMockEngine(): Promise<MockEngine> {
     requests.push(body)
     arrivals.push({ atMs, body })
     const chat = request.url?.endsWith('/chat/completions')
+    const reranks = request.url?.endsWith('/rerank')
     if (chat) counts.chats++
     else if (speech) counts.transcriptions++
+    else if (reranks) counts.reranks++
     else counts.embeddings++
     const script = findScript(body, chat === true)
     const status = failure ?? (script === '429' ? 429 : script === '500' ? 500 : null)
@@ -64,6 +69,7 @@ export async function startMockEngine(): Promise<MockEngine> {
     if (script === 'gate') await gate.promise
     if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
     if (speech && body.stream !== 'true') return answer(response, makeTranscript(body, script))
+    if (reranks) return answer(response, answerToRerank(body))
     if (!chat && !speech) return answer(response, makeEmbeddings(body, script))
     if (chat && body.stream !== true) return answer(response, makeCompletion(body))
     response.on('close', () => {
@@ -83,6 +89,9 @@ export async function startMockEngine(): Promise<MockEngine> {
     },
     get transcriptions() {
       return counts.transcriptions
+    },
+    get reranks() {
+      return counts.reranks
     },
     get abandoned() {
       return counts.abandoned
@@ -184,6 +193,12 @@ function stream(response: ServerResponse, { model }: Record<string, unknown>, sc
   delta({}, 'stop')
   send({ choices: [], usage: MOCK_USAGE })
   response.end('data: [DONE]\n\n')
+}
+
+/** As Cohere. */
+function answerToRerank({ query, documents }: Record<string, unknown>) {
+  const results = rankByWords(query as string, documents as string[]).map(({ index, score }) => ({ index, relevance_score: score }))
+  return { id: 'mock', results, meta: { billed_units: { search_units: Math.ceil(results.length / 100) } } }
 }
 
 function makeEmbeddings({ model, input, encoding_format }: Record<string, unknown>, script: string) {

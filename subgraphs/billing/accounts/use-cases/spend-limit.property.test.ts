@@ -38,6 +38,7 @@ const RATE_CARD = {
   cacheWriteTokens: 0n,
   outputTokens: 0n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
 const used = (inputTokens: number) => ({ ...NOTHING, inputTokens })

@@ -12,6 +12,7 @@ const rates = (some: Partial<Rates>): Rates => ({
   cacheWriteTokens: 0n,
   outputTokens: 0n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   ...some,
 })
 
@@ -53,8 +54,8 @@ describe('the price of a call', () => {
     const anyRate = fc.bigInt({ min: 0n, max: MAX_NANO_USD })
     fc.assert(
       fc.property(
-        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
-        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate),
+        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
+        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate, anyRate),
         (used, card) => {
           const exact = used.reduce((sum, quantity, i) => sum + BigInt(quantity) * card[i]!, 0n)
           const named = <T>(values: readonly T[]) => Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]]))

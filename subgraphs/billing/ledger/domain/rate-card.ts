@@ -1,4 +1,4 @@
-import { computePrice, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
+import { amountOf, computePrice, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
 
 /** The prices of one call, fixed when its hold is placed. */
 export interface RateCard {
@@ -65,7 +65,7 @@ export function toStoredRates(rates: Rates): StoredRates {
 }
 
 export function fromStoredRates(rates: StoredRates): Rates {
-  return Object.fromEntries(UNITS.map((unit) => [unit, BigInt(rates[unit])])) as Record<Unit, bigint>
+  return Object.fromEntries(UNITS.map((unit) => [unit, BigInt(amountOf(rates, unit))])) as Record<Unit, bigint>
 }
 
 function countInput(quantities: Quantities): number {

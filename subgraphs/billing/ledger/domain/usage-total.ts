@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Quantities, UNITS, type Unit } from './money.ts'
+import { amountOf, type Quantities, UNITS, type Unit } from './money.ts'
 import type { Operation, UsageRecord } from './usage.ts'
 
 /**
@@ -55,11 +55,11 @@ export function totalWith(total: UsageTotal, posted: readonly PostedUsage[]): Us
 }
 
 export function toSums({ calls, amount, quantities }: UsageTotal): UsageSums {
-  return { calls: BigInt(calls), amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(quantities[unit])) }
+  return { calls: BigInt(calls), amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }
 
 export function sumsOfRecord({ amount, quantities }: { readonly amount: number; readonly quantities: Quantities }): UsageSums {
-  return { calls: 1n, amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(quantities[unit])) }
+  return { calls: 1n, amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }
 
 export function addSums(a: UsageSums, b: UsageSums): UsageSums {

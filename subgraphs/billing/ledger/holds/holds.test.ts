@@ -28,6 +28,7 @@ const RATE_CARD: PlaceHoldInput['rateCard'] = {
   cacheWriteTokens: 0n,
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
 /** One nano-USD a token, so that amounts are tokens. */

@@ -16,7 +16,14 @@ import { settleHold } from './settle-hold.ts'
 import { voidHold } from './void-hold.ts'
 
 const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
-const FREE: Rates = { inputTokens: 0n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n, audioMilliseconds: 0n }
+const FREE: Rates = {
+  inputTokens: 0n,
+  cachedInputTokens: 0n,
+  cacheWriteTokens: 0n,
+  outputTokens: 0n,
+  audioMilliseconds: 0n,
+  searchUnits: 0n,
+}
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
 for (const { name, open } of STORES)

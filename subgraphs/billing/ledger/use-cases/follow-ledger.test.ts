@@ -21,6 +21,7 @@ const RATE_CARD = {
   cacheWriteTokens: 0n,
   outputTokens: 0n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
 

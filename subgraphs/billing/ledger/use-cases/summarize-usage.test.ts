@@ -20,6 +20,7 @@ const RATE_CARD = {
   cacheWriteTokens: 1_000_000n,
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
 

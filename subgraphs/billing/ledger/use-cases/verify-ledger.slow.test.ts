@@ -18,6 +18,7 @@ const CARD = {
   cacheWriteTokens: 0n,
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
+  searchUnits: 0n,
   tiers: [],
 }
 const ceiling = { ...NOTHING, inputTokens: 10, outputTokens: 10 }

@@ -1,9 +1,16 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { type AnswerFacts, classifyEnd, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'
 import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
 import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
+
+/**
+ * Characters of signed reasoning that one answer sends, each piece with all before it. Fifty pieces of 10,000 take 13
+ * million.
+ */
+const MAX_SIGNED_LENGTH = 32 * 2 ** 20
 
 interface OpenCall {
   readonly index: number
@@ -14,6 +21,7 @@ interface OpenCall {
 /** Turns the parts of the SDK's stream into the protocol's chunks. */
 export class ChunkWriter {
   readonly #vendor: Vendor
+  readonly #errors: EngineErrors
   #head: ProtocolObject
   readonly #facts: AnswerFacts
   #hasRole = false
@@ -21,10 +29,13 @@ export class ChunkWriter {
   /** Text of the open pieces of reasoning, by the SDK's ids. */
   readonly #reasoning = new Map<string, string>()
   #details: readonly ReasoningDetail[] = []
+  #detailsLength = 0
+  #signedLength = 0
   #finish: LanguageModelV4FinishReason | undefined
 
-  constructor(vendor: Vendor, facts: AnswerFacts) {
+  constructor(vendor: Vendor, facts: AnswerFacts, errors: EngineErrors) {
     this.#vendor = vendor
+    this.#errors = errors
     this.#facts = facts
     this.#head = { id: facts.id, object: 'chat.completion.chunk', created: facts.created, model: facts.model }
   }
@@ -88,10 +99,16 @@ export class ChunkWriter {
     return this.#deltas({ tool_calls: [{ index: call.index, function: { arguments: text } }] })
   }
 
-  /** Sends all signed pieces so far, because clients keep only the last value of a field that they do not know. */
+  /**
+   * Sends all signed pieces so far, because clients keep only the last value of a field that they do not know.
+   * @throws {KisError} `engine_error`: they are too many
+   */
   #sign(id: string, metadata: Parameters<typeof toExtraContent>[0]): readonly ProtocolObject[] {
     const detail = toReasoningDetail(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
     if (!detail) return []
+    this.#detailsLength += JSON.stringify(detail).length
+    this.#signedLength += this.#detailsLength
+    if (this.#signedLength > MAX_SIGNED_LENGTH) throw this.#errors.invalidAnswer('gave too much signed reasoning')
     this.#details = [...this.#details, detail]
     return this.#deltas({ reasoning_details: this.#details })
   }

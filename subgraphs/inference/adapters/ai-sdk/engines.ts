@@ -100,7 +100,7 @@ function chatEngine(
       try {
         const options = toCallOptions(vendor, call, request, stop.signal)
         const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
-        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call)), errors, call)
+        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call), errors), errors, call)
         await unlessAborted(signal, errors, () => reader.open())
         const idle = new IdleWatch(idleMs, () => stop.abort(errors.silent()))
         return endableIterator(

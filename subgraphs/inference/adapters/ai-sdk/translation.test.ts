@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { dataUri, GIF } from '../../../../test/support/data/pictures.ts'
 import type { KisError } from '../../../common/errors.ts'
+import { systemClock } from '../../../common/process/clock.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
+import { EngineErrors } from '../vendor/engine-errors.ts'
 import { toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
 import { toCompletion } from './completion.ts'
@@ -11,6 +13,7 @@ const KINDS = Object.keys(VENDORS) as VendorKind[]
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 const TOOL = { type: 'function', function: { name: 'clock' } }
 const FACTS = { id: 'chatcmpl-1', model: 'm', created: 1 }
+const ERRORS = new EngineErrors('acme', [], systemClock)
 const USAGE = {
   inputTokens: { total: 5, noCache: 5, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: 2, text: 2, reasoning: undefined },
@@ -314,7 +317,7 @@ describe('an answer', () => {
     const { message } = readMessage(completed('anthropic', { content }))
     expect(message).toMatchObject({ content: 'Noon.', reasoning_content: 'Hm, noon.', reasoning_details: details })
 
-    const writer = new ChunkWriter(VENDORS.anthropic, FACTS)
+    const writer = new ChunkWriter(VENDORS.anthropic, FACTS, ERRORS)
     const chunks = [
       { type: 'reasoning-start', id: '0' },
       { type: 'reasoning-delta', id: '0', delta: 'Hm, ' },
@@ -336,6 +339,14 @@ describe('an answer', () => {
     ])
     // Another vendor's signatures mean nothing to this one.
     expect(translated('bedrock', { messages }).options.prompt[1]?.content).toEqual([{ type: 'text', text: 'Noon.' }])
+  })
+
+  it('that a vendor signs in thousands of pieces ends the answer, because each piece goes out with all before it', () => {
+    const writer = new ChunkWriter(VENDORS.anthropic, FACTS, ERRORS)
+    const write = (id: number) =>
+      writer.write({ type: 'reasoning-start', id: String(id), providerMetadata: { anthropic: { redactedData: 'x' } } })
+    for (let id = 0; id < 500; id++) expect(write(id)).not.toEqual([])
+    expect(() => Array.from({ length: 5_000 }, (_, id) => write(500 + id))).toThrow('too much signed reasoning')
   })
 
   it('carries Gemini’s signature on the call of a tool, and gives it back', () => {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
+import { JsonGauge, MAX_ANSWER_PARTS, MAX_EVENT_PARTS } from '../vendor/json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
 import { measureOpenEvent } from './open-event.ts'
 
@@ -76,6 +77,7 @@ export class VendorFetch implements AsyncDisposable {
   /** The same bytes, within the limits, with our errors. The SDK would keep an event that never ends. */
   #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
     const openEvent = measureOpenEvent(type)
+    const gauge = openGauge(type)
     const reader = body.getReader()
     let size = 0
     return new ReadableStream(
@@ -86,6 +88,7 @@ export class VendorFetch implements AsyncDisposable {
             size += value?.length ?? 0
             if (size > maxBytes) throw this.#errors.invalidAnswer('gave an answer that is too large')
             if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.invalidAnswer('gave an event that is too long')
+            if (value && gauge?.exceeds(value)) throw this.#errors.excessive()
             if (!done) return controller.enqueue(value)
             onOver()
             if (type.startsWith('text/event-stream')) controller.enqueue(LAST_LINES)
@@ -116,6 +119,12 @@ export class VendorFetch implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#agent.destroy()
   }
+}
+
+/** Frames of AWS have bytes between their JSON that may look like some; their length alone is bounded. */
+function openGauge(type: string): JsonGauge | null {
+  if (type.startsWith('application/vnd.amazon.eventstream')) return null
+  return new JsonGauge(type.startsWith('text/event-stream') ? MAX_EVENT_PARTS : MAX_ANSWER_PARTS)
 }
 
 function toHeaders(response: Response): IncomingHttpHeaders {

@@ -12,10 +12,10 @@ import type {
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { type Answer, parseAnswer, Upstream } from '../vendor/upstream.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
 import { StreamedAnswer } from './streamed-answer.ts'
-import { type Answer, Upstream } from './upstream.ts'
 
 export interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */
@@ -60,7 +60,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, 
 
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })
-      const completion = parseAnswer(
+      const completion = parseObject(
         await upstream.post(toRoute('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
         errors,
       )
@@ -92,7 +92,7 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
 
     async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
-      const answer = parseAnswer(
+      const answer = parseObject(
         await upstream.post(toRoute('embeddings', engineModel), body, requestId, MAX_EMBEDDINGS_BYTES, signal),
         errors,
       )
@@ -109,7 +109,7 @@ function transcriptionEngine(upstream: Upstream, errors: EngineErrors, toRoute: 
   return {
     async transcribe(call, sound, ask, signal) {
       const body = await encoded(transcriptionForm(call, sound, ask))
-      return parseAnswer(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors)
+      return parseObject(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors)
     },
 
     async stream(call, sound, ask, signal) {
@@ -144,16 +144,10 @@ async function encoded(form: FormData): Promise<{ readonly bytes: Uint8Array; re
   return { bytes: new Uint8Array(await body.arrayBuffer()), contentType: body.headers.get('content-type')! }
 }
 
-function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): ProtocolObject {
-  if (status !== 200) throw errors.ofAnswer(status, headers, body)
-  let answer: unknown
-  try {
-    answer = JSON.parse(body.toString())
-  } catch (cause) {
-    throw errors.invalidAnswer('gave an answer that is not JSON', cause)
-  }
+/** @throws {KisError} the vendor's error, or the answer is not a JSON object */
+function parseObject(given: Answer, errors: EngineErrors): ProtocolObject {
+  const answer = parseAnswer(given, errors)
   if (!isObject(answer) || Array.isArray(answer)) throw errors.invalidAnswer('gave an answer that is not an object')
-  if ('error' in answer && answer.error) throw errors.ofErrorObject(answer)
   return answer as ProtocolObject
 }
 

@@ -4,10 +4,11 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
+import { isExcessiveEvent } from '../vendor/json-gauge.ts'
 import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
+import type { Exchange, Receiver } from '../vendor/upstream.ts'
 import { EventStreamParser } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
-import type { Exchange, Receiver } from './upstream.ts'
 
 /** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
 export class StreamedAnswer implements Receiver {
@@ -105,6 +106,7 @@ export class StreamedAnswer implements Receiver {
       this.#finish({})
       return
     }
+    if (isExcessiveEvent(data)) throw this.#errors.excessive()
     let chunk: unknown
     try {
       chunk = JSON.parse(data)

@@ -133,6 +133,11 @@ export class EngineErrors {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
+  /** For an answer, or an event of one, with more or deeper values than a right one has. */
+  excessive(): KisError {
+    return this.invalidAnswer('gave an answer of too many or too deep values')
+  }
+
   /** For an answer that had begun, and then sent nothing for too long. */
   silent(): KisError {
     return new KisError('engine_timeout', `${this.#engine} did not go on with its answer in time.`)

@@ -64,13 +64,14 @@ export interface RunOutcome {
 /** Tokens of all calls of the model together. */
 export function quantitiesOfSteps(steps: readonly RunStep[]): Quantities {
   const calls = steps.flatMap((step) => (step.kind === 'model' ? step.quantities : []))
-  const sumUnit = (unit: keyof Quantities) => calls.reduce((sum, quantities) => sum + quantities[unit], 0)
+  const sumUnit = (unit: keyof Quantities) => calls.reduce((sum, quantities) => sum + (quantities[unit] ?? 0), 0)
   return {
     inputTokens: sumUnit('inputTokens'),
     cachedInputTokens: sumUnit('cachedInputTokens'),
     cacheWriteTokens: sumUnit('cacheWriteTokens'),
     outputTokens: sumUnit('outputTokens'),
     audioMilliseconds: sumUnit('audioMilliseconds'),
+    searchUnits: sumUnit('searchUnits'),
   }
 }
 

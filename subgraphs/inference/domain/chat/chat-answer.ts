@@ -22,7 +22,7 @@ const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter', 'funct
 type FinishReason = (typeof FINISH_REASONS)[number]
 
 export function readChoices({ choices }: ProtocolObject): readonly Choice[] {
-  return Array.isArray(choices) ? choices : []
+  return Array.isArray(choices) ? choices.filter((choice) => typeof choice === 'object' && choice !== null) : []
 }
 
 export function readText({ message }: Choice): string | null {

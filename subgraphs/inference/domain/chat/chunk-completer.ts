@@ -1,6 +1,16 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { reportedUsage, type Usage } from '../tokens/usage.ts'
-import { type AnswerNames, asObject, buildHead, completeUsage, defaultFinishReason, isIndex, isText } from './complete-answer.ts'
+import {
+  type AnswerNames,
+  asObject,
+  buildHead,
+  checkCount,
+  completeUsage,
+  defaultFinishReason,
+  isIndex,
+  isText,
+} from './complete-answer.ts'
+import { MAX_CHOICES } from './sampling-fields.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 
 interface OpenChoice {
@@ -27,6 +37,7 @@ export class ChunkCompleter {
     this.#names = names
   }
 
+  /** @throws {KisError} `engine_error`: the answer has more choices or calls of tools than a right one */
   write(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
     return chunks.flatMap((chunk) => this.#chunk(chunk))
   }
@@ -48,6 +59,7 @@ export class ChunkCompleter {
 
   #chunk(chunk: ProtocolObject): readonly ProtocolObject[] {
     const choices = Array.isArray(chunk.choices) ? chunk.choices : []
+    checkCount(choices.length, MAX_CHOICES, 'choices')
     if (!this.#head && choices.length === 0 && !isText(chunk.id)) {
       this.#nameless.push(chunk)
       return []
@@ -74,6 +86,7 @@ export class ChunkCompleter {
     let open = this.#choices.get(index)
     let delta: ProtocolObject = rest
     if (!open) {
+      checkCount(this.#choices.size + 1, MAX_CHOICES, 'choices')
       open = { calls: new ToolCallDeltas(this.#names), isFinished: false }
       this.#choices.set(index, open)
       if (isText(role)) delta = { role, ...rest }

@@ -1,5 +1,10 @@
+import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { reportedUsage, type Usage } from '../tokens/usage.ts'
+import { MAX_CHOICES } from './sampling-fields.ts'
+
+/** Calls of tools of one choice: far more than a model makes at once. */
+export const MAX_CALLS_OF_CHOICE = 1_024
 
 /** Names for an answer to which the engine gave none. */
 export interface AnswerNames {
@@ -13,9 +18,11 @@ export interface AnswerNames {
 /**
  * A completion with every key that the protocol requires, because strictly typed clients fail on a missing one. What
  * the engine said stays unchanged. If it gave no `usage`, it becomes the usage by which the call is charged.
+ * @throws {KisError} `engine_error`: it has more choices or calls of tools than a right answer
  */
 export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
   const { choices } = answer
+  if (Array.isArray(choices)) checkCount(choices.length, MAX_CHOICES, 'choices')
   return {
     ...answer,
     ...buildHead(answer, 'chat.completion', names),
@@ -47,6 +54,11 @@ export function completeUsage({ usage }: ProtocolObject, counted: Usage): Protoc
   return { prompt_tokens: prompt, completion_tokens: outputTokens, total_tokens: prompt + outputTokens }
 }
 
+/** @throws {KisError} `engine_error` */
+export function checkCount(count: number, most: number, what: string): void {
+  if (count > most) throw new KisError('engine_error', `The engine gave an answer of more than ${most} ${what}.`)
+}
+
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
@@ -70,6 +82,7 @@ export function defaultFinishReason(hasCalls: boolean): string {
 function completedChoice(choice: ProtocolObject, position: number, names: AnswerNames): ProtocolObject {
   const message = asObject(choice.message)
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
+  checkCount(calls?.length ?? 0, MAX_CALLS_OF_CHOICE, 'calls of tools')
   return {
     ...choice,
     index: isIndex(choice.index) ? choice.index : position,

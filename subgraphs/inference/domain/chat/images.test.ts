@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { dataUri, GIF, JPEG, png, WEBP } from '../../../../test/support/data/pictures.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { ChatRequest } from './chat-request.ts'
-import { checkImage, checkImageUrl, listImageParts, MAX_IMAGE_BYTES, withImageUrls } from './images.ts'
+import { checkImage, checkImageUrl, inStandardBase64, listImageParts, MAX_IMAGE_BYTES, withImageUrls } from './images.ts'
 
 const PARAM = 'messages[0].content[1].image_url.url'
 
@@ -34,6 +34,8 @@ describe('a data: URI', () => {
     ['one that is called otherwise', dataUri(GIF, 'image/png')],
     ['one with parameters', dataUri(png(), 'image/png;name=a.png')],
     ['one in capitals', `DATA:IMAGE/PNG;BASE64,${png().toString('base64')}`],
+    ['base64 in lines', dataUri(png()).replace(/.{40}/g, '$&\r\n')],
+    ['base64 in the alphabet of URLs, without padding', `data:image/png;base64,${png().toString('base64url')}`],
     ['40 million pixels', dataUri(png(1, 1, { claims: [8_000, 5_000] }))],
   ])('holds %s', (_name, url) => expect(catchFailure(() => checkImageUrl(url, PARAM))).toBeNull())
 
@@ -65,9 +67,7 @@ describe('a data: URI', () => {
     ['nothing at all', 'data:', 'invalid_request'],
     ['a beginning without end', `data:image/png;${'a=b;'.repeat(100)}base64,${whole}`, 'invalid_request'],
     ['base64 with other characters', `data:image/png;base64,${whole.slice(0, 20)}*${whole.slice(21)}`, 'invalid_request'],
-    ['base64 with a line break', `data:image/png;base64,${whole.slice(0, 20)}\n${whole.slice(20)}`, 'invalid_request'],
-    ['base64 that is cut', `data:image/png;base64,${whole.slice(0, -1)}`, 'invalid_request'],
-    ['base64 in the alphabet of URLs', `data:image/png;base64,${whole.slice(0, 40)}-_-_${whole.slice(44)}`, 'invalid_request'],
+    ['base64 that is cut', `data:image/png;base64,${whole.slice(0, -3)}`, 'invalid_request'],
     ['60,000 × 60,000 pixels', dataUri(png(1, 1, { claims: [60_000, 60_000] })), 'payload_too_large'],
     ['a width of 2^32 - 1', dataUri(png(1, 1, { claims: [2 ** 32 - 1, 2 ** 32 - 1] })), 'payload_too_large'],
     ['no pixels', dataUri(png(1, 1, { claims: [0, 5] })), 'invalid_request'],
@@ -125,4 +125,12 @@ it('images of a request are found with their paths, and get other addresses with
     ],
   })
   expect(request).toEqual(before)
+})
+
+it('sends images to vendors in standard base64 of one line', () => {
+  const toRequest = (url: string) => ({ model: 'm', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] })
+  const standard = toRequest(dataUri(png()))
+  const inLines = toRequest(`data:image/png;base64,${png().toString('base64url').replace(/.{40}/g, '$&\n')}`)
+  expect(inStandardBase64(inLines as unknown as ChatRequest)).toEqual(standard)
+  expect(inStandardBase64(standard as unknown as ChatRequest)).toBe(standard)
 })

@@ -2,7 +2,7 @@ import { checkBoolean, checkInteger, checkNumber, isAbsent, listAt, objectAt, re
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 /** Bounds of the protocol (OpenAI's API reference, "Create chat completion"). */
-const MAX_CHOICES = 128
+export const MAX_CHOICES = 128
 const MAX_TOP_LOGPROBS = 20
 const MAX_STOPS = 4
 /** Signed 64-bit integers, as far as JSON's numbers go: the next number above is out of range. */

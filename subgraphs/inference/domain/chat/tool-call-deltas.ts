@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerNames, asObject, isIndex, isText } from './complete-answer.ts'
+import { type AnswerNames, asObject, checkCount, isIndex, isText, MAX_CALLS_OF_CHOICE } from './complete-answer.ts'
 
 interface OpenCall {
   readonly index: number
@@ -48,6 +48,7 @@ export class ToolCallDeltas {
   }
 
   #begin(piece: ProtocolObject, id: string | null): ProtocolObject {
+    checkCount(this.#calls.length + 1, MAX_CALLS_OF_CHOICE, 'calls of tools')
     const { index: given } = piece
     const { name, arguments: text = '', ...rest } = asObject(piece.function)
     const isFree = isIndex(given) && !this.#calls.some(({ index }) => index === given)

@@ -44,6 +44,7 @@ describe('the ceiling of a chat call', () => {
       cacheWriteTokens: 0,
       outputTokens,
       audioMilliseconds: 0,
+      searchUnits: 0,
     })
   })
 

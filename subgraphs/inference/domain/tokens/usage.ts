@@ -28,7 +28,7 @@ export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined
 }
 
 export function providerUsage(tokens: TokenUsage): Usage {
-  return { quantities: { ...tokens, audioMilliseconds: 0 }, source: 'provider' }
+  return { quantities: { ...tokens, audioMilliseconds: 0, searchUnits: 0 }, source: 'provider' }
 }
 
 export function countedUsage(inputTokens: number, outputTokens: number): Usage {
@@ -36,7 +36,7 @@ export function countedUsage(inputTokens: number, outputTokens: number): Usage {
 }
 
 export function toQuantities(inputTokens: number, outputTokens: number): Quantities {
-  return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0 }
+  return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0, searchUnits: 0 }
 }
 
 /** True for a plausible number of tokens. */

@@ -1,3 +1,4 @@
+import { readBase64 } from '../../../common/base64.ts'
 import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../../common/check.ts'
 import type { TranscriptionAsk, VoiceActivity } from '../../ports/engines.ts'
 
@@ -84,14 +85,12 @@ function checkChunking({ strategy, threshold, prefixPaddingMs, silenceDurationMs
   return 'auto'
 }
 
-/** Standard base64, padded or not. The size is checked before decoding. */
+/** The size is checked before decoding. */
 function decodeAudio(text: string): Uint8Array {
-  const digits = text.replace(/={1,2}$/, '')
-  const sizeBytes = Math.floor((digits.length * 3) / 4)
+  const { sizeBytes, decode } = readBase64(text)
   if (sizeBytes > MAX_AUDIO_BYTES)
     refuse('payload_too_large', 'contentBase64', `The file has ${sizeBytes} bytes; at most ${MAX_AUDIO_BYTES} are taken.`)
-  if (digits.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(digits))
-    refuse('invalid_request', 'contentBase64', 'The content is not standard base64.')
+  const bytes = decode() ?? refuse('invalid_request', 'contentBase64', 'The content is not base64.')
   if (sizeBytes === 0) refuse('invalid_request', 'contentBase64', 'The file is empty.')
-  return Buffer.from(digits, 'base64')
+  return bytes
 }

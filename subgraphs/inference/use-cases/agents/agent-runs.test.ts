@@ -6,7 +6,9 @@ import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { forgetDeletedAgents } from '../forget.ts'
-import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
+import { MAX_KEPT_CHARACTERS } from '../runs/kept-runs.ts'
+import { fromJson } from '../runs/run-json.ts'
+import type { FollowedEvent } from '../runs/run-log.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
 import { createAgent, deleteAgent, findVersion, getAgent, updateAgent } from './agents.ts'
 import { deleteThread } from './threads.ts'
@@ -58,6 +60,14 @@ describe('agents', () => {
       sampling: { temperature: 0.5 },
     })
     expect(await findVersion(deps, 'org_b', agent._id, 2)).toBeNull()
+  })
+
+  it('keep the newest 100 versions', async () => {
+    const { deps, ask, agent } = await world()
+    for (let change = 0; change < 101; change++) await updateAgent(deps, ask, { id: agent._id, instructions: `Rule ${change}.` })
+    expect(await findVersion(deps, 'org_a', agent._id, 2)).toBeNull()
+    expect(await findVersion(deps, 'org_a', agent._id, 3)).toMatchObject({ instructions: 'Rule 1.' })
+    expect(await deps.collections.agentVersions.find({}, { limit: 200 })).toHaveLength(100)
   })
 
   it('are found by id and by code, by their own organization only, until they are deleted', async () => {
@@ -226,6 +236,30 @@ describe('a run', () => {
     await runs.cancel(ask, underWay.run._id)
     await underWay.ended
     await runs.delete(ask, underWay.run._id)
+  })
+
+  it('deletes the oldest runs of its organization, with their events, when there is no room for all', async () => {
+    const { deps, finished } = await world([says('In 1931.'), says('In 1931.'), says('In 1931.')])
+    const { runs, runEvents, keptRuns } = deps.collections
+    const first = await finished()
+    const second = await finished({ input: 'x'.repeat(10_000) })
+    expect(second.keptAt! - first.keptAt!).toBeGreaterThan(10_000)
+    const [total] = await keptRuns.find({}, { limit: 2 })
+    expect(total).toEqual({ _id: 'org_a_agent', characters: second.keptAt })
+    await keptRuns.findOneAndUpdate({ _id: total!._id }, { $inc: { characters: MAX_KEPT_CHARACTERS - 5_000 } })
+    const third = await finished()
+    await eventually(async () => (await runs.findOne({ _id: first._id })) === null)
+    for (const { _id } of [second, third]) expect(await runs.findOne({ _id })).not.toBeNull()
+    expect(await runEvents.find({ runId: first._id }, { sort: { sequence: 1 }, limit: 1 })).toEqual([])
+    expect(await runEvents.find({ runId: second._id }, { sort: { sequence: 1 }, limit: 1 })).toHaveLength(1)
+  })
+
+  it('takes room also when it fails for nothing', async () => {
+    const { far, finished } = await world()
+    far.openings = [new KisError('engine_error', 'Away.', { shouldRetry: false })]
+    const failed = await finished({ input: 'x'.repeat(10_000) })
+    expect(failed).toMatchObject({ status: 'failed', cost: '0', keptOf: 'org_a' })
+    expect(failed.keptAt).toBeGreaterThan(10_000)
   })
 
   it('does not bring back a thread that was deleted while it ran', async () => {

@@ -20,6 +20,7 @@ import { admit } from '../calls/admit.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
+import { keepVersion } from '../versions.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
@@ -61,7 +62,7 @@ export async function createAgent(
     createdAt: now,
     updatedAt: now,
   }
-  await keepVersion(deps, agent)
+  await keepVersion(deps.collections.agentVersions, agent)
   await deps.collections.agents.insertOne(agent).catch(async (error) => {
     // After any other failure the agent may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
@@ -90,7 +91,7 @@ export async function updateAgent(
     const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
     await checkReferences(deps, { ...ask, caller: principal }, definition)
     const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
-    await keepVersion(deps, next)
+    await keepVersion(deps.collections.agentVersions, next)
     const { version, definition: stored, updatedAt } = next
     const updated = await deps.collections.agents
       .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
@@ -203,18 +204,6 @@ async function checkServer(
 
 function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
   return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
-}
-
-/**
- * Keeps a version. Called before the agent itself is written, so that every agent that can be read has its version. The
- * next attempt overwrites a version whose agent was never written.
- */
-async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
-  await collections.agentVersions.findOneAndUpdate(
-    { _id: `${_id}_${version}` },
-    { $set: { organizationId, definition, createdAt: updatedAt } },
-    { upsert: true },
-  )
 }
 
 function toAgentInput({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {

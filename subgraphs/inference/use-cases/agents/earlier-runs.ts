@@ -2,7 +2,8 @@ import { tell } from '../../../common/events/event-log.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import type { RunDeps } from '../deps.ts'
 import { describeAgentEnd } from '../runs/run-ends.ts'
-import { type RunLog, toJson } from '../runs/run-log.ts'
+import { toJson } from '../runs/run-json.ts'
+import type { RunLog } from '../runs/run-log.ts'
 import { stepsTold } from './agent-work.ts'
 
 const MAX_SWEPT = 100

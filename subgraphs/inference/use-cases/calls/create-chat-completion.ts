@@ -4,7 +4,7 @@ import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
+import { type AskContext, type CallDeps, getEnginePart } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { admitChat, namesFor, toChatCall } from './admit-chat.ts'
 import { firstToAnswer } from './first-to-answer.ts'
@@ -43,7 +43,7 @@ async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, va
       termsFor(model),
       () => countedUsage(inputTokens, 0),
       async (signal) => {
-        const answer = await getEngine(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
+        const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
         const response = completedAnswer(answer, namesFor(deps, model), usage)

@@ -6,6 +6,7 @@ import type { ChatRequest } from '../../domain/chat/chat-request.ts'
 import {
   checkImage,
   type ImagePart,
+  inStandardBase64,
   isDataUri,
   listImageParts,
   MAX_IMAGE_BYTES,
@@ -14,7 +15,7 @@ import {
   withImageUrls,
 } from '../../domain/chat/images.ts'
 import { withDeadline } from '../deadline.ts'
-import { type CallContext, getEngine, type Ports } from '../deps.ts'
+import { type CallContext, getEnginePart, type Ports } from '../deps.ts'
 
 /** Most image addresses that are fetched for one request; Bedrock accepts 20 images. */
 const MAX_FETCHED = 20
@@ -38,7 +39,8 @@ export type RequestWithImages = (model: Model) => Promise<ChatRequest>
  * @throws {KisError} `invalid_request`: an address may not be fetched.
  * @throws {KisError} `residency_policy_violation`: the policy permits local engines only, so no address is fetched.
  */
-export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
+export function requestImages(deps: Ports, context: CallContext, given: ChatRequest): RequestWithImages {
+  const request = inStandardBase64(given)
   const images = listImageParts(request).filter(({ url }) => !isDataUri(url))
   for (const { url, param } of images) {
     if (context.caller.residencyPolicy === 'local_only') {
@@ -54,7 +56,7 @@ export function requestImages(deps: Ports, context: CallContext, request: ChatRe
   let judged: Promise<void> | undefined
   return async (model) => {
     if (images.length === 0) return request
-    if (getEngine(deps, model).chat.fetchesImages) {
+    if (getEnginePart(deps, model, 'chat').fetchesImages) {
       // A vendor's cloud fetches from outside, where it cannot reach our hosts.
       if (model.residency === 'cloud') return request
       judged ??= judgeHosts(deps, context, images)

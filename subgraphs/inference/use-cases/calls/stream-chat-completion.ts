@@ -8,7 +8,7 @@ import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
-import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
+import { type AskContext, type CallDeps, getEngine, getEnginePart } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
@@ -26,6 +26,9 @@ export interface ChatEvent extends BilledEvent {
   /** With the last event: the model that answered. */
   readonly modelId?: string
 }
+
+/** Chunks without a choice before the answer. Vendors send reports of their filters, one or two. */
+const MAX_CHUNKS_BEFORE = 1_000
 
 /**
  * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits the call, holds money
@@ -89,6 +92,8 @@ class ChatStream {
       if (this.#isLate) throw callTookTooLong()
     } catch (error) {
       this.#end()
+      // An answer that is refused here still comes.
+      this.#answering?.chunks.return?.()
       await this.#resolveFailed().catch(() => undefined)
       const failure = this.#isLate ? callTookTooLong() : error
       throw this.#call?.failed(failure) ?? failure
@@ -138,7 +143,8 @@ class ChatStream {
     try {
       const warnings = warningsFor(model)
       const call = toChatCall(model, context, warnings)
-      const { chat, firstByteMs } = getEngine(this.#deps, model)
+      const chat = getEnginePart(this.#deps, model, 'chat')
+      const { firstByteMs } = getEngine(this.#deps, model)
       const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
       return {
         modelId: model.id,
@@ -179,7 +185,8 @@ class ChatStream {
         late.throwIfAborted()
         // Chunks with filter results or usage have no choice and are not an answer.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
-        before.push(...first.value)
+        for (const chunk of first.value) before.push(chunk)
+        if (before.length > MAX_CHUNKS_BEFORE) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         if (first.value.some((chunk) => readChoices(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
       }
     })

@@ -5,7 +5,7 @@ import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { heardUsage, measureAudio } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
-import { type AskContext, getEngine, type HoldDeps } from '../deps.ts'
+import { type AskContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { admit } from './admit.ts'
 import type { LimitedCall } from './limited-call.ts'
@@ -61,8 +61,7 @@ export async function transcribe<Value extends object>(
   if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
   const length = measureAudio(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
 
-  const { transcription: engine } = getEngine(deps, model)
-  if (!engine) throw new Error(`the engine ${model.engine} has no transcriptions`)
+  const engine = getEnginePart(deps, model, 'transcription')
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
   // Audio has no tokens, so the call takes one request of the limits.
   const context = limits.admit(principal, 0)

@@ -1,6 +1,6 @@
 import { listAt } from '../../../common/check.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
-import { type AskContext, findOrganizationId, getEngine, type Ports } from '../deps.ts'
+import { type AskContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
 export interface EmbeddingModelFacts {
@@ -19,7 +19,7 @@ export async function describeEmbeddingModel(deps: Ports, ask: AskContext, model
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
   const [prefixTokens = 0] = passagePrefix
-    ? await getEngine(deps, model).embedding.countTokens([passagePrefix], ask.signal, findOrganizationId(ask))
+    ? await getEnginePart(deps, model, 'embedding').countTokens([passagePrefix], ask.signal, findOrganizationId(ask))
     : []
   return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread }
 }
@@ -35,5 +35,5 @@ export async function countTokens(
 ): Promise<readonly number[]> {
   const { model } = admitEmbedding(deps, ask, modelId)
   listAt(texts, 'texts', 0, MAX_TEXTS)
-  return texts.length ? getEngine(deps, model).embedding.countTokens(texts, ask.signal, findOrganizationId(ask)) : []
+  return texts.length ? getEnginePart(deps, model, 'embedding').countTokens(texts, ask.signal, findOrganizationId(ask)) : []
 }

@@ -4,7 +4,7 @@ import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embedding
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { countedUsage, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { EmbeddingCall } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, findOrganizationId, getEngine, type Ports } from '../deps.ts'
+import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -25,7 +25,7 @@ export async function countEmbeddingTokens(
   ask: Pick<AskContext, 'caller' | 'signal'>,
 ): Promise<readonly number[]> {
   const counts = isTexts(input)
-    ? await getEngine(deps, model).embedding.countTokens(input, ask.signal, findOrganizationId(ask))
+    ? await getEnginePart(deps, model, 'embedding').countTokens(input, ask.signal, findOrganizationId(ask))
     : input.map(({ length }) => length)
   const tokens = counts.map((count) => count + model.markTokens)
   checkTokensOfEach(tokens, areExact(model, input), model, toParam)
@@ -46,7 +46,7 @@ export async function embedInBatches(
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
-  const { embedding } = getEngine(deps, model)
+  const embedding = getEnginePart(deps, model, 'embedding')
   const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...asked }
   const vectors: Float32Array[] = []
   let tokens = 0

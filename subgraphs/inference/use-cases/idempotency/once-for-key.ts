@@ -10,7 +10,7 @@ import { KeyedRun } from './keyed-run.ts'
 
 /** A billable call, and the idempotency key that it was sent with, if any. */
 export interface SentCall {
-  readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'transcription' | 'transcription_stream'
+  readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'rerank' | 'transcription' | 'transcription_stream'
   /** The whole request as it was sent. Two calls are the same when their requests are. */
   readonly request: unknown
   readonly idempotencyKey?: unknown
@@ -57,7 +57,7 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
  */
 export function claim(deps: KeyedDeps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
   // The claim is a write, which an overloaded process must not start.
-  deps.load.check(operation === 'embedding' ? 'embeddings' : 'chat')
+  deps.load.check(operation === 'embedding' || operation === 'rerank' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
   return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request)).catch((error) => {

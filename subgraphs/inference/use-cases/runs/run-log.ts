@@ -7,6 +7,7 @@ import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
 import type { Ports } from '../deps.ts'
 import type { RunBase, RunEventRecord } from '../tables.ts'
+import { fromJson, toJson } from './run-json.ts'
 import { LeftToOthers } from './run-steps.ts'
 
 /** Most events that a follower reads at once. */
@@ -77,9 +78,20 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
 
   /** Yields the events that have been written. They are read in pages. */
   async *written(runId: string): AsyncGenerator<Event> {
+    for await (const { event } of this.#all(runId)) yield fromJson<Event>(event)
+  }
+
+  /** Returns the characters of the events that have been written. */
+  async countCharacters(runId: string): Promise<number> {
+    let characters = 0
+    for await (const { event } of this.#all(runId)) characters += event.length
+    return characters
+  }
+
+  async *#all(runId: string): AsyncGenerator<RunEventRecord> {
     for (let position = 0; ; ) {
       const page = await this.#read(runId, position)
-      for (const { event } of page) yield fromJson<Event>(event)
+      yield* page
       if (page.length < PAGE_EVENTS) return
       position = page.at(-1)!.sequence
     }
@@ -183,6 +195,7 @@ export class RunEventWriter<Event extends RunEventBase> {
   readonly #written: () => void
   #waiting: Event[] = []
   #sequence: number
+  #characters: number
   #writing: Promise<void> | undefined
 
   constructor(
@@ -197,7 +210,13 @@ export class RunEventWriter<Event extends RunEventBase> {
     this.#runId = runId
     this.before = before
     this.#sequence = before.length
+    this.#characters = before.reduce((sum, event) => sum + toJson(event).length, 0)
     this.#written = written
+  }
+
+  /** The characters of all events of the run that have been written, also by earlier processes. */
+  get characters(): number {
+    return this.#characters
   }
 
   write(event: Event): void {
@@ -224,6 +243,7 @@ export class RunEventWriter<Event extends RunEventBase> {
       const at = this.#deps.clock.now()
       const records = events.map((event) => toRecord(this.#organizationId, this.#runId, ++this.#sequence, at, event))
       if ((await this.#deps.collections.runEvents.insertMissing(records)) < records.length) throw new LeftToOthers()
+      for (const { event } of records) this.#characters += event.length
       this.#written()
     }
     this.#writing = undefined
@@ -242,13 +262,4 @@ function isText<Event extends RunEventBase>(event: Event): event is Event & Extr
 
 function toRecord(organizationId: string, runId: string, sequence: number, at: Date, event: object): RunEventRecord {
   return { _id: `${runId}_${sequence}`, organizationId, runId, sequence, at, event: toJson(event) }
-}
-
-/** Converts to JSON, with costs as decimal strings, because JSON has no big integers. `fromJson` reverses it. */
-export function toJson(value: unknown): string {
-  return JSON.stringify(value, (key, field) => (key === 'cost' && typeof field === 'bigint' ? String(field) : field))
-}
-
-export function fromJson<T>(text: string): T {
-  return JSON.parse(text, (key, field) => (key === 'cost' && typeof field === 'string' ? BigInt(field) : field)) as T
 }

@@ -4,6 +4,7 @@ import { countedUsage } from '../../domain/tokens/usage.ts'
 import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
+import { toJson } from './run-json.ts'
 
 /** Errors of an engine that may be temporary. */
 const PASSING: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout', 'engine_error']
@@ -76,6 +77,7 @@ export class RunSteps {
   /** The number of calls in progress, and of calls started so far. */
   #underWay = 0
   #begun = 0
+  #characters = 0
 
   /**
    * The signal of `context` ends the run's calls. If its reason is `LeftToOthers`, calls that are cut are free.
@@ -104,6 +106,11 @@ export class RunSteps {
     )
     this.#paid(path, value.cost)
     return value
+  }
+
+  /** The characters of the answers that this process has, as JSON. They are kept with the run. */
+  get characters(): number {
+    return this.#characters
   }
 
   /** Returns what the calls of a node were charged so far, in nano-USD. */
@@ -162,6 +169,7 @@ export class RunSteps {
       this.#begun += 1
       try {
         const value = await call()
+        this.#characters += toJson(value).length
         this.#waits.delete(path)
         return value
       } catch (error) {

@@ -6,8 +6,9 @@ import type { Update } from '../../../common/ports/document-store.ts'
 import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
-import type { RunEnd, RunKind, RunWork } from './run-kind.ts'
-import type { RunEventBase, RunLog } from './run-log.ts'
+import { deleteSurplus, placeAtEnd } from './kept-runs.ts'
+import type { AtEnd, RunEnd, RunKind, RunWork } from './run-kind.ts'
+import type { RunEventBase, RunEventWriter, RunLog } from './run-log.ts'
 import { chargesOfRun, freeRest, keepReserved, reserveAgain, sumCharges } from './run-money.ts'
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
 import type { Suspects } from './suspects.ts'
@@ -42,6 +43,8 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   readonly #run: Run
   readonly #work: RunWork<Event>
   readonly #options: Options
+  #steps: RunSteps | undefined
+  #writer: RunEventWriter<Event> | undefined
 
   constructor(deps: RunDeps, kind: RunKind<Run, Event>, log: RunLog<Event>, run: Run, options: Options) {
     this.#deps = deps
@@ -112,22 +115,23 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
         'run_limit_exceeded',
         'The run ended its process twice, the second time alone in it, and is not begun again. Give it less at once.',
       )
-    if (starts < 2) return suspects.begin(context.signal, () => this.#steps(context, async () => undefined))
+    if (starts < 2) return suspects.begin(context.signal, () => this.#takeSteps(context, async () => undefined))
     const mark = (alone: string | null) => this.#write({ 'job.alone': alone })
-    return suspects.beginAlone(context.signal, mark, (calling) => this.#steps(context, calling))
+    return suspects.beginAlone(context.signal, mark, (calling) => this.#takeSteps(context, calling))
   }
 
-  async #steps(context: CallContext & { readonly runHoldId: string }, calling: () => Promise<void>): Promise<RunEnd> {
+  async #takeSteps(context: CallContext & { readonly runHoldId: string }, calling: () => Promise<void>): Promise<RunEnd> {
     const { started, stop } = this.#options
     const { _id: runId, job } = this.#run
-    const steps = new RunSteps(this.#deps, runId, context, {
+    this.#steps = new RunSteps(this.#deps, runId, context, {
       waits: JSON.parse(job!.waits ?? '{}') as Waits,
       isAwaited: this.#kind.isAwaited && started !== null,
       putOff: (reason) => stop.abort(reason),
       calling,
     })
-    const writer = await this.#log.writerFor(this.#run, started !== null)
-    return this.#work.work({ context, steps, writer, write: (fields) => this.#write(fields), gotFurther: GOT_FURTHER })
+    this.#writer = await this.#log.writerFor(this.#run, started !== null)
+    const write = (fields: Update['$set'] & object) => this.#write(fields)
+    return this.#work.work({ context, steps: this.#steps, writer: this.#writer, write, gotFurther: GOT_FURTHER })
   }
 
   /** Releases the money that the run has left, and records how the run ended. */
@@ -139,18 +143,29 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     const ended = { status: end.status, error: end.status === 'failed' ? end.error : null, cost: String(sumCharges(charges)), endedAt }
     const { fields, event } = await this.#work.atEnd(ended, end.status === 'completed' ? end.output : null, charges)
     const { $set, $push } = tell(organizationId, endedAt, event)
-    await this.#write({ ...ended, ...fields, ...$set }, $push)
+    const place = await placeAtEnd(this.#deps, organizationId, this.#kind.noun, await this.#characters(fields))
+    await this.#write({ ...ended, ...fields, ...place, ...$set }, $push)
     this.#deps.runEnds.kick(organizationId)
+  }
+
+  /** Returns the characters that the ended run takes in the store. */
+  async #characters(fields: AtEnd['fields']): Promise<number> {
+    const events = this.#writer?.characters ?? (await this.#log.countCharacters(this.#run._id))
+    return JSON.stringify({ ...this.#run, ...fields }).length + events + (this.#steps?.characters ?? 0)
   }
 
   /** Writes the last event after the record of the end, then deletes the job: nothing remains to be done. */
   async #tellEnd(): Promise<void> {
+    const { background, log } = this.#deps
     const { _id, organizationId, job } = this.#run
     const ended = await this.#kind.records.findOne({ _id })
     if (!ended || ended.status === 'running') throw new LeftToOthers()
     await this.#log.end(organizationId, _id, ended.status)
     await this.#kind.forgetGiven(_id)
     await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $unset: { job: '' } })
+    background
+      .track(deleteSurplus(this.#deps, this.#kind, ended))
+      .catch((error) => log.warn({ err: error, organizationId }, 'the oldest runs are deleted when the next run ends'))
   }
 
   async #caller(): Promise<Principal> {

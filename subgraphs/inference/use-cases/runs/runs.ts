@@ -12,6 +12,7 @@ import type { AskContext, CallContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
 import { type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
+import { forgetRun } from './kept-runs.ts'
 import type { RunKind } from './run-kind.ts'
 import { type RunEventBase, RunLog } from './run-log.ts'
 import { keepReserved } from './run-money.ts'
@@ -27,7 +28,7 @@ const SWEEP_MS = 15_000
 const MAX_SWEPT = 100
 /** Retry time that a refused caller gets. Most runs last a few seconds; when the next one ends is unknown. */
 const FULL_RETRY_MS = 2_000
-/** How long runs and their events are kept: 30 days. */
+/** How long runs and their events are kept at most: 30 days. */
 const KEPT_MS = 30 * 86_400_000
 
 /** A run's idempotency key, and the digest of the request that was sent with it. */
@@ -261,7 +262,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
       throw new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
     // The event of the run's end is delivered before the run is deleted.
     await this.#deps.runEnds.drain(organizationId)
-    await this.#forget(runId)
+    await forgetRun(this.#deps, this.#kind, runId)
   }
 
   /** Stops the work of this process. Runs in progress are left to the next process. */
@@ -271,14 +272,6 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     await this.#looking
     await this.#background
     await Promise.all([...this.#running.values()].map(({ ended }) => ended))
-  }
-
-  async #forget(runId: string): Promise<void> {
-    const { runEvents, keyedCalls } = this.#deps.collections
-    while ((await runEvents.deleteMany({ runId })) > 0);
-    while ((await keyedCalls.deleteMany({ 'step.runId': runId })) > 0);
-    await this.#kind.forgetGiven(runId)
-    await this.#kind.records.findOneAndDelete({ _id: runId })
   }
 
   /** Ends a waiting run that is over. It needs no place for that. */
@@ -366,7 +359,8 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
 
   async #sweep(): Promise<void> {
     const expired = { expiresAt: { $lt: this.#deps.clock.now() } }
-    for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) await this.#forget(_id)
+    for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT }))
+      await forgetRun(this.#deps, this.#kind, _id)
     await this.#kind.sweep(this.log)
   }
 

@@ -14,6 +14,7 @@ import { admit } from '../calls/admit.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import { forgetWorkflow } from '../forget.ts'
 import type { WorkflowRecord } from '../tables.ts'
+import { keepVersion } from '../versions.ts'
 
 /** Most workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
@@ -56,7 +57,7 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
     createdAt: now,
     updatedAt: now,
   }
-  await keepVersion(deps, workflow)
+  await keepVersion(deps.collections.workflowVersions, workflow)
   await deps.collections.workflows.insertOne(workflow).catch(async (error) => {
     // After any other failure the workflow may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.workflowVersions.findOneAndDelete({ _id: `${workflow._id}_1` })
@@ -87,7 +88,7 @@ export async function updateWorkflow(
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const workflow = await getWorkflow(deps, principal, id, 'input.id')
     const next = { ...workflow, ...changes, version: workflow.version + 1, updatedAt: deps.clock.now() }
-    await keepVersion(deps, next)
+    await keepVersion(deps.collections.workflowVersions, next)
     const updated = await deps.collections.workflows
       .findOneAndUpdate(
         { _id: workflow._id, listed: true, version: workflow.version },
@@ -197,15 +198,6 @@ async function checkReferences(
     if (task.type === 'search' && !found.has(task.collection_id))
       throw new NotFound('collection', task.collection_id, `${path}.collection_id`)
   }
-}
-
-/** Keeps a version. Called before the workflow is written, so that every workflow that can be read has its version. */
-async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: WorkflowRecord): Promise<void> {
-  await collections.workflowVersions.findOneAndUpdate(
-    { _id: `${_id}_${version}` },
-    { $set: { organizationId, definition, createdAt: updatedAt } },
-    { upsert: true },
-  )
 }
 
 function readName(value: unknown): string {

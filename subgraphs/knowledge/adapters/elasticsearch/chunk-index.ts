@@ -15,7 +15,7 @@ import type {
   ToTerms,
 } from '../../ports/chunk-index.ts'
 import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
-import { type ChunkSource, toEntry, toStoredChunk } from './entries.ts'
+import { type ChunkSource, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
 import { Expunger } from './expunger.ts'
 import {
   ADDED_FIELDS,
@@ -169,16 +169,69 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const mark = termMark(document.collectionId)
     // Of equal ids the last wins, as with one call after another.
     const distinct = new Map(chunks.map((chunk) => [chunk.chunkId, chunk]))
+    await this.#write(
+      document.collectionId,
+      collection.dimensions,
+      [...distinct].map(([chunkId, chunk]) => [entryId(document.collectionId, chunkId), toEntry(document, chunk, mark)]),
+    )
+  }
+
+  async setAttributes(document: IndexedDocument, toTerms: ToTerms): Promise<void> {
+    const { collectionId, documentId, generation, attributes } = document
+    const collection = await this.#collection(collectionId)
+    if (!collection) return
+    // A write that was cut off before its answer may exist, but not be visible yet.
+    await this.#refresh()
+    const mark = termMark(collectionId)
+    for (let after = -1; ; ) {
+      const { hits } = await awaitAnswer(
+        this.#client.search<EntrySource>({
+          index: this.#names.chunks(collection.dimensions),
+          routing: collectionId,
+          allow_partial_search_results: false,
+          query: { bool: { filter: [...only({ collectionId, documentId }), { term: { generation } }] } },
+          sort: [{ ordinal: 'asc' }],
+          size: MAX_CHUNKS_PER_PUT,
+          search_after: [after],
+          _source: { excludes: ['copied'], exclude_vectors: false },
+        }),
+      )
+      if (hits.hits.length === 0) return
+      const sources = hits.hits.map(({ _source }) => _source!)
+      const terms = await toTerms(sources.map(({ text, heading_path: headingPath, context = null }) => ({ text, headingPath, context })))
+      const written = await this.#write(
+        collectionId,
+        collection.dimensions,
+        hits.hits.map(({ _id }, i) => [_id!, withAttributes(sources[i]!, attributes, terms[i]!, mark)]),
+      )
+      // While the index is rebuilt, the entry that was read may be in the old index. The new one has replaced it.
+      const replaced = hits.hits.filter(({ _index }) => _index !== written)
+      if (replaced.length > 0) {
+        const operations = replaced.map(({ _id, _index }) => ({ delete: { _id: _id!, _index, routing: collectionId } }))
+        const { errors, items } = await awaitAnswer(
+          this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }),
+        )
+        for (const { delete: item } of errors ? items : []) {
+          if (item?.error) throw toFailure(item.status, `a chunk was not replaced, status ${item.status}, ${item.error.type}`)
+        }
+      }
+      after = Number(hits.hits.at(-1)!.sort![0])
+    }
+  }
+
+  /** Writes entries by id, so that searches see them, and gives the name of the index that has them. */
+  async #write(
+    collectionId: string,
+    dimensions: number,
+    entries: readonly (readonly [id: string, entry: ReturnType<typeof toEntry>])[],
+  ): Promise<string | undefined> {
     const request = {
-      index: this.#names.chunks(collection.dimensions),
-      routing: document.collectionId,
+      index: this.#names.chunks(dimensions),
+      routing: collectionId,
       // Without the alias, a write would create an index of its own with an arbitrary mapping.
       require_alias: true,
       refresh: 'wait_for',
-      operations: [...distinct].flatMap(([chunkId, chunk]) => [
-        { index: { _id: entryId(document.collectionId, chunkId) } },
-        toEntry(document, chunk, mark),
-      ]),
+      operations: entries.flatMap(([_id, entry]) => [{ index: { _id } }, entry]),
     } as const
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
       const { errors, items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
@@ -187,8 +240,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       }
       // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
       // lost.
-      const written = await writtenIndex(this.#client, this.#names, collection.dimensions)
-      if (items.every(({ index }) => index!._index === written)) return
+      const written = await writtenIndex(this.#client, this.#names, dimensions)
+      if (items.every(({ index }) => index!._index === written)) return written
     }
     throw toFailure(503, `the index was replaced while chunks were written, ${MAX_PUT_PASSES} times`)
   }

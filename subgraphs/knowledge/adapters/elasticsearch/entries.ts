@@ -25,7 +25,7 @@ export interface ChunkSource {
 export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
   readonly small_vector: string
-  readonly vector: readonly number[]
+  readonly vector: number[]
 }
 
 /** `mark` precedes every term: see `term-counts.ts`. */
@@ -47,11 +47,20 @@ export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: st
   }
   return {
     ...source,
-    attributes: Object.entries(document.attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)])),
+    attributes: toAttributeTerms(document.attributes),
     ...termFields(chunk, mark),
     small_vector: encodeVector(chunk.vector),
     vector: decimals(chunk.vector),
   }
+}
+
+/** The entry with other attributes. */
+export function withAttributes(source: EntrySource, attributes: IndexedDocument['attributes'], terms: Terms, mark: string) {
+  return { ...source, attributes: toAttributeTerms(attributes), ...termFields(terms, mark) }
+}
+
+function toAttributeTerms(attributes: IndexedDocument['attributes']): readonly string[] {
+  return Object.entries(attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)]))
 }
 
 /** The entry for an index that is being filled, with these terms. */

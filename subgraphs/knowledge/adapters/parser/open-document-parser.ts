@@ -1,16 +1,28 @@
+import { locks } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable } from '../../domain/media-types.ts'
-import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
+import { type DocumentParser, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
 import { sniffMediaType } from './sniff.ts'
+import type { ParseRequest } from './wire.ts'
 
 /**
  * The number of children that work at once. Two may use 1.4 GB together, and ingestion must leave memory for requests.
  */
 const MAX_CHILDREN = 2
+
+/** The lock of this process for reading a large file. */
+const LARGE_FILES = 'reading a large file'
+/** How often a reader may hold a large file: as it came in, and once more in the form that its library wants. */
+const LARGE_FILE_COPIES = 2
+/**
+ * The largest file of a format that is all text. A document has at most 20 MiB of text, which markup, UTF-16 and
+ * pictures in base64 make larger. Other formats may have any size that the plan allows: most of it is pictures.
+ */
+const MAX_TEXT_FILE_BYTES = 64 * 1024 * 1024
 
 /** The number of documents that wait for a child. Each holds its bytes, so the worst case is about 800 MiB. */
 const MAX_WAITING = 32
@@ -53,29 +65,42 @@ class ChildDocumentParser implements DocumentParser {
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
   }
 
-  sniff(bytes: Uint8Array, fileName: string): string {
-    return sniffMediaType(bytes, fileName)
+  sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string {
+    return sniffMediaType(bytes, fileName, cutBytes)
   }
 
   async parse(
-    bytes: Uint8Array,
+    file: Uint8Array | StreamedFile,
     fileName: string,
     callerSignal: AbortSignal,
     { leavesPictures } = { leavesPictures: false },
   ): Promise<ParsedDocument> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     signal.throwIfAborted()
-    const mediaType = this.sniff(bytes, fileName)
-    refuseUnreadable(bytes, mediaType)
+    if (file instanceof Uint8Array) {
+      const mediaType = this.sniff(file, fileName)
+      refuseUnreadable(file.length, mediaType)
+      return this.#read({ mediaType, limits: this.#limits, leavesPictures, sizeBytes: file.length }, file, signal)
+    }
+    const { sizeBytes, sample } = file
+    const mediaType = this.sniff(sample.bytes, fileName, sample.cutBytes)
+    refuseUnreadable(sizeBytes, mediaType)
+    refuseTooLarge(sizeBytes, mediaType)
+    // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
+    const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
+    return locks.request(LARGE_FILES, { signal }, () => this.#read({ mediaType, limits, leavesPictures, sizeBytes }, file.stream(), signal))
+  }
+
+  async #read(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
     await this.#acquire(signal)
     let work: Promise<ParsedDocument> | undefined
     try {
-      work = this.#take().parse({ mediaType, limits: this.#limits, leavesPictures }, bytes, signal)
+      work = this.#take().parse(request, file, signal)
       this.#working.add(work)
       return await work
     } catch (error) {
       const isExpected = error instanceof ParseFailure || signal.aborted
-      if (!isExpected) this.#log.error({ err: error, mediaType, sizeBytes: bytes.length }, 'parser process failed')
+      if (!isExpected) this.#log.error({ err: error, mediaType: request.mediaType, sizeBytes: request.sizeBytes }, 'parser process failed')
       throw error
     } finally {
       if (work) this.#working.delete(work)
@@ -135,10 +160,20 @@ class ChildDocumentParser implements DocumentParser {
  * @throws {ParseFailure} `password_required` if it is an encrypted Office document.
  * @throws {ParseFailure} `unsupported_type` if the service cannot read the format.
  */
-function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
-  if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
+function refuseUnreadable(sizeBytes: number, mediaType: string): void {
+  if (sizeBytes === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE)
     throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
   if (!isReadable(mediaType) && !isPicture(mediaType))
     throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
+}
+
+/** @throws {ParseFailure} `limit_exceeded` if it is a large file of a format that is all text. */
+function refuseTooLarge(sizeBytes: number, mediaType: string): void {
+  if (isBinaryFormat(mediaType) || sizeBytes <= MAX_TEXT_FILE_BYTES) return
+  const [has, most] = [sizeBytes, MAX_TEXT_FILE_BYTES].map((bytes) => Math.ceil(bytes / 1024 / 1024))
+  throw new ParseFailure(
+    'limit_exceeded',
+    `The file has ${has} MiB; a file of its format may have ${most} MiB. Split it into smaller files.`,
+  )
 }

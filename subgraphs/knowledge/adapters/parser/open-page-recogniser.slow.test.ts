@@ -41,7 +41,7 @@ async function recognise(
   pages: readonly number[],
   by = recogniser,
 ): Promise<readonly RecognisedPage[]> {
-  return await Array.fromAsync(by.recognise({ organizationId: 'org_1', bytes, mediaType, pages }, never))
+  return await Array.fromAsync(by.recognise({ organizationId: 'org_1', file: bytes, mediaType, pages }, never))
 }
 
 async function withLimits<T>(limits: Partial<ParserLimits>, use: (own: PageRecogniser) => Promise<T>): Promise<T> {
@@ -115,7 +115,7 @@ describe('whatever happens to a page', () => {
   it('whoever leaves ends the process, and the next organization has its turn', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toScan([harbour, kiln])
     const leaving = new AbortController()
-    const input = { bytes: scan, mediaType: 'application/pdf', pages: [1, 2] }
+    const input = { file: scan, mediaType: 'application/pdf', pages: [1, 2] }
     const first = recogniser.recognise({ ...input, organizationId: 'org_1' }, leaving.signal)[Symbol.asyncIterator]()
     await first.next()
     const waiting = Array.fromAsync(recogniser.recognise({ ...input, organizationId: 'org_2' }, never))

@@ -1,7 +1,7 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { ParseFailure } from '../../ports/document-parser.ts'
+import { ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { PageRecogniser, RecognisedPage } from '../../ports/page-recogniser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
@@ -9,6 +9,8 @@ import { ParserProcess } from './parser-process.ts'
 
 /** The number of children that recognise at once. Each keeps one core busy, and the other is for everything else. */
 const PLACES = 1
+/** The copies of its file that a child holds: what it was handed, and what PDFium reads. */
+const FILE_COPIES = 2
 /** The number of calls of one organization that wait. The workers make fewer. */
 const MAX_WAITING = 64
 
@@ -39,14 +41,14 @@ class ChildPageRecogniser implements PageRecogniser {
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
   }
 
-  async *recognise({ organizationId, bytes, mediaType, pages }: Input, callerSignal: AbortSignal): AsyncGenerator<RecognisedPage> {
+  async *recognise({ organizationId, file, mediaType, pages }: Input, callerSignal: AbortSignal): AsyncGenerator<RecognisedPage> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     const leave = await this.#places.take(organizationId, signal)
     const { pageTimeoutMs, meanPageTimeoutMs } = this.#limits
     const late = AbortSignal.timeout(pageTimeoutMs + pages.length * meanPageTimeoutMs)
     try {
       for (let next = 0; next < pages.length; next += 1) {
-        for await (const page of this.#recogniseSome(bytes, { mediaType, pages: pages.slice(next) }, signal, late)) {
+        for await (const page of this.#recogniseSome(file, { mediaType, pages: pages.slice(next) }, signal, late)) {
           next += 1
           yield page
         }
@@ -60,7 +62,7 @@ class ChildPageRecogniser implements PageRecogniser {
 
   /** Yields pages until one fails. */
   async *#recogniseSome(
-    bytes: Uint8Array,
+    file: Uint8Array | StreamedFile,
     request: { readonly mediaType: string; readonly pages: readonly number[] },
     signal: AbortSignal,
     late: AbortSignal,
@@ -68,9 +70,11 @@ class ChildPageRecogniser implements PageRecogniser {
     if (late.aborted) return
     const cpuSeconds = Math.ceil((request.pages.length * this.#limits.pageTimeoutMs) / 1_000) + 60
     const child = new ParserProcess(this.#isolation, cpuSeconds)
+    const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
     this.#children.add(child)
     try {
-      yield* child.recognise(request, bytes, this.#limits, AbortSignal.any([signal, late]))
+      const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + FILE_COPIES * sizeBytes }
+      yield* child.recognise({ ...request, sizeBytes }, bytes, limits, AbortSignal.any([signal, late]))
     } catch (error) {
       if (error instanceof ParseFailure || (late.aborted && !signal.aborted)) return
       if (!signal.aborted) this.#log.error({ err: error, mediaType: request.mediaType }, 'the process that recognises pages failed')

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import type { RecognisedPage } from '../../ports/page-recogniser.ts'
@@ -60,7 +61,7 @@ export class ParserProcess {
    * @throws {unknown} the signal's reason, if the signal aborts.
    * @throws {Error} if the child could not run or broke.
    */
-  async parse(request: ParseRequest, bytes: Uint8Array, signal: AbortSignal): Promise<ParsedDocument> {
+  async parse(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
     const { limits } = request
     const watched = this.#watch(limits.timeoutMs, limits.maxRssBytes, signal)
     const pieces: Buffer[] = []
@@ -71,7 +72,7 @@ export class ParserProcess {
         watched.end(new ParseFailure('limit_exceeded', 'The document has too much text. Split it into smaller files.'))
       else pieces.push(piece)
     })
-    this.#send(request, bytes)
+    await this.#send(request, file, watched.end)
     await watched.ended()
     return decodeAnswer(Buffer.concat(pieces, size))
   }
@@ -85,13 +86,13 @@ export class ParserProcess {
    */
   async *recognise(
     request: RecogniseRequest,
-    bytes: Uint8Array,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
     { pageTimeoutMs, maxRssBytes }: Pick<ParserLimits, 'pageTimeoutMs' | 'maxRssBytes'>,
     signal: AbortSignal,
   ): AsyncGenerator<RecognisedPage> {
     const watched = this.#watch(pageTimeoutMs, maxRssBytes, signal)
     const pages = request.pages.values()
-    this.#send(request, bytes)
+    const sent = this.#send(request, file, watched.end)
     try {
       let rest = ''
       for await (const piece of this.#child.stdout!.setEncoding('utf8') as AsyncIterable<string>) {
@@ -106,15 +107,23 @@ export class ParserProcess {
           watched.resume()
         }
       }
+      await sent
       await watched.ended()
     } finally {
       await this.kill()
     }
   }
 
-  #send(request: ParseRequest | RecogniseRequest, bytes: Uint8Array): void {
-    this.#child.stdin?.write(encodeRequest(request))
-    this.#child.stdin?.end(bytes)
+  /** Hands over the request and the file. `failed` is called if the file cannot be read. */
+  async #send(
+    request: ParseRequest | RecogniseRequest,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
+    failed: (reason: unknown) => void,
+  ): Promise<void> {
+    const stdin = this.#child.stdin!
+    stdin.write(encodeRequest(request))
+    if (file instanceof Uint8Array) stdin.end(file)
+    else await this.#sendPieces(file).catch(failed)
   }
 
   /** Kills the child when it exceeds a limit or the signal aborts, until it has ended. */
@@ -153,6 +162,16 @@ export class ParserProcess {
         if (code !== 0) throw new Error(`the parser process ended with ${killedBy ?? code}: ${this.#stderr}`, { cause: this.#spawnError })
       },
     }
+  }
+
+  /** Writes as fast as the child reads. A child that has ended reads no more; its exit code says why. */
+  async #sendPieces(file: AsyncIterable<Uint8Array>): Promise<void> {
+    const { stdin } = this.#child
+    for await (const bytes of file) {
+      if (!this.isAlive) return
+      if (!stdin!.write(bytes)) await Promise.race([once(stdin!, 'drain').catch(() => undefined), this.#closed])
+    }
+    stdin!.end()
   }
 
   /** Kills the child and waits until it has ended. */

@@ -28,6 +28,9 @@ const OLE_ENTRIES: readonly (readonly [entry: string, mediaType: string])[] = [
   ['WordDocument', DOC],
 ]
 
+/** OLE formats of large files, by extension. */
+const OLE_KINDS: ReadonlyMap<string, string> = new Map(Object.entries({ doc: DOC, msg: MSG }))
+
 /** Archive formats by the content of their first entry, `mimetype`. Templates append a suffix to it. */
 const DECLARED: readonly string[] = [ODT, ODS, ODP, EPUB]
 
@@ -65,14 +68,15 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
 /**
  * Returns the media type of a file. It looks at the bytes and, for text, at the extension. It reads only the beginning
  * of the file, an archive's directory, and the names in an OLE file.
+ * @param cutBytes what a large file lacks between its two ends
  */
-export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
+export function sniffMediaType(bytes: Uint8Array, fileName: string, cutBytes = 0): string {
   const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? ''
   const head = bytes.subarray(0, HEAD_BYTES)
   if (startsWith(head, '%PDF-')) return PDF
   if (startsWith(head, '{\\rtf')) return RTF
-  if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes)
-  if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension)
+  if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes, cutBytes > 0 ? extension : '')
+  if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension, cutBytes)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
   const start = latin1(head.subarray(0, 16))
   const [, shown] = [...SOUND, ...PICTURES].find(([magic]) => magic.test(start)) ?? []
@@ -84,23 +88,24 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
 /**
  * Recognizes OLE files: Outlook messages, Word 97 documents, and encrypted Office documents ([MS-OFFCRYPTO] 2.3.4.4).
  */
-function oleType(bytes: Uint8Array): string {
+function oleType(bytes: Uint8Array, extension: string): string {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const [, found] = OLE_ENTRIES.find(([entry]) => all.includes(Buffer.from(entry, 'utf16le'))) ?? []
-  return found ?? UNKNOWN
+  // The directory may lie in what was left out.
+  return found ?? OLE_KINDS.get(extension) ?? UNKNOWN
 }
 
-function archiveType(bytes: Uint8Array, extension: string): string {
-  const names = namesIn(bytes)
+function archiveType(bytes: Uint8Array, extension: string, cutBytes: number): string {
+  const names = namesIn(bytes, cutBytes)
   if (!names) return ARCHIVE_KINDS.get(extension) ?? UNKNOWN
   const declared = /^mimetype([\w./+-]{1,100})/.exec(latin1(bytes.subarray(30, 140)))?.[1] ?? ''
   const [, office] = OFFICE_PARTS.find(([part]) => names.some((name) => part.test(name))) ?? []
   return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? UNKNOWN
 }
 
-function namesIn(bytes: Uint8Array): readonly string[] | undefined {
+function namesIn(bytes: Uint8Array, cutBytes: number): readonly string[] | undefined {
   try {
-    return readZipDirectory(bytes, DEFAULT_LIMITS.maxArchiveEntries).map(({ name }) => name)
+    return readZipDirectory(bytes, DEFAULT_LIMITS.maxArchiveEntries, cutBytes).map(({ name }) => name)
   } catch {
     return undefined
   }

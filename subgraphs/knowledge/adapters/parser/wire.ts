@@ -11,6 +11,7 @@ export interface ParseRequest {
   readonly mediaType: string
   readonly limits: ParserLimits
   readonly leavesPictures: boolean
+  readonly sizeBytes: number
 }
 
 /**
@@ -20,6 +21,7 @@ export interface ParseRequest {
 export interface RecogniseRequest {
   readonly mediaType: string
   readonly pages: readonly number[]
+  readonly sizeBytes: number
 }
 
 type Request = ParseRequest | RecogniseRequest
@@ -56,10 +58,32 @@ export function encodeRequest(request: Request): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
 
-/** Decodes a request in the child. The child trusts its parent, so it does not check the shape. */
-export function decodeRequest(bytes: Buffer): { readonly request: Request; readonly file: Uint8Array } {
-  const { line, rest } = splitLine(bytes)
-  return { request: JSON.parse(line) as Request, file: rest }
+/**
+ * Reads a request in the child, and holds the file once. Null: the input is empty. The child trusts its parent, so it
+ * does not check the shape.
+ */
+export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ readonly request: Request; readonly file: Uint8Array } | null> {
+  let head = Buffer.alloc(0)
+  let request: Request | undefined
+  let file = new Uint8Array()
+  let filled = 0
+  for await (const piece of input) {
+    let bytes = piece
+    if (!request) {
+      head = Buffer.concat([head, piece])
+      if (!head.includes(0x0a)) continue
+      const { line, rest } = splitLine(head)
+      request = JSON.parse(line) as Request
+      file = new Uint8Array(request.sizeBytes)
+      bytes = rest as Buffer<ArrayBuffer>
+    }
+    file.set(bytes, filled)
+    filled += bytes.length
+  }
+  if (!request) return null
+  // The parent has failed in the middle, and ends this process.
+  if (filled < file.length) throw malformed()
+  return { request, file }
 }
 
 export function encodeFailure({ code, message }: ParseFailure): Buffer {

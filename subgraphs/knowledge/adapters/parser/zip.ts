@@ -21,19 +21,20 @@ const MAX_COMMENT_BYTES = 65_535
 
 /**
  * Reads the names and positions of an archive's entries.
+ * @param cutBytes the bytes of the archive that `bytes` lacks, somewhere before its directory
  * @throws {ParseFailure} `corrupt` if the directory cannot be read.
  * @throws {ParseFailure} `limit_exceeded` if there are too many entries.
  */
-export function readZipDirectory(bytes: Uint8Array, maxEntries: number): readonly ZipEntry[] {
+export function readZipDirectory(bytes: Uint8Array, maxEntries: number, cutBytes = 0): readonly ZipEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const end = endOfDirectory(view)
   const count = view.getUint16(end + 10, true)
   if (count > maxEntries) throw new ParseFailure('limit_exceeded', `The archive has more than ${maxEntries} entries.`)
   const decoder = new TextDecoder()
   const entries: ZipEntry[] = []
-  let at = view.getUint32(end + 16, true)
+  let at = view.getUint32(end + 16, true) - cutBytes
   for (let index = 0; index < count; index += 1) {
-    if (at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is damaged')
+    if (at < 0 || at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is damaged')
     const nameLength = view.getUint16(at + 28, true)
     const name = decoder.decode(bytes.subarray(at + 46, at + 46 + nameLength))
     entries.push({

@@ -38,6 +38,7 @@ serveWorkerInBatches(
     createCollection: undoable(createCollection),
     dropCollection: undoable(dropCollection),
     put: undoable(put),
+    setAttributes: undoable(setAttributes),
     deleteDocument: undoable(deleteDocument),
     deleteGeneration: undoable(deleteGeneration),
     beginDraft: undoable(beginDraft),
@@ -178,6 +179,17 @@ function putInto(
     terms.reduce((sum, { words }) => sum + words.length, 0),
     terms.reduce((sum, { grams }) => sum + grams.length, 0),
   )
+}
+
+function setAttributes({ collectionId, documentId, generation, attributes }: IndexedDocument): void {
+  for (const collection of withDraft(collectionId)) {
+    const { documents } = nameTables(collection)
+    db.prepare(`UPDATE ${documents} SET attributes = ? WHERE document_id = ? AND generation = ?`).run(
+      JSON.stringify(attributes),
+      documentId,
+      generation,
+    )
+  }
 }
 
 function deleteDocument(collectionId: string, documentId: string, keepGeneration: string | null): void {

@@ -164,6 +164,10 @@ class SqliteChunkIndex implements ChunkIndex {
     await this.#writer.call('put', [document, chunks.map(packed)])
   }
 
+  async setAttributes(document: IndexedDocument): Promise<void> {
+    await this.#writer.call('setAttributes', [document])
+  }
+
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
     return this.#readers.call('ordinals', [collectionId, documentId, generation])
   }

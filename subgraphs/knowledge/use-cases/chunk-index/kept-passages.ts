@@ -1,3 +1,4 @@
+import { documentAttributes } from '../../domain/document-attributes.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
@@ -33,6 +34,11 @@ export function textKey(documentId: string, generation: string): string {
 /** Returns the prefix of the keys of an ingestion's passages. */
 function passagesPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
+}
+
+/** Returns the key of the map of an ingestion's text: see `text-map.ts`. */
+export function textMapKey(documentId: string, generation: string): string {
+  return `${passagesPrefix(documentId, generation)}map`
 }
 
 /** Returns the number of the group, and so of the blob, of a passage. */
@@ -75,7 +81,9 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
   for (let group = 0, found = 0; found < chunkCount; group++) {
     const bytes = await blobs.get(passagesPrefix(documentId, generation) + group)
     if (!bytes) return false
-    const { attributes, passages } = unpack(bytes)
+    const kept = unpack(bytes)
+    const { passages } = kept
+    const attributes = documentAttributes(kept.attributes, document)
     if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
     const terms = await toTerms(passages)
     await index.put(
@@ -85,6 +93,16 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
     found += passages.length
   }
   return true
+}
+
+/** Returns the attributes with which an ingestion was kept, or null if nothing of it is kept. */
+export async function readKeptAttributes(
+  { blobs }: Pick<Deps, 'blobs'>,
+  documentId: string,
+  generation: string,
+): Promise<IndexedDocument['attributes'] | null> {
+  const bytes = await blobs.get(`${passagesPrefix(documentId, generation)}0`)
+  return bytes && unpack(bytes).attributes
 }
 
 function pack({ attributes, passages }: KeptGroup): Uint8Array {

@@ -177,6 +177,21 @@ export async function listDocuments(
   return listById(store.documents, { collectionId, listed: true, ...(status && { status }) }, page, DOCUMENT_ID)
 }
 
+/** Counts a collection's documents in each status. */
+export async function countByStatus(
+  { store }: Pick<Deps, 'store'>,
+  { _id: collectionId }: CollectionRecord,
+): Promise<Readonly<Record<DocumentStatus, number>>> {
+  const countOf = (status: DocumentStatus) => store.documents.countDocuments({ collectionId, listed: true, status })
+  const [queued, processing, ready, failed] = await Promise.all([
+    countOf('queued'),
+    countOf('processing'),
+    countOf('ready'),
+    countOf('failed'),
+  ])
+  return { queued, processing, ready, failed }
+}
+
 export async function countDocuments({ store }: Pick<Deps, 'store'>, { _id: collectionId }: CollectionRecord): Promise<number> {
   return store.documents.countDocuments({ collectionId, listed: true })
 }

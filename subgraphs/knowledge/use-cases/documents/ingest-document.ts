@@ -2,23 +2,26 @@ import { createHash } from 'node:crypto'
 import { KisError, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { Update } from '../../../common/ports/document-store.ts'
+import type { Filter, Update } from '../../../common/ports/document-store.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
+import { documentAttributes } from '../../domain/document-attributes.ts'
 import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord, toSlowJob } from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
+import { buildTextMap } from '../../domain/text/text-map.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
-import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
-import { forgetOlder, keepPassages, PASSAGES_PER_BLOB, textKey, toGroup } from '../chunk-index/kept-passages.ts'
+import { forgetOlder, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { findAttachedFile, readBytes } from '../files/files.ts'
+import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 import { recognisePages } from './recognise-pages.ts'
+import { indexDetails } from './settle-document.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
@@ -131,16 +134,22 @@ class Ingestion {
    * @throws {LeaseLost} if another worker or a deletion has taken over the document.
    */
   async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
+    if (!(await this.#writeIf({}, set, more))) throw new LeaseLost()
+  }
+
+  /** As `#write`, but writes only a record that meets the guard, and reports whether it did. */
+  async #writeIf(guard: Filter, set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<boolean> {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
     const change = describeChange(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
     const told = change && tell(organizationId, clock.now(), change)
     const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
-    const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
-    if (!written) throw new LeaseLost()
+    const written = await store.documents.findOneAndUpdate({ ...guard, _id, 'job.lease': job!.lease }, update)
+    if (!written) return false
     this.#document = written
     if (set?.['job.starts'] === 0) this.#gotOn()
     if (told) events.kick(organizationId)
+    return true
   }
 
   async toTheEnd(): Promise<void> {
@@ -167,14 +176,14 @@ class Ingestion {
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
 
-    const bytes = await readBytes(this.#deps, file)
-    const read = await this.#deps.parser.parse(bytes, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    const opened = await openFile(this.#deps, file)
+    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
     if (read.unread.length > 0 && !isSlow) {
       const job = toSlowJob({ ...this.#document.job!, organizationId }, this.#deps.clock.now())
       await this.#write({ progress: { done: 0, total: read.unread.length }, job: { ...job } })
       return
     }
-    const parsed = read.unread.length > 0 ? await this.#recognise(read, bytes) : read
+    const parsed = read.unread.length > 0 ? await this.#recognise(read, opened) : read
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })
@@ -189,6 +198,7 @@ class Ingestion {
     await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
     const text = Buffer.from(parsed.text)
     await blobs.put(textKey(_id, this.#generation), text)
+    await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
@@ -212,11 +222,11 @@ class Ingestion {
   }
 
   /** Recognises pages, and records each as progress. */
-  async #recognise(read: ParsedDocument, bytes: Uint8Array): Promise<ParsedDocument> {
+  async #recognise(read: ParsedDocument, file: Uint8Array | StreamedFile): Promise<ParsedDocument> {
     const total = read.unread.length
     const told = (done: number, isKept: boolean) =>
       this.#write({ progress: { done, total }, ...(isKept && { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null }) })
-    return recognisePages(this.#deps, this.#document, { bytes, parsed: read }, told, this.#signal)
+    return recognisePages(this.#deps, this.#document, { file, parsed: read }, told, this.#signal)
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -322,13 +332,8 @@ class Ingestion {
 
   #indexedDocument({ mediaType, language }: Facts): IndexedDocument {
     const { _id: documentId, organizationId, collectionId, fileName, createdAt, metadata } = this.#document
-    const attributes = {
-      file_name: fileName,
-      media_type: mediaType,
-      language,
-      created_at: createdAt.getTime(),
-      ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value])),
-    }
+    const facts = { media_type: mediaType, language, created_at: createdAt.getTime() }
+    const attributes = documentAttributes(facts, { fileName, metadata })
     return { organizationId, collectionId, documentId, generation: this.#generation, attributes }
   }
 
@@ -352,17 +357,23 @@ class Ingestion {
     const { length } = await index.ordinals(collectionId, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
-    await this.#write(
-      {
-        status: 'ready',
-        stage: null,
-        progress: null,
-        liveGeneration: this.#generation,
-        ...facts,
-        outline: { title, headings },
-      },
-      { $unset: { job: '', payer: '' } },
-    )
+    const live = {
+      status: 'ready',
+      stage: null,
+      progress: null,
+      liveGeneration: this.#generation,
+      ...facts,
+      outline: { title, headings },
+    }
+    for (;;) {
+      // Name and metadata may have changed since the first chunk was indexed.
+      const details = this.#document.details ?? null
+      await indexDetails(this.#deps, { ...this.#document, ...facts, liveGeneration: this.#generation })
+      if (await this.#writeIf({ details }, live, { $unset: { job: '', payer: '' } })) return
+      const changed = await this.#deps.store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
+      if (!changed) throw new LeaseLost()
+      this.#document = changed
+    }
   }
 
   /**

@@ -23,9 +23,9 @@ import type { DocumentParser } from '../../ports/document-parser.ts'
 import type { PageRecogniser } from '../../ports/page-recogniser.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
+import { work } from '../jobs/work.ts'
 import { createCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
-import { work } from './work.ts'
 
 const context = makeContext()
 const folder = mkdtempSync(join(tmpdir(), 'kis-ocr-'))
@@ -42,7 +42,7 @@ afterAll(async () => {
 const scanParser: DocumentParser = {
   ...plainParser,
   async parse(bytes, name, signal, options) {
-    const [, pages] = /^scan (\d+)/.exec(Buffer.from(bytes).toString()) ?? []
+    const [, pages] = /^scan (\d+)/.exec(Buffer.from(bytes as Uint8Array).toString()) ?? []
     const parsed = await plainParser.parse(bytes, name, signal)
     if (!pages || !options?.leavesPictures) return parsed
     return {

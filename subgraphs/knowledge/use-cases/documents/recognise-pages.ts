@@ -1,6 +1,6 @@
 import { insertPages } from '../../domain/recognised-pages.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
-import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import type { Deps } from '../deps.ts'
 
@@ -20,7 +20,7 @@ const MAX_CHARS = 20 * 1024 * 1024
 export async function recognisePages(
   { blobs, recogniser }: Pick<Deps, 'blobs' | 'recogniser'>,
   { _id, organizationId }: DocumentRecord,
-  { bytes, parsed }: { readonly bytes: Uint8Array; readonly parsed: ParsedDocument },
+  { file, parsed }: { readonly file: Uint8Array | StreamedFile; readonly parsed: ParsedDocument },
   told: (done: number, isKept: boolean) => Promise<void>,
   signal: AbortSignal,
 ): Promise<ParsedDocument> {
@@ -35,7 +35,7 @@ export async function recognisePages(
     const pages = [...kept]
     const missing = own.slice(kept.length)
     if (missing.length > 0) {
-      for await (const page of recogniser.recognise({ organizationId, bytes, mediaType: parsed.mediaType, pages: missing }, signal)) {
+      for await (const page of recogniser.recognise({ organizationId, file, mediaType: parsed.mediaType, pages: missing }, signal)) {
         pages.push(page)
         if (pages.length < own.length) await told(done + pages.length, false)
       }

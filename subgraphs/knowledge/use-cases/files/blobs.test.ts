@@ -78,6 +78,18 @@ it('stores and counts the same content once, and takes it along with its last fi
   await expectSettled(world)
 })
 
+it('refuses another file with the same bytes once there are 1,000, until one of them is deleted', async () => {
+  const deps = depsOn(newWorld())
+  const [blob] = await Promise.all([upload(deps, 'same')]).then(() => deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1 }))
+  const more = (by: number) => deps.store.blobs.findOneAndUpdate({ _id: blob!._id }, { $inc: { referenceCount: by } })
+  await more(999)
+  await expect(upload(deps, 'same')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
+  await upload(deps, 'other')
+  await more(-1)
+  await upload(deps, 'same')
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(9)
+})
+
 it('ends with one copy of each content and its count, whatever uploads and deletions run in parallel and crash', async () => {
   const step = fc.record({
     kind: fc.constantFrom('upload' as const, 'delete' as const, 'sweep' as const),

@@ -2,64 +2,118 @@ import { createHash } from 'node:crypto'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import type { BlobRecord, CountedNumber } from '../../domain/records.ts'
+import type { BlobRecord, CountedNumber, Piece } from '../../domain/records.ts'
 import { type Counted, count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
+import { deletePieces, readPieces } from './pieces.ts'
 
 type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
 
 /** An upload or deletion takes seconds. One that began longer ago was interrupted. */
 const STALE_REFERENCE_MS = 10 * 60_000
 const SWEEP_PAGE = 100
+/** The number of files with the same bytes that an organization may have. The blob's record lists them. */
+const MAX_REFERENCES = 1_000
 /** The number of times that an upload helps to delete an old blob with the same content. */
 const MAX_TRIES = 10
 
 /**
  * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
  * content share one blob. The caller must then call `confirmBlob` or `releaseBlob`.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has 1,000 files with these bytes.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
  * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
  */
 export async function referBlob(deps: BlobDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const content: Content = { sha256, sizeBytes: bytes.length, bytesKey: deps.ids('file') }
+  return refer(deps, principal, fileId, content, (key) => deps.blobs.put(key, bytes))
+}
+
+/**
+ * As `referBlob`, for bytes that are stored in pieces. The caller deletes the pieces if the blob that it gets has other
+ * ones.
+ */
+export function referPieces(deps: BlobDeps, principal: Principal, fileId: string, content: Required<Content>): Promise<BlobRecord> {
+  return refer(deps, principal, fileId, content, async (key) => {
+    const bytes = await readPieces(deps.blobs, content.pieces, { offset: 0, length: content.sizeBytes })
+    if (!bytes) throw new ServiceUnavailable('The file storage')
+    await deps.blobs.put(key, bytes)
+  })
+}
+
+interface Content {
+  readonly sha256: string
+  readonly sizeBytes: number
+  readonly bytesKey: string
+  readonly pieces?: readonly Piece[]
+}
+
+async function refer(
+  deps: BlobDeps,
+  principal: Principal,
+  fileId: string,
+  content: Content,
+  put: (key: string) => Promise<void>,
+): Promise<BlobRecord> {
   const { organizationId, plan } = principal
-  const blob = await referTo(deps, organizationId, fileId, bytes)
-  if (blob.counted.value > 0 || bytes.length === 0) return blob
-  await deps.blobs.put(blob.bytesKey, bytes)
-  const outcome = await count(deps, countedBlob(deps, blob), bytes.length, plan.storageBytes)
+  const { sizeBytes } = content
+  const blob = await referTo(deps, organizationId, fileId, content)
+  if (blob.counted.value > 0 || sizeBytes === 0) return blob
+  // Pieces are stored before their record.
+  if (!blob.pieces) await put(blob.bytesKey)
+  const outcome = await count(deps, countedBlob(deps, blob), sizeBytes, plan.storageBytes)
   if (outcome === 'counted') return blob
   await releaseBlob(deps, blob._id, fileId)
   if (outcome === 'lost') throw new ServiceUnavailable('The file storage')
   const { storageBytes } = await readUsage(deps.store, organizationId)
   throw new KisError(
     'storage_quota_exceeded',
-    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${bytes.length} needed. Delete files first.`,
+    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${sizeBytes} needed. Delete files first.`,
   )
 }
 
-async function referTo(deps: BlobDeps, organizationId: string, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
-  const { store, clock, ids } = deps
-  const _id = blobId(organizationId, createHash('sha256').update(bytes).digest('hex'))
+async function referTo(deps: BlobDeps, organizationId: string, fileId: string, content: Content): Promise<BlobRecord> {
+  const { store, clock } = deps
+  const { sha256, sizeBytes, bytesKey, pieces } = content
+  const _id = blobId(organizationId, sha256)
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const now = clock.now()
-    const bytesKey = ids('file')
+    const reference = `references.${fileId}`
+    const $set = { pendingAt: now, [reference]: now.getTime() }
     try {
       const blob = await store.blobs.findOneAndUpdate(
-        { _id, dying: false },
+        { _id, dying: false, [reference]: null, referenceCount: { $lt: MAX_REFERENCES } },
         {
-          $set: { pendingAt: now, [`references.${fileId}`]: now.getTime() },
+          $set,
           $inc: { referenceCount: 1 },
-          $setOnInsert: { organizationId, sizeBytes: bytes.length, bytesKey, counted: { value: 0, by: bytesKey } },
+          $setOnInsert: {
+            organizationId,
+            sizeBytes,
+            bytesKey,
+            ...(pieces && { pieces: pieces.map((piece) => ({ ...piece })) }),
+            counted: { value: 0, by: bytesKey },
+          },
         },
         { upsert: true },
       )
       return blob!
     } catch (error) {
       if (!(error instanceof DuplicateKey)) throw error
-      const dying = await store.blobs.findOne({ _id, dying: true })
-      if (dying) await removeBlob(deps, dying)
+      const there = await store.blobs.findOne({ _id })
+      if (there?.dying) await removeBlob(deps, there)
+      // An interrupted completion of the same upload has referred to it.
+      const again = await store.blobs.findOneAndUpdate({ _id, dying: false, [reference]: { $gte: 0 } }, { $set })
+      if (again) return again
+      if (there && there.referenceCount >= MAX_REFERENCES) throw tooMany()
     }
   }
   throw new ServiceUnavailable('The file storage')
+}
+
+function tooMany(): KisError {
+  const message = `The organization has ${MAX_REFERENCES} files with the same bytes, which is the limit. Use one of them, or delete some first.`
+  return new KisError('storage_quota_exceeded', message)
 }
 
 /**
@@ -98,8 +152,9 @@ async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
 }
 
 /** Deletes the bytes first, because only the record has their key. */
-async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey }: BlobRecord): Promise<void> {
-  await blobs.delete(bytesKey)
+async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey, pieces }: BlobRecord): Promise<void> {
+  if (pieces) await deletePieces(blobs, bytesKey)
+  else await blobs.delete(bytesKey)
   await store.blobs.findOneAndDelete({ _id, bytesKey })
 }
 

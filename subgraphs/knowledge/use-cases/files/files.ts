@@ -1,3 +1,4 @@
+import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
@@ -8,8 +9,11 @@ import { decodeBase64 } from '../../domain/base64.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
+import type { StreamedFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './blobs.ts'
+import { readBlob, streamBlob } from './pieces.ts'
+import { LARGE_FILE_BYTES, sampleOf } from './sample.ts'
 
 /**
  * The number of large uploads that are stored at once. Each holds several copies of its body in memory. The others
@@ -33,7 +37,7 @@ const FILE_ID = /^file_/
 /**
  * Stores a file that documents can be made of, some of them by OCR only, or sound for workflows. Nothing is stored if it throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
- * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
+ * @throws {KisError} `payload_too_large` if the file is larger than the plan, or than one request, allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
  * @throws {KisError} `invalid_request` if the content is not base64, or the name is not valid.
  * @throws {KisError} `service_unavailable` if a large upload waited too long, or the file storage failed.
@@ -48,9 +52,10 @@ export async function uploadFile(
   const name = requireFileName(input.name, 'input.name')
   const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
   try {
-    const bytes = decodeBase64(input.contentBase64, principal.plan.maxFileBytes, 'input.contentBase64')
+    const maxBytes = Math.min(principal.plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
+    const bytes = decodeBase64(input.contentBase64, maxBytes, 'input.contentBase64')
     const mediaType = parser.sniff(bytes, name)
-    requireUse(mediaType)
+    requireUse(mediaType, 'input.contentBase64')
     const id = ids('file')
     const blob = await referBlob(deps, principal, id, bytes)
     const file: FileRecord = {
@@ -80,10 +85,10 @@ export async function uploadFile(
  * so ingestion reports the missing password.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
-function requireUse(mediaType: string): void {
+export function requireUse(mediaType: string, param: string | null): void {
   if (isReadable(mediaType) || isPicture(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
   const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound for a workflow.`
-  throw new KisError('unsupported_file_type', message, { param: 'input.contentBase64' })
+  throw new KisError('unsupported_file_type', message, { param })
 }
 
 /**
@@ -181,10 +186,24 @@ export async function readBytes(
 ): Promise<Uint8Array> {
   if (file.sizeBytes === 0) return new Uint8Array()
   const blob = await store.blobs.findOne({ _id: blobId(file.organizationId, file.sha256) })
-  const bytes = blob && (await blobs.get(blob.bytesKey, range))
+  const bytes = blob && (await readBlob(blobs, blob, range))
   if (bytes) return bytes
-  await getFile({ store }, file.organizationId, file._id)
-  throw new Error(`the bytes of ${file._id} are missing`)
+  throw await bytesLost(store, file)
+}
+
+/** Opens a file for the parser: a small one as its bytes, a large one as a stream. */
+export async function openFile({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, file: FileRecord): Promise<Uint8Array | StreamedFile> {
+  const { sizeBytes } = file
+  if (sizeBytes <= LARGE_FILE_BYTES) return readBytes({ store, blobs }, file)
+  const blob = await store.blobs.findOne({ _id: blobId(file.organizationId, file.sha256) })
+  if (!blob) throw await bytesLost(store, file)
+  const sample = await sampleOf(sizeBytes, (range) => readBytes({ store, blobs }, file, range))
+  return { sizeBytes, sample, stream: () => streamBlob(blobs, blob, () => bytesLost(store, file)) }
+}
+
+async function bytesLost(store: Deps['store'], { organizationId, _id }: FileRecord): Promise<Error> {
+  await getFile({ store }, organizationId, _id)
+  return new Error(`the bytes of ${_id} are missing`)
 }
 
 /** Detaches documents that were never recorded: a crash between the two writes leaves such an attachment. */

@@ -5,6 +5,7 @@ import type { BlobRecord, DocumentRecord } from '../../domain/records.ts'
 import { BlobDamaged } from '../../ports/blob-store.ts'
 import { textKey } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
+import { readBlob } from '../files/pieces.ts'
 
 /**
  * The number of records on a page, and the bytes after which a page ends early. Hashing them takes some tenths of a
@@ -95,7 +96,7 @@ function judge(deps: VerifyDeps, at: Place['at'], record: BlobRecord | DocumentR
 async function judgeBlob({ store, blobs }: VerifyDeps, blob: BlobRecord): Promise<Judged> {
   if (!isStored(blob)) return undefined
   const { _id, organizationId, sizeBytes, bytesKey } = blob
-  const { fault } = await readBytes(blobs, bytesKey, { sizeBytes, sha256: _id.slice(-64) })
+  const { fault } = await readBytes(blobs, blob, { sizeBytes, sha256: _id.slice(-64) })
   if (!fault) return { sizeBytes, finding: null }
   // The blob may have been deleted since.
   const again = await store.blobs.findOne({ _id, bytesKey })
@@ -112,7 +113,7 @@ function isStored({ dying, sizeBytes, references }: BlobRecord): boolean {
 async function judgeText({ store, blobs }: VerifyDeps, document: DocumentRecord): Promise<Judged> {
   const { _id, organizationId, listed, status, liveGeneration, textSha256 } = document
   if (!listed || status !== 'ready' || liveGeneration === null) return undefined
-  const { fault, sizeBytes } = await readBytes(blobs, textKey(_id, liveGeneration), { sha256: textSha256 })
+  const { fault, sizeBytes } = await readBytes(blobs, { bytesKey: textKey(_id, liveGeneration) }, { sha256: textSha256 })
   // The document may have been deleted or ingested again since.
   const isSame = !fault || (await store.documents.findOne({ _id, listed: true, status: 'ready', liveGeneration })) !== null
   if (!isSame) return undefined
@@ -122,7 +123,7 @@ async function judgeText({ store, blobs }: VerifyDeps, document: DocumentRecord)
 /** Reads and hashes all bytes, piece by piece. */
 async function readBytes(
   blobs: Deps['blobs'],
-  key: string,
+  blob: Pick<BlobRecord, 'bytesKey' | 'pieces'>,
   expected: { readonly sizeBytes?: number; readonly sha256: string | undefined },
 ): Promise<{ readonly sizeBytes: number; readonly fault: Fault | null }> {
   const hash = createHash('sha256')
@@ -131,7 +132,7 @@ async function readBytes(
   for (;;) {
     let bytes: Uint8Array | null
     try {
-      bytes = await blobs.get(key, { offset: sizeBytes, length: READ_BYTES })
+      bytes = await readBlob(blobs, blob, { offset: sizeBytes, length: READ_BYTES })
     } catch (error) {
       if (error instanceof BlobDamaged) return damaged('parts of the bytes cannot be read')
       throw error

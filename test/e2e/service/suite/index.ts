@@ -4,6 +4,7 @@ import { agents } from './agents.ts'
 import { badInput } from './bad-input.ts'
 import { chats } from './chat.ts'
 import { documents } from './documents.ts'
+import { evaluation } from './evaluation.ts'
 import { events } from './events.ts'
 import { federation } from './federation.ts'
 import { files } from './files.ts'
@@ -25,6 +26,7 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
     describe('the main job', () => {
       const library = openLibrary(service)
       search(library)
+      evaluation(library)
       usage(library)
       federation(library)
       agents(library)

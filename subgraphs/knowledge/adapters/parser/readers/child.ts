@@ -7,7 +7,7 @@ import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { decodeRequest, encodeDocument, encodeFailure, encodePage, type ParseRequest, type RecogniseRequest } from '../wire.ts'
+import { encodeDocument, encodeFailure, encodePage, type ParseRequest, type RecogniseRequest, readRequest } from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
@@ -40,16 +40,10 @@ async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<v
   }
 }
 
-async function readInput(): Promise<Buffer> {
-  const pieces: Buffer[] = []
-  for await (const piece of process.stdin) pieces.push(piece)
-  return Buffer.concat(pieces)
-}
-
-const input = await readInput()
+const input = await readRequest(process.stdin)
 // An unused spare child gets no input.
-if (input.length === 0) process.exit(0)
-const { request, file } = decodeRequest(input)
+if (!input) process.exit(0)
+const { request, file } = input
 if ('pages' in request) {
   await recognise(request, file)
   process.stdout.write('', () => process.exit(0))

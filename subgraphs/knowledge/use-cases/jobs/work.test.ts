@@ -27,9 +27,9 @@ import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
+import { createCollection, deleteCollection } from '../documents/collections.ts'
+import { createDocument, getDocument } from '../documents/documents.ts'
 import { uploadFile } from '../files/files.ts'
-import { createCollection, deleteCollection } from './collections.ts'
-import { createDocument, getDocument } from './documents.ts'
 import { work } from './work.ts'
 
 const context = makeContext()
@@ -98,7 +98,12 @@ it('begins with the document of another organization at once, however many and l
   const parser: DocumentParser = {
     ...plainParser,
     async parse(bytes, name, signal) {
-      if (!Buffer.from(bytes).toString().includes('another')) await first.promise
+      if (
+        !Buffer.from(bytes as Uint8Array)
+          .toString()
+          .includes('another')
+      )
+        await first.promise
       return plainParser.parse(bytes, name, signal)
     },
   }

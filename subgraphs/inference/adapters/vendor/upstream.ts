@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
-import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
-import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
+import { type EngineErrors, isPacked } from './engine-errors.ts'
+import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
 /** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
 export interface Receiver {
@@ -92,6 +93,7 @@ export class Upstream implements AsyncDisposable {
       let headers: IncomingHttpHeaders = {}
       let size = 0
       const pieces: Buffer[] = []
+      const gauge = new JsonGauge(MAX_ANSWER_PARTS)
       const onAbort = () => {
         exchange.abort()
         reject(signal.reason)
@@ -114,6 +116,8 @@ export class Upstream implements AsyncDisposable {
             exchange.abort()
           } else if (size > maxBytes) {
             throw this.#errors.invalidAnswer('gave an answer that is too large')
+          } else if (status === 200 && gauge.exceeds(bytes)) {
+            throw this.#errors.excessive()
           }
         },
         end: succeed,
@@ -202,4 +206,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#over = true
     this.#onOver()
   }
+}
+
+/**
+ * The JSON of an answer.
+ * @throws {KisError} the vendor's error, also one under status 200; or the answer is not JSON
+ */
+export function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): unknown {
+  if (status !== 200) throw errors.ofAnswer(status, headers, body)
+  let answer: unknown
+  try {
+    answer = JSON.parse(body.toString())
+  } catch (cause) {
+    throw errors.invalidAnswer('gave an answer that is not JSON', cause)
+  }
+  if (typeof answer === 'object' && answer !== null && 'error' in answer && answer.error) throw errors.ofErrorObject(answer)
+  return answer
 }

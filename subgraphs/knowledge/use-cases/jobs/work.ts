@@ -9,9 +9,12 @@ import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
+import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
+import { failDocument, ingestDocument, isSuspect, LeaseLost } from '../documents/ingest-document.ts'
+import { settleDocument } from '../documents/settle-document.ts'
+import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
-import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
-import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
+import { sweepUploads } from '../uploads/complete-upload.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
@@ -62,6 +65,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     // Leases that are not released here expire.
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
+    await releaseAllLeases(store.evaluations, clock).catch(logged)
   }
   const underWay = new Set<Promise<unknown>>()
   const next = createJobs(deps, options, signal)
@@ -84,6 +88,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   }
   const sweepAllBlobs = async () => {
     while (await sweepBlobs(deps)) if (signal.aborted) return
+    while (await sweepUploads(deps)) if (signal.aborted) return
   }
   await Promise.all([
     keepBeginning(),
@@ -95,7 +100,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
 
 /**
  * Returns a function that takes the next due job, with its lease and place. It returns null if no job is due. Deletions
- * of collections go before documents: they are few, while documents may be due without end.
+ * of collections and evaluations go before documents: they are few, while documents may be due without end.
  */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
@@ -103,6 +108,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   const collections = new FairJobs(store.collections, places, clock)
   const documents = new FairJobs(store.documents, places, clock)
   const slow = new FairJobs(store.documents, new FairPlaces(SLOW_PLACES), clock, 'slowOrganizationId')
+  const evaluations = new FairJobs(store.evaluations, places, clock)
   // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
@@ -113,15 +119,19 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   return async () => {
     const collection = await collections.claim()
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
+    const evaluation = await evaluations.claim()
+    if (evaluation) return job(store.evaluations, evaluation, (ended) => evaluate(deps, evaluation.record, ended))
     const document = (await documents.claim()) ?? (await slow.claim())
     if (!document) return null
     const { record } = document
     return job(store.documents, document, (ended) =>
       record.job!.kind === 'delete'
         ? finishDocumentDeletion(deps, record)
-        : isSuspect(record)
-          ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-          : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+        : record.job!.kind === 'settle'
+          ? settleDocument(deps, record._id)
+          : isSuspect(record)
+            ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+            : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }
@@ -201,6 +211,9 @@ async function recordFailure<T extends JobRecord>(
     )
     if (ended) return
   }
+  const evaluation =
+    exhausted && current.kind === 'evaluate' && (await deps.store.evaluations.findOne({ _id: record._id, 'job.lease': current.lease }))
+  if (evaluation) return failEvaluation(deps, evaluation, error)
   const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },

@@ -1,0 +1,70 @@
+import { gatewayOperation, type OperationText } from '../../schema/operations.ts'
+import { restParam } from '../http/param-names.ts'
+import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { DOCUMENT, type DocumentData, toAttachment, toDocument } from './documents.ts'
+
+/** Calls for many documents of a collection at once. Each has its own result. */
+
+const ERROR = 'error { code message param }'
+const ATTACH = gatewayOperation(`mutation CreateDocuments($input: CreateDocumentsInput!) {
+  createDocuments(input: $input) { results { id created document { ${DOCUMENT} } ${ERROR} } } }`)
+const RETRY = gatewayOperation(`mutation RetryDocuments($input: DocumentsInput!) {
+  retryDocuments(input: $input) { results { id created document { ${DOCUMENT} } ${ERROR} } } }`)
+const DELETE = gatewayOperation(`mutation DeleteDocuments($input: DocumentsInput!) {
+  deleteDocuments(input: $input) { results { id ${ERROR} } } }`)
+
+interface ResultData {
+  readonly id: string
+  readonly document?: DocumentData | null
+  readonly error: { readonly code: string; readonly message: string; readonly param: string | null } | null
+}
+
+function toResults<T extends ResultData>(results: readonly T[], toOwn: (result: T) => object) {
+  return ok({
+    object: 'list',
+    data: results.map((result) => ({
+      object: 'document_result',
+      ...toOwn(result),
+      error: result.error && { ...result.error, param: result.error.param && restParam(result.error.param, {}) },
+    })),
+  })
+}
+
+const readDocument = ({ document }: ResultData) => (document ? toDocument(document) : null)
+
+/** The answer of a call that names documents by their ids. */
+async function ofIds<Data>({ ask, params, body }: Call, operation: OperationText<Data, never>): Promise<Data> {
+  return ask(operation, { input: { collectionId: params.id, ids: body.document_ids } }, { ids: 'document_ids' })
+}
+
+export const documentBatchRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/documents/attach',
+    async handle({ ask, params, body }) {
+      const documents = (body.documents as readonly JsonObject[]).map(toAttachment)
+      const { createDocuments } = await ask(ATTACH, { input: { collectionId: params.id, documents } })
+      return toResults(createDocuments.results, (result) => ({
+        file_id: result.id,
+        created: result.created,
+        document: readDocument(result),
+      }))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/documents/retry',
+    async handle(call) {
+      const { retryDocuments } = await ofIds(call, RETRY)
+      return toResults(retryDocuments.results, (result) => ({ document_id: result.id, document: readDocument(result) }))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/documents/delete',
+    async handle(call) {
+      const { deleteDocuments } = await ofIds(call, DELETE)
+      return toResults(deleteDocuments.results, ({ id, error }) => ({ document_id: id, deleted: error === null }))
+    },
+  },
+]

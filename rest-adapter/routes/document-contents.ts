@@ -1,0 +1,74 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { type Call, ok, type Route } from '../http/route.ts'
+
+/** What was read from a document's file. */
+
+const CHUNK = 'id text headingPath pageStart pageEnd charStart charEnd'
+
+const TEXT = gatewayOperation(`query DocumentText($id: ID!, $pageStart: Int, $pageEnd: Int, $offset: Int, $length: Int!) {
+  document(id: $id) { collection { id } text(pageStart: $pageStart, pageEnd: $pageEnd, offset: $offset, length: $length) {
+    text charStart charEnd totalChars nextOffset pages { page charStart charEnd } } } }`)
+const CHUNKS = gatewayOperation(`query DocumentChunks($id: ID!, $first: Int!, $after: String) {
+  document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} } } ${PAGE_INFO} } } }`)
+
+/** The characters of an answer when the caller does not say how many. */
+const DEFAULT_LENGTH = 65_536
+
+/** The document of the path. One of another collection is not found. */
+function inCollection<T extends { readonly collection: { readonly id: string } }>({ params }: Call, document: T | null): T {
+  if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
+  return document!
+}
+
+function toChunk(chunk: Selected<'Chunk', typeof CHUNK>) {
+  return {
+    id: chunk.id,
+    object: 'chunk',
+    text: chunk.text,
+    heading_path: chunk.headingPath,
+    page_start: chunk.pageStart,
+    page_end: chunk.pageEnd,
+    char_start: chunk.charStart,
+    char_end: chunk.charEnd,
+  }
+}
+
+export const documentContentRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents/{document_id}/text',
+    async handle(call) {
+      const { page_start: pageStart, page_end: pageEnd, offset, length = DEFAULT_LENGTH, format } = call.query
+      const variables = { id: call.params.document_id, pageStart, pageEnd, offset, length }
+      const { text: part } = inCollection(call, (await call.ask(TEXT, variables)).document)
+      if (!part) throw new KisError('invalid_request', 'The document has no text yet. Wait until its status is `ready`.')
+      if (format === 'text') {
+        const next = part.nextOffset === null ? {} : { 'x-next-offset': String(part.nextOffset) }
+        // A stored page must not run as one of our own.
+        const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff', ...next }
+        return { status: 200, headers, body: part.text }
+      }
+      return ok({
+        object: 'document_text',
+        document_id: call.params.document_id,
+        text: part.text,
+        char_start: part.charStart,
+        char_end: part.charEnd,
+        total_chars: part.totalChars,
+        next_offset: part.nextOffset,
+        pages: part.pages.map(({ page, charStart, charEnd }) => ({ page, char_start: charStart, char_end: charEnd })),
+      })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents/{document_id}/chunks',
+    async handle(call) {
+      const variables = { id: call.params.document_id, ...pageVariables(call.query) }
+      const { chunks } = inCollection(call, (await call.ask(CHUNKS, variables, PAGE_NAMES)).document)
+      return ok(toList(chunks, toChunk, readId))
+    },
+  },
+]

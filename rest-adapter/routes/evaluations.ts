@@ -1,0 +1,128 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { csvLine } from '../http/csv.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { type Answer, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { toExpected } from './gold-questions.ts'
+
+const EVALUATION = `id collectionId status progress { done total } error { code message } cost startedAt endedAt
+  settings { label mode filter scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 } }`
+const QUESTION = 'id query expected { fileName page phrase } ranks { combined words meaning }'
+
+type EvaluationData = Selected<'Evaluation', typeof EVALUATION>
+type QuestionData = Selected<'EvaluatedQuestion', typeof QUESTION>
+
+const START = gatewayOperation(
+  `mutation StartEvaluation($input: StartEvaluationInput!) { startEvaluation(input: $input) { evaluation { ${EVALUATION} } } }`,
+)
+const LIST = gatewayOperation(`query Evaluations($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  collection(id: $id) { evaluations(first: $first, after: $after, order: $order) { edges { node { ${EVALUATION} } } ${PAGE_INFO} } } }`)
+const GET = gatewayOperation(`query Evaluation($id: ID!) { evaluation(id: $id) { ${EVALUATION} questions { ${QUESTION} } } }`)
+const DELETE = gatewayOperation('mutation DeleteEvaluation($id: ID!) { deleteEvaluation(id: $id) { id } }')
+
+const NAMES = { collectionId: 'id' }
+
+function toEvaluation({ id, collectionId, status, progress, error, cost, startedAt, endedAt, settings }: EvaluationData) {
+  return {
+    id,
+    object: 'evaluation',
+    created_at: unixSeconds(startedAt),
+    ended_at: unixSecondsOrNull(endedAt),
+    collection_id: collectionId,
+    status: status.toLowerCase(),
+    progress,
+    error,
+    cost_usd: cost,
+    settings: settings.map(({ label, mode, filter, scores }) => ({
+      label,
+      mode: mode.toLowerCase(),
+      filter,
+      scores: scores.map((score) => ({
+        ranking: score.ranking.toLowerCase(),
+        language: score.language,
+        question_count: score.questionCount,
+        recall_at_1: score.recallAt1,
+        recall_at_3: score.recallAt3,
+        recall_at_10: score.recallAt10,
+        ndcg_at_10: score.ndcgAt10,
+        mrr_at_10: score.mrrAt10,
+      })),
+    })),
+  }
+}
+
+function toQuestion({ id, query, expected, ranks }: QuestionData) {
+  return { id, query, expected: expected.map(toExpected), ranks }
+}
+
+function toInput({ label, mode, filter }: JsonObject): JsonObject {
+  return { label, mode: (mode as string | undefined)?.toUpperCase(), filter }
+}
+
+const COLUMNS = ['question_id', 'query', 'file_name', 'page', 'phrase', 'settings', 'rank', 'rank_by_words', 'rank_by_meaning'] as const
+
+/** Writes a line for each expected passage of each question, by each of the settings. */
+function toTable({ id, settings, questions }: EvaluationData & { readonly questions: readonly QuestionData[] }): Answer {
+  const lines = questions.flatMap((question) =>
+    question.expected.flatMap(({ fileName, page, phrase }, e) =>
+      question.ranks.map(({ combined, words, meaning }, s) =>
+        csvLine([
+          question.id,
+          question.query,
+          fileName,
+          page,
+          phrase,
+          settings[s]!.label,
+          combined[e] ?? null,
+          words[e] ?? null,
+          meaning[e] ?? null,
+        ]),
+      ),
+    ),
+  )
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8; header=present',
+    'content-disposition': `attachment; filename="${id}.csv"`,
+  }
+  return { status: 200, headers, body: csvLine(COLUMNS) + lines.join('') }
+}
+
+export const evaluationRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/evaluations',
+    async handle({ ask, params, body }) {
+      const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toInput)
+      const { startEvaluation } = await ask(START, { input: { collectionId: params.id, settings } }, NAMES)
+      return created(toEvaluation(startEvaluation.evaluation))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/evaluations',
+    async handle({ ask, params, query }) {
+      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+      if (!collection) throw new NotFound('collection', params.id!)
+      return ok(toList(collection.evaluations, toEvaluation, readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/evaluations/{id}',
+    async handle({ ask, params, query }) {
+      const { evaluation } = await ask(GET, { id: params.id })
+      if (!evaluation) throw new NotFound('evaluation', params.id!)
+      if (query.format === 'csv') return toTable(evaluation)
+      return ok({ ...toEvaluation(evaluation), questions: evaluation.questions.map(toQuestion) })
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/evaluations/{id}',
+    async handle({ ask, params }) {
+      const { deleteEvaluation } = await ask(DELETE, { id: params.id })
+      return deleted('evaluation', deleteEvaluation.id)
+    },
+  },
+]

@@ -1,0 +1,59 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+
+const QUESTION = 'id query expected { fileName page phrase } createdAt'
+
+type QuestionData = Selected<'GoldQuestion', typeof QUESTION>
+type ExpectedData = QuestionData['expected'][number]
+
+const ADD = gatewayOperation(
+  `mutation AddGoldQuestions($input: AddGoldQuestionsInput!) { addGoldQuestions(input: $input) { questions { ${QUESTION} } } }`,
+)
+const LIST = gatewayOperation(`query GoldQuestions($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  collection(id: $id) { goldQuestions(first: $first, after: $after, order: $order) { edges { node { ${QUESTION} } } ${PAGE_INFO} } } }`)
+const DELETE = gatewayOperation('mutation DeleteGoldQuestion($id: ID!) { deleteGoldQuestion(id: $id) { id } }')
+
+export function toExpected({ fileName, page, phrase }: ExpectedData) {
+  return { file_name: fileName, page, phrase }
+}
+
+function toQuestion({ id, query, expected, createdAt }: QuestionData) {
+  return { id, object: 'gold_question', created_at: unixSeconds(createdAt), query, expected: expected.map(toExpected) }
+}
+
+function toInput({ query, expected }: JsonObject): JsonObject {
+  const passages = expected as readonly JsonObject[]
+  return { query, expected: passages.map(({ file_name, page, phrase }) => ({ fileName: file_name, page, phrase })) }
+}
+
+export const goldQuestionRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/gold-questions',
+    async handle({ ask, params, body }) {
+      const questions = (body.questions as readonly JsonObject[]).map(toInput)
+      const { addGoldQuestions } = await ask(ADD, { input: { collectionId: params.id, questions } })
+      return created(wholeList(addGoldQuestions.questions.map(toQuestion), readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/gold-questions',
+    async handle({ ask, params, query }) {
+      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+      if (!collection) throw new NotFound('collection', params.id!)
+      return ok(toList(collection.goldQuestions, toQuestion, readId))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/gold-questions/{id}',
+    async handle({ ask, params }) {
+      const { deleteGoldQuestion } = await ask(DELETE, { id: params.id })
+      return deleted('gold_question', deleteGoldQuestion.id)
+    },
+  },
+]

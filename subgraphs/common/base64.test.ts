@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readBase64 } from './base64.ts'
+
+describe('base64', () => {
+  const bytes = randomBytes(100)
+  const text = bytes.toString('base64')
+
+  it.each([
+    ['in one line', text],
+    ['in lines as in mail', text.replace(/.{76}/g, '$&\r\n')],
+    ['in lines as in PEM', `${text.replace(/.{64}/g, '$&\n')}\n`],
+    ['without padding', text.replace(/=+$/, '')],
+    ['in the alphabet of URLs', bytes.toString('base64url')],
+    ['in the alphabet of URLs, with padding', text.replaceAll('+', '-').replaceAll('/', '_')],
+  ])('is read %s', (_name, given) => {
+    expect(readBase64(given).sizeBytes).toBe(100)
+    expect(readBase64(given).decode()?.equals(bytes)).toBe(true)
+  })
+
+  it.each([
+    ['has other characters', 'd2F2*'],
+    ['ends within a byte', 'd2F2I'],
+    ['is padded too much', 'd2F2===='],
+    ['is padded in the middle', 'd2F=2A=='],
+  ])('is refused that %s', (_name, given) => expect(readBase64(given).decode()).toBeNull())
+
+  it('gives any bytes back, with breaks anywhere', () => {
+    fc.assert(
+      fc.property(fc.uint8Array(), fc.array(fc.nat(40)), fc.boolean(), (given, breaks, forUrls) => {
+        let wrapped = Buffer.from(given).toString(forUrls ? 'base64url' : 'base64')
+        for (const at of breaks) wrapped = `${wrapped.slice(0, at)}\r\n${wrapped.slice(at)}`
+        const { sizeBytes, decode } = readBase64(wrapped)
+        expect(sizeBytes).toBe(given.length)
+        expect(Buffer.from(given).equals(decode()!)).toBe(true)
+      }),
+    )
+  })
+})

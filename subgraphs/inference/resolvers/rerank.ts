@@ -1,0 +1,25 @@
+import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
+import { createRerank } from '../use-cases/rerank/create-rerank.ts'
+import { describeRerankModel, rerankPassages } from '../use-cases/rerank/rerank-passages.ts'
+import type { MutationResolvers, QueryResolvers, RerankingResolvers } from './generated.ts'
+
+export const rerankQueries: QueryResolvers = {
+  rerankModel: (_parent, { id }, { deps, ...ask }) => describeRerankModel(deps, ask, id),
+}
+
+export const rerankMutations: MutationResolvers = {
+  async createRerank(_parent, { input }, { deps, ...ask }) {
+    const { idempotencyKey, ...request } = input
+    const call = { operation: 'rerank', request, idempotencyKey } as const
+    return onceForKey(deps, ask, call, (asking) => createRerank(deps, asking, request))
+  },
+  async rerankPassages(_parent, { runHoldId, ...input }, { deps, ...ask }) {
+    const { results, cost } = await rerankPassages(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
+    return { results, cost }
+  },
+}
+
+export const RerankingFields: RerankingResolvers = {
+  model: ({ modelId }, _args, { deps }) => deps.catalog.find(modelId) ?? null,
+  replayed: isReplayed,
+}

@@ -1,0 +1,28 @@
+import type { RateLimits } from '../../../../schema/errors.ts'
+import { checkRerankRequest } from '../../domain/rerank/rerank-request.ts'
+import { countRerank } from '../../domain/rerank/rerank-usage.ts'
+import { admit } from '../calls/admit.ts'
+import { limited } from '../calls/limited-call.ts'
+import type { AskContext, CallDeps } from '../deps.ts'
+import { type Reranked, rerank } from './rerank.ts'
+
+export interface RerankAnswer extends Reranked {
+  readonly rateLimits: RateLimits | null
+}
+
+/**
+ * Orders documents by their relevance to a query.
+ * @throws {KisError} the error of a check or of the engine; nothing is charged.
+ */
+export function createRerank(deps: CallDeps, ask: AskContext, input: Parameters<typeof checkRerankRequest>[0]): Promise<RerankAnswer> {
+  return limited(deps, ask, 'embeddings', (call, asking) => {
+    const { principal, request, model } = admit(deps.catalog, asking.caller, {
+      audience: 'clients',
+      kind: 'rerank',
+      modelParam: 'model',
+      check: () => checkRerankRequest(input),
+    })
+    const { inputTokens } = countRerank(request.query, request.documents, request.documents.length)
+    return rerank(deps, call.admit(principal, inputTokens), model, request)
+  })
+}

@@ -1,0 +1,63 @@
+import { textAt } from '../../../common/check.ts'
+import { requirePrincipal } from '../../../common/identity/principal.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { checkRerankRequest, type RerankRequest } from '../../domain/rerank/rerank-request.ts'
+import { type Admitted, admit } from '../calls/admit.ts'
+import { limited } from '../calls/limited-call.ts'
+import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
+import { onceForStep } from '../idempotency/once-for-step.ts'
+import { type Reranked, rerank } from './rerank.ts'
+
+/** A search has its plain order to answer with, so it does not wait longer for a better one. */
+const MAX_MS = 10_000
+
+export interface PassagesToRerank {
+  readonly modelId: string
+  readonly query: string
+  readonly texts: readonly string[]
+  /** The step of a run that makes the search, as `run/path`. */
+  readonly step?: string | null
+}
+
+/**
+ * Orders the passages of one search for another service and charges the searcher's wallet. It counts as one of the
+ * organization's concurrent calls, but not as a request of its key. Within a run, the call is charged once however
+ * often it is repeated.
+ * @throws {KisError} as `admit`; or the error of the engine, and nothing is charged.
+ * @throws {KisError} `engine_timeout`: the model took longer than 10 s.
+ */
+export function rerankPassages(deps: KeyedDeps, ask: AskContext, { step, ...passages }: PassagesToRerank): Promise<Reranked> {
+  const once = (asking: AskContext) =>
+    limited(deps, asking, 'chat', (call, admitted) => {
+      const { principal, model, request } = admitPassages(deps, admitted, passages)
+      return rerank(deps, call.admit(principal, null), model, request, MAX_MS)
+    })
+  if (step == null) return once(ask)
+  const [runId = '', ...path] = step.split('/')
+  // The step's own path is that of the query's embedding.
+  const claim = { runId, path: [...path, 'rerank'].join('/'), isFree: () => true }
+  return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, claim, once)
+}
+
+/**
+ * Returns the id of a model that can rerank for the caller.
+ * @throws {KisError} as `admit`: the caller may not use the model.
+ */
+export function describeRerankModel(deps: Ports, ask: AskContext, modelId: string): Pick<Model, 'id'> {
+  const { model } = admit(deps.catalog, ask.caller, {
+    audience: 'services',
+    kind: 'rerank',
+    modelParam: 'id',
+    check: () => ({ model: textAt(modelId, 'id') }),
+  })
+  return { id: model.id }
+}
+
+function admitPassages(deps: Ports, ask: AskContext, { modelId, query, texts }: PassagesToRerank): Admitted<RerankRequest> {
+  return admit(deps.catalog, ask.caller, {
+    audience: 'services',
+    kind: 'rerank',
+    modelParam: 'modelId',
+    check: () => checkRerankRequest({ model: modelId, query, documents: texts }),
+  })
+}

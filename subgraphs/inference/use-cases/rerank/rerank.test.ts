@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { KisError } from '../../../common/errors.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRerank } from './create-rerank.ts'
+import { describeRerankModel, rerankPassages } from './rerank-passages.ts'
+
+const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dddd'] }
+/** USD 2 for a thousand search units. */
+const UNIT = 2_000_000n
+
+describe('reranking', () => {
+  it('asks the engine in its batches, orders by score, and charges the units that the engine reports', async () => {
+    const { deps, billing, ranks } = parts()
+    ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
+    const answer = await createRerank(deps, asking(), REQUEST)
+    expect(ranks.reranked).toEqual([['a', 'bbb', 'cc'], ['dddd']])
+    expect(ranks.calls[0]).toMatchObject({ engineModel: 'vendor-rank', organizationId: 'org_a' })
+    expect(answer).toMatchObject({ modelId: 'rank', searchUnits: 2, cost: 2n * UNIT })
+    expect(answer.results).toEqual([
+      { index: 3, score: 4 },
+      { index: 1, score: 3 },
+      { index: 2, score: 2 },
+      { index: 0, score: 1 },
+    ])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+  })
+
+  it('counts where the engine reports nothing: a unit for 100 documents, each 500 tokens of which count as one', async () => {
+    const { deps, ranks } = parts({ balance: 10n ** 12n })
+    ranks.maxBatch = 1_000
+    const costOf = async (documents: readonly string[]) => (await createRerank(deps, asking(), { ...REQUEST, documents })).cost
+    expect(await costOf(Array(100).fill('word'))).toBe(UNIT)
+    expect(await costOf(Array(101).fill('word'))).toBe(2n * UNIT)
+    expect(await costOf(Array(100).fill('word '.repeat(600)))).toBe(2n * UNIT)
+  })
+
+  it('charges a model that is paid by the token by the tokens that the engine reports, or by the count', async () => {
+    const { deps, ranks } = parts()
+    ranks.maxBatch = 1_000
+    ranks.rerankings = [{ tokens: 1_000_000, searchUnits: null }]
+    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ tokens: 1_000_000, searchUnits: 0 })
+    ranks.rerankings = [{ tokens: null, searchUnits: null }]
+    // Each of 4 documents of one token is read with the query of one and 4 marks, at 50 nano-USD a token.
+    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ tokens: 24, cost: 1_200n })
+  })
+
+  it('gives the best `topN`', async () => {
+    const { deps } = parts()
+    const { results } = await createRerank(deps, asking(), { ...REQUEST, topN: 2 })
+    expect(results.map(({ index }) => index)).toEqual([3, 1])
+  })
+
+  it('asks the fallbacks where the engine fails, and then charges nothing for the failed call', async () => {
+    const { deps, billing, ranks } = parts()
+    ranks.maxBatch = 1_000
+    ranks.rerankings = [new KisError('engine_error', 'down'), { tokens: null, searchUnits: 1 }]
+    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ modelId: 'rank', cost: UNIT })
+    expect(billing.writes.filter((write) => write === 'voidHold')).toHaveLength(1)
+  })
+
+  it('charges nothing for a failure', async () => {
+    const { deps, billing, ranks } = parts()
+    ranks.rerankings = [new KisError('engine_error', 'down')]
+    await expect(createRerank(deps, asking(), REQUEST)).rejects.toMatchObject({ code: 'engine_error' })
+    expect(billing.balance).toBe(1_000_000_000n)
+  })
+
+  it.each<[string, object, string, string]>([
+    ['no model', { model: '' }, 'missing_required_parameter', 'model'],
+    ['a chat model', { model: 'chat' }, 'model_not_found', 'model'],
+    ['a blank query', { query: ' ' }, 'invalid_request', 'query'],
+    ['a long query', { query: 'a'.repeat(8_193) }, 'string_above_max_length', 'query'],
+    ['no documents', { documents: [] }, 'invalid_request', 'documents'],
+    ['1,001 documents', { documents: Array(1_001).fill('a') }, 'array_above_max_length', 'documents'],
+    ['an empty document', { documents: ['a', ''] }, 'invalid_request', 'documents[1]'],
+    ['a document that is no text', { documents: [1] }, 'invalid_type', 'documents[0]'],
+    ['a long document', { documents: ['a'.repeat(100_001)] }, 'string_above_max_length', 'documents[0]'],
+    ['long documents', { documents: Array(21).fill('a'.repeat(100_000)) }, 'string_above_max_length', 'documents'],
+    ['nothing to give', { topN: 0 }, 'integer_below_min_value', 'topN'],
+  ])('refuses %s', async (_name, fields, code, param) => {
+    const { deps, ranks } = parts()
+    await expect(createRerank(deps, asking(), { ...REQUEST, ...fields })).rejects.toMatchObject({ code, param })
+    expect(ranks.reranked).toEqual([])
+  })
+
+  it('keeps to allowlist and residency', async () => {
+    const { deps, ranks } = parts()
+    const of = (more: object) => asking({ ...somebody, ...more })
+    const other = createRerank(deps, of({ modelAllowlist: ['chat'] }), REQUEST)
+    await expect(other).rejects.toMatchObject({ code: 'model_not_found' })
+    const local = of({ residencyPolicy: 'local_only' })
+    for (const call of [
+      () => createRerank(deps, local, REQUEST),
+      () => rerankPassages(deps, local, { modelId: 'rank', query: 'tea', texts: ['a'] }),
+      async () => describeRerankModel(deps, local, 'rank'),
+    ])
+      await expect(call()).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    expect(ranks.reranked).toEqual([])
+  })
+
+  it('charges the passages of a step once, however often it is repeated', async () => {
+    const { deps, ranks } = parts()
+    ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
+    const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
+    const first = await rerankPassages(deps, asking(), passages)
+    expect(await rerankPassages(deps, asking(), passages)).toMatchObject({ results: first.results, cost: UNIT })
+    expect(ranks.reranked).toHaveLength(1)
+  })
+})

@@ -1,0 +1,93 @@
+import type { Model } from '../../domain/catalog.ts'
+import type { RerankRequest } from '../../domain/rerank/rerank-request.ts'
+import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rerank-usage.ts'
+import type { Reranking } from '../../ports/engines.ts'
+import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
+import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
+import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
+
+export interface RerankedDocument {
+  /** The place of the document in the request, from 0. */
+  readonly index: number
+  readonly score: number
+}
+
+export interface Reranked {
+  /** Best first; equal scores in the order of the request. */
+  readonly results: readonly RerankedDocument[]
+  /** The model that answered. */
+  readonly modelId: string
+  readonly tokens: number
+  readonly searchUnits: number
+  /** Nano-USD. */
+  readonly cost: bigint
+}
+
+/**
+ * Scores the documents with the model, or with the first of its fallbacks that answers, and charges it. Each attempt
+ * takes at most `maxMs`.
+ * @throws {KisError} as `firstToAnswer`; nothing is charged.
+ */
+export function rerank(
+  deps: HoldDeps,
+  context: CallContext,
+  model: Model,
+  { query, documents, topN }: Pick<RerankRequest, 'query' | 'documents' | 'topN'>,
+  maxMs: number = MAX_CALL_MS,
+): Promise<Reranked> {
+  const models = listCandidates(deps, context.caller, model, () => true)
+  return firstToAnswer(deps, context, models, (candidate, endsAt) => {
+    const { maxBatch } = getEnginePart(deps, candidate, 'rerank')
+    const counted = countRerank(query, documents, maxBatch)
+    const ceiling = rerankCeiling(query, documents, maxBatch)
+    const usageOf = (said: Pick<Reranking, 'tokens' | 'searchUnits'>) => rerankUsage(counted, said, candidate)
+    const whenGone = () => usageOf({ tokens: null, searchUnits: null })
+    return billedCall(
+      deps,
+      context,
+      { operation: 'rerank', model: candidate, ceiling: pricedBy(candidate, ceiling), atLeast: whenGone().quantities },
+      whenGone,
+      async (signal) => {
+        const { scores, ...said } = await rerankInBatches(deps, context, candidate, query, documents, signal)
+        const usage = usageOf(said)
+        const { inputTokens: tokens, searchUnits } = usage.quantities
+        const results = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score || a.index - b.index)
+        return { value: { results: results.slice(0, topN), modelId: candidate.id, tokens, searchUnits }, usage }
+      },
+      Math.min(maxMs, endsAt - deps.clock.now().getTime()),
+    )
+  })
+}
+
+/** Asks the engine in batches of its size. Scores of one model can be compared across its calls. */
+async function rerankInBatches(
+  deps: HoldDeps,
+  { requestId, caller }: CallContext,
+  model: Model,
+  query: string,
+  documents: readonly string[],
+  signal: AbortSignal,
+): Promise<Reranking> {
+  const engine = getEnginePart(deps, model, 'rerank')
+  const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId }
+  const parts: Reranking[] = []
+  for (let start = 0; start < documents.length; start += engine.maxBatch) {
+    signal.throwIfAborted()
+    parts.push(await engine.rerank(call, query, documents.slice(start, start + engine.maxBatch), signal))
+  }
+  return {
+    scores: parts.flatMap(({ scores }) => scores),
+    tokens: sumReports(parts.map(({ tokens }) => tokens)),
+    searchUnits: sumReports(parts.map(({ searchUnits }) => searchUnits)),
+  }
+}
+
+/** Null unless every call has its report. */
+function sumReports(reports: readonly (number | null)[]): number | null {
+  return reports.reduce<number | null>((sum, report) => (sum === null || report === null ? null : sum + report), 0)
+}
+
+/** Only the unit that has a price is recorded with search units. */
+function pricedBy({ price }: Model, ceiling: ReturnType<typeof rerankCeiling>) {
+  return price.search === null ? { ...ceiling, searchUnits: 0 } : ceiling
+}

@@ -1,0 +1,40 @@
+import type { ParsedDocument } from '../../ports/document-parser.ts'
+
+/** Where pages begin in a document's text, and where its characters are in its bytes. */
+export interface TextMap {
+  /** For each page the offset of its first character, in UTF-16 code units. Null for formats without pages. */
+  readonly pages: readonly number[] | null
+  /** The length of the text, in UTF-16 code units. */
+  readonly length: number
+  /** Offsets into the text and into its UTF-8 bytes that belong together, ascending. The first is `[0, 0]`. */
+  readonly marks: readonly (readonly [chars: number, bytes: number])[]
+}
+
+/** Characters between two marks. A reader of a part reads at most so many more at either end. */
+export const MARK_CHARS = 65_536
+
+export function buildTextMap({ text, blocks, pageCount }: Pick<ParsedDocument, 'text' | 'blocks' | 'pageCount'>): TextMap {
+  const marks: [number, number][] = [[0, 0]]
+  for (let at = MARK_CHARS; at < text.length; at += MARK_CHARS) {
+    const [chars, bytes] = marks.at(-1)!
+    const next = startsInPair(text, at) ? at + 1 : at
+    marks.push([next, bytes + Buffer.byteLength(text.slice(chars, next))])
+  }
+  return { pages: pageCount === null ? null : findPageStarts(text, blocks, pageCount), length: text.length, marks }
+}
+
+/** A page without text begins where the next one does. Text before the first block belongs to the first page. */
+function findPageStarts(text: string, blocks: ParsedDocument['blocks'], pageCount: number): readonly number[] {
+  const starts = Array<number>(pageCount).fill(text.length)
+  for (const { page, charStart } of blocks) {
+    if (page !== undefined && page <= pageCount) starts[page - 1] = Math.min(starts[page - 1]!, charStart)
+  }
+  for (let i = pageCount - 2; i >= 0; i--) starts[i] = Math.min(starts[i]!, starts[i + 1]!)
+  if (pageCount > 0) starts[0] = 0
+  return starts
+}
+
+/** Whether a character that takes two code units begins before `at` and ends after it. */
+export function startsInPair(text: string, at: number): boolean {
+  return at > 0 && at < text.length && /[\udc00-\udfff]/.test(text[at]!) && /[\ud800-\udbff]/.test(text[at - 1]!)
+}

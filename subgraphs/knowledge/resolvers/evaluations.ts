@@ -1,0 +1,58 @@
+import type { Ranks } from '../domain/evaluation/ranks.ts'
+import { scoreQuestions } from '../domain/evaluation/scores.ts'
+import type { EvaluatedQuestion, EvaluatedSettings } from '../domain/records.ts'
+import { detectLanguage } from '../domain/text/language.ts'
+import { deleteEvaluation, findEvaluation, startEvaluation } from '../use-cases/evaluation/evaluations.ts'
+import { addGoldQuestions, deleteGoldQuestion } from '../use-cases/evaluation/gold-questions.ts'
+import type { EvaluationResolvers, GoldQuestionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+
+export const evaluationQueries: QueryResolvers = {
+  evaluation: (_parent, { id }, { deps, ...context }) => findEvaluation(deps, context, id),
+}
+
+export const evaluationMutations: MutationResolvers = {
+  async addGoldQuestions(_parent, { input }, { deps, ...context }) {
+    return { questions: await addGoldQuestions(deps, context, input) }
+  },
+  async deleteGoldQuestion(_parent, { id }, { deps, ...context }) {
+    await deleteGoldQuestion(deps, context, id)
+    return { id }
+  },
+  async startEvaluation(_parent, { input }, { deps, ...context }) {
+    return { evaluation: await startEvaluation(deps, context, input) }
+  },
+  async deleteEvaluation(_parent, { id }, { deps, ...context }) {
+    await deleteEvaluation(deps, context, id)
+    return { id }
+  },
+}
+
+export const GoldQuestionFields: GoldQuestionResolvers = {
+  id: ({ _id }) => _id,
+}
+
+export const EvaluationFields: EvaluationResolvers = {
+  id: ({ _id }) => _id,
+  progress: ({ done, total }) => ({ done, total }),
+  cost: ({ cost }) => BigInt(cost),
+  settings(evaluation) {
+    const questions = parseQuestions(evaluation)
+    const ranks = parseRanks(evaluation)
+    return (JSON.parse(evaluation.settings) as readonly EvaluatedSettings[]).map((settings, i) => ({
+      ...settings,
+      scores: scoreQuestions(ranks.map((each, q) => ({ language: detectLanguage(questions[q]!.query), ranks: each[i]! }))),
+    }))
+  },
+  questions(evaluation) {
+    const questions = parseQuestions(evaluation)
+    return parseRanks(evaluation).map((ranks, i) => ({ ...questions[i]!, ranks }))
+  },
+}
+
+function parseQuestions({ questions }: { readonly questions: string }): readonly EvaluatedQuestion[] {
+  return JSON.parse(questions)
+}
+
+function parseRanks({ ranks }: { readonly ranks: string }): readonly (readonly Ranks[])[] {
+  return JSON.parse(ranks)
+}

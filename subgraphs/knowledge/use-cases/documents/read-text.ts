@@ -1,0 +1,101 @@
+import { KisError } from '../../../common/errors.ts'
+import type { DocumentRecord } from '../../domain/records.ts'
+import { MARK_CHARS, startsInPair, type TextMap } from '../../domain/text/text-map.ts'
+import { textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import type { Deps } from '../deps.ts'
+
+/** The most characters of one answer: about 1 MB of JSON in Arabic. */
+const MAX_CHARS = 262_144
+/** The most bytes that hold them, with what is before and after them up to the next marks. */
+const MAX_BYTES = 4 * (MAX_CHARS + 2 * MARK_CHARS)
+
+export interface TextRange {
+  readonly pageStart?: number | null
+  readonly pageEnd?: number | null
+  readonly offset?: number | null
+  readonly length: number
+}
+
+/** Part of a document's text. Offsets are UTF-16 code units of the whole text. */
+export interface TextPart {
+  readonly text: string
+  readonly charStart: number
+  readonly charEnd: number
+  readonly totalChars: number
+  /** Where the rest of what was asked for begins; null: nothing is left. */
+  readonly nextOffset: number | null
+  /** The pages that have text in this part. Empty for formats without pages, and for documents of earlier versions. */
+  readonly pages: readonly { readonly page: number; readonly charStart: number; readonly charEnd: number }[]
+}
+
+/**
+ * Reads part of the text that was read from a document's file: from an offset, or from the first character of a page,
+ * to the end of a page or of the text, and at most `length` characters. Returns null unless the document is ready.
+ * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if a number is out of range.
+ * @throws {KisError} `invalid_request` if it asks for pages that are not known, or for a page and an offset.
+ */
+export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord, range: TextRange): Promise<TextPart | null> {
+  const { _id, status, liveGeneration: generation } = document
+  const { pageStart, pageEnd, offset, length } = range
+  for (const [param, value, least] of [
+    ['offset', offset, 0],
+    ['pageStart', pageStart, 1],
+    ['pageEnd', pageEnd, pageStart ?? 1],
+    ['length', length, 1],
+  ] as const) {
+    if (value == null || value >= least) continue
+    throw new KisError('integer_below_min_value', `\`${param}\` is at least ${least}.`, { param })
+  }
+  if (length > MAX_CHARS)
+    throw new KisError('integer_above_max_value', `One answer has at most ${MAX_CHARS} characters. Ask for the rest by its offset.`, {
+      param: 'length',
+    })
+  if (pageStart != null && offset != null)
+    throw new KisError('invalid_request', 'Ask from a page or from an offset, not from both.', { param: 'pageStart' })
+  if (status !== 'ready' || generation === null) return null
+
+  const kept = await blobs.get(textMapKey(_id, generation))
+  const map = kept ? (JSON.parse(Buffer.from(kept).toString()) as TextMap) : null
+  const { pages = null } = map ?? {}
+  if (pageStart != null || pageEnd != null) {
+    if (!pages) {
+      const message = 'The pages of this document are not known: its format has none, or an earlier version read it. Ask by offset.'
+      throw new KisError('invalid_request', message, { param: pageStart == null ? 'pageEnd' : 'pageStart' })
+    }
+    if (pageStart != null && pageStart > pages.length)
+      throw new KisError('integer_above_max_value', `The document has ${pages.length} pages.`, { param: 'pageStart' })
+  }
+  const from = pageStart == null ? (offset ?? 0) : pages![pageStart - 1]!
+  const until = (pageEnd == null ? undefined : pages?.[pageEnd]) ?? Number.POSITIVE_INFINITY
+  const part = await readPart(blobs, textKey(_id, generation), map, from, Math.min(until, from + length))
+  // The document has been replaced or deleted since its record was read.
+  if (!part) return null
+  const { text, total } = part
+  const charEnd = part.start + text.length
+  return {
+    text,
+    charStart: part.start,
+    charEnd,
+    totalChars: total,
+    nextOffset: charEnd < Math.min(until, total) ? charEnd : null,
+    pages: (pages ?? []).flatMap((start, i) => {
+      const range = { charStart: Math.max(start, part.start), charEnd: Math.min(pages![i + 1] ?? total, charEnd) }
+      return range.charStart < range.charEnd ? [{ page: i + 1, ...range }] : []
+    }),
+  }
+}
+
+/** Reads the characters of a range that is cut at the text's end, and where a character would be cut. */
+async function readPart(blobs: Deps['blobs'], key: string, map: TextMap | null, from: number, until: number) {
+  const first = map?.marks.findLast(([chars]) => chars <= from) ?? [0, 0]
+  const last = map?.marks.find(([chars]) => chars >= until)
+  const bytes = await blobs.get(key, map ? { offset: first[1], length: last ? last[1] - first[1] : MAX_BYTES } : undefined)
+  if (!bytes) return null
+  const read = Buffer.from(bytes).toString()
+  const total = map?.length ?? read.length
+  const inside = (at: number) => Math.min(at, total) - first[0]
+  const start = inside(from) + (startsInPair(read, inside(from)) ? 1 : 0)
+  // A single character is not cut, however few are asked for.
+  const end = inside(until) + (startsInPair(read, inside(until)) ? 1 : 0)
+  return { text: read.slice(start, end), start: start + first[0], total }
+}

@@ -1,0 +1,88 @@
+import { KisError } from '../../../common/errors.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
+import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
+import type { EvaluatedQuestion, EvaluatedSettings, EvaluationRecord } from '../../domain/records.ts'
+import type { CallContext } from '../../ports/inference.ts'
+import type { Deps } from '../deps.ts'
+import { LeaseLost } from '../documents/ingest-document.ts'
+import { searchCollection } from '../search/search-collection.ts'
+
+/** Hits that a search returns: the ranks of passages behind them are not known. */
+const HITS = 50
+/** Questions between two writes of the progress. */
+const STEP = 10
+
+type EvaluateDeps = Pick<Deps, 'store' | 'index' | 'inference' | 'accounts' | 'clock'>
+
+/**
+ * Asks the questions of an evaluation that have not been asked, and ends it. An error that a repeat cannot help ends it
+ * too. The embedding of a question is paid once for all settings, also when a process dies and the question is asked
+ * again.
+ * @throws {LeaseLost} if the evaluation was deleted, or another worker has it.
+ * @throws any other error after which the job is repeated; the questions asked so far are kept.
+ */
+export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord, signal: AbortSignal): Promise<void> {
+  const questions = JSON.parse(evaluation.questions) as readonly EvaluatedQuestion[]
+  const settings = JSON.parse(evaluation.settings) as readonly EvaluatedSettings[]
+  const ranks = JSON.parse(evaluation.ranks) as (readonly Ranks[])[]
+  let cost = BigInt(evaluation.cost)
+  const progress = () => ({ ranks: JSON.stringify(ranks), done: ranks.length, cost: String(cost) })
+  try {
+    for (const question of questions.slice(ranks.length)) {
+      signal.throwIfAborted()
+      const context = await callContext(deps, evaluation, signal)
+      const asked = await ask(deps, { ...context, step: `${evaluation._id}/${question.id}` }, evaluation, question, settings)
+      ranks.push(asked.ranks)
+      cost += asked.cost
+      if (ranks.length % STEP === 0) await write(deps, evaluation, { $set: progress() })
+    }
+  } catch (error) {
+    if (error instanceof LeaseLost || signal.aborted) throw error
+    await write(deps, evaluation, { $set: progress() })
+    if (!(error instanceof KisError) || error.shouldRetry) throw error
+    return failEvaluation(deps, evaluation, error)
+  }
+  const ended = { status: 'completed', endedAt: deps.clock.now(), ...progress() }
+  await write(deps, evaluation, { $set: ended, $unset: { job: '', openKey: '' } })
+}
+
+/** Ends an evaluation that cannot go on. */
+export async function failEvaluation(deps: Pick<Deps, 'store' | 'clock'>, evaluation: EvaluationRecord, reason: unknown): Promise<void> {
+  const error =
+    reason instanceof KisError
+      ? { code: reason.code, message: reason.message }
+      : { code: 'internal', message: 'The service failed to evaluate the collection.' }
+  const ended = { status: 'failed', error, endedAt: deps.clock.now() }
+  await write(deps, evaluation, { $set: ended, $unset: { job: '', openKey: '' } })
+}
+
+async function ask(
+  deps: EvaluateDeps,
+  context: CallContext,
+  { collectionId }: EvaluationRecord,
+  { query, expected }: EvaluatedQuestion,
+  settings: readonly EvaluatedSettings[],
+): Promise<{ readonly ranks: readonly Ranks[]; readonly cost: bigint }> {
+  const ranks: Ranks[] = []
+  let cost = 0n
+  for (const { mode, filter } of settings) {
+    const answer = await searchCollection(deps, context, { collectionId, query, mode, filter, limit: HITS })
+    const passages = answer.hits.map(({ chunk, document, ranked }) => ({ ...chunk, ...ranked, fileName: document.fileName }))
+    ranks.push(rankExpected(expected, passages))
+    // The step of the embedding has one cost, which each search of it reports.
+    if (answer.cost > cost) cost = answer.cost
+  }
+  return { ranks, cost }
+}
+
+/** Returns the context of the key that started the evaluation, with its current rules. */
+async function callContext({ accounts }: EvaluateDeps, { _id, organizationId, apiKeyId }: EvaluationRecord, signal: AbortSignal) {
+  const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
+  if (!caller) throw new LeaseLost()
+  return { caller, requestId: _id, signal }
+}
+
+/** @throws {LeaseLost} if the evaluation was deleted, or another worker has it. */
+async function write({ store }: Pick<Deps, 'store'>, { _id, job }: EvaluationRecord, update: Update): Promise<void> {
+  if (!(await store.evaluations.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update))) throw new LeaseLost()
+}

@@ -1,0 +1,134 @@
+import { checkLength, checkOneOf, listAt } from '../../../common/check.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { type CollectionRecord, type EvaluatedSettings, type EvaluationRecord, newJob } from '../../domain/records.ts'
+import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
+import type { Deps } from '../deps.ts'
+import { getCollection } from '../documents/collections.ts'
+import { MAX_QUESTIONS } from './gold-questions.ts'
+
+/** Settings that one evaluation compares. */
+const MAX_SETTINGS = 4
+const MAX_LABEL = 100
+/** Characters of the filters of all settings, as JSON. */
+const MAX_FILTERS = 16_384
+/** Evaluations of one collection that are kept. A new one deletes the oldest. */
+const MAX_KEPT = 50
+const MODES = ['hybrid', 'vector', 'lexical'] as const
+const EVALUATION_ID = /^evl_/
+
+export interface SettingsInput {
+  readonly label?: string | null
+  readonly mode?: (typeof MODES)[number] | null
+  readonly filter?: unknown
+}
+
+/**
+ * Starts an evaluation: a worker searches for every gold question of the collection, by each of the settings. Later
+ * changes of the questions do not concern it. The caller's key pays for the embeddings.
+ * @throws {NotFound} if the organization has no such collection.
+ * @throws {KisError} `invalid_request` if the collection has no questions, or the settings are not valid.
+ * @throws {KisError} `in_use` if another evaluation of the collection is under way.
+ */
+export async function startEvaluation(
+  deps: Pick<Deps, 'store' | 'ids' | 'clock' | 'wake'>,
+  context: LinkContext,
+  input: { readonly collectionId: string; readonly settings?: readonly SettingsInput[] | null },
+): Promise<EvaluationRecord> {
+  const { store, ids, clock } = deps
+  requireScope(context.caller, 'knowledge:read')
+  const { organizationId, apiKeyId } = requireScope(context.caller, 'knowledge:write')
+  const settings = checkSettings(input.settings ?? [{}])
+  const { _id: collectionId } = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
+  const questions = await store.goldQuestions.find({ collectionId }, { sort: { _id: 1 }, limit: MAX_QUESTIONS })
+  if (questions.length === 0)
+    throw new KisError('invalid_request', 'The collection has no gold questions. Add some first.', { param: 'input.collectionId' })
+  await deleteOldest(deps, collectionId)
+  const now = clock.now()
+  const evaluation: EvaluationRecord = {
+    _id: ids('evl'),
+    organizationId,
+    collectionId,
+    apiKeyId,
+    openKey: collectionId,
+    settings: JSON.stringify(settings),
+    questions: JSON.stringify(questions.map(({ _id: id, query, expected }) => ({ id, query, expected }))),
+    ranks: '[]',
+    status: 'running',
+    done: 0,
+    total: questions.length,
+    cost: '0',
+    error: null,
+    startedAt: now,
+    endedAt: null,
+    job: newJob('evaluate', organizationId, now),
+  }
+  await store.evaluations.insertOne(evaluation).catch((error) => {
+    throw error instanceof DuplicateKey ? underWay(error) : error
+  })
+  deps.wake()
+  return evaluation
+}
+
+/**
+ * Deletes an evaluation. One that is under way ends; the searches it has made stay charged.
+ * @throws {NotFound} if the organization has no such evaluation.
+ */
+export async function deleteEvaluation({ store }: Pick<Deps, 'store'>, context: LinkContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  if (!(await store.evaluations.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('evaluation', id)
+}
+
+/** Returns an evaluation of the caller's organization, or null if there is none. */
+export function findEvaluation({ store }: Pick<Deps, 'store'>, context: LinkContext, id: string): Promise<EvaluationRecord | null> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:read')
+  return store.evaluations.findOne({ _id: id, organizationId })
+}
+
+/** Lists the evaluations of a collection, which the caller has read. */
+export function listEvaluations(
+  { store }: Pick<Deps, 'store'>,
+  { _id: collectionId }: CollectionRecord,
+  page: OrderedPage,
+): Promise<Connection<EvaluationRecord>> {
+  return listById(store.evaluations, { collectionId }, page, EVALUATION_ID)
+}
+
+function checkSettings(given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
+  const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
+  const checked = settings.map(({ label, mode, filter }, i) => {
+    const param = `input.settings[${i}]`
+    const chosen = mode ?? 'hybrid'
+    checkOneOf(chosen, `${param}.mode`, MODES)
+    if (label != null) checkLength(label, `${param}.label`, MAX_LABEL)
+    checkFilter(filter ?? null, param)
+    return { label: label ?? chosen, mode: chosen, filter: filter ?? null }
+  })
+  checkLength(JSON.stringify(checked), 'input.settings', MAX_FILTERS)
+  return checked
+}
+
+function checkFilter(filter: unknown, param: string): void {
+  try {
+    parseSearchFilter(filter)
+  } catch (error) {
+    throw error instanceof KisError ? new KisError(error.code, error.message, { param: `${param}.${error.param}`, cause: error }) : error
+  }
+}
+
+async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<void> {
+  const kept = await store.evaluations.find({ collectionId }, { sort: { _id: -1 }, limit: MAX_KEPT })
+  const first = kept.at(MAX_KEPT - 1)
+  if (first) await store.evaluations.deleteMany({ collectionId, _id: { $lte: first._id } })
+}
+
+function underWay(cause: DuplicateKey): KisError {
+  return new KisError('in_use', 'An evaluation of the collection is under way. Wait for its end, or delete it.', {
+    param: 'input.collectionId',
+    cause,
+  })
+}

@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto'
+import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import type { FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
+import type { Deps } from '../deps.ts'
+import { blobId, confirmBlob, referPieces, releaseBlob } from '../files/blobs.ts'
+import { requireUse } from '../files/files.ts'
+import { deletePieces, readPieces, streamBlob } from '../files/pieces.ts'
+import { sampleOf } from '../files/sample.ts'
+import { dropParts, getUpload } from './uploads.ts'
+
+/** Uploads that expired this long ago are swept: one that is being completed just then is left alone. */
+const SWEEP_AFTER_MS = 10 * 60_000
+const SWEEP_PAGE = 100
+/** The last step of a completion makes some writes. One that began it longer ago was interrupted. */
+const STALE_COMPLETION_MS = 60_000
+
+export interface Completion {
+  readonly id: string
+  /** The parts in the order of the file; absent for an upload without parts. */
+  readonly partIds?: readonly string[] | null
+  /** Of the whole, 32 hexadecimal digits. */
+  readonly md5?: string | null
+}
+
+/**
+ * Makes the file of an upload that has all its bytes. Completing it again gives the same file. An upload whose file is
+ * refused for good ends with that error, and what came in is deleted.
+ * @throws {NotFound} if the organization has no such upload.
+ * @throws {KisError} `invalid_request` if bytes are missing, a part is unknown, or the checksum is another.
+ * @throws {KisError} what `uploadFile` refuses a file with.
+ */
+export async function completeUpload(deps: Deps, context: LinkContext, input: Completion): Promise<UploadRecord> {
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { store } = deps
+  const { organizationId } = principal
+  const upload = await getUpload(deps, organizationId, input.id)
+  if (upload.status === 'completed') return upload
+  if (upload.status === 'cancelled' || upload.partOf)
+    throw new KisError('in_use', upload.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
+  const pieces = await listPieces(deps, upload, input.partIds)
+  const { sha256, md5 } = await digest(deps, upload, pieces)
+  if (input.md5 && input.md5.toLowerCase() !== md5)
+    throw new KisError('invalid_request', `The content has the MD5 ${md5}, not the one given. Send the parts again.`, {
+      param: 'input.md5',
+    })
+  await seal(deps, upload, sha256)
+  // An interrupted completion may have made the file.
+  if (!(await store.files.findOne({ _id: upload.fileId, organizationId })))
+    await finish(deps, principal, upload, { sha256, pieces }).catch(async (error: unknown) => {
+      if (error instanceof KisError && !error.shouldRetry) await end(deps, upload)
+      else await store.uploads.findOneAndUpdate({ _id: upload._id }, { $unset: { completing: '' } })
+      throw error
+    })
+  const completed = await store.uploads.findOneAndUpdate(
+    { _id: upload._id },
+    { $set: { status: 'completed', offset: upload.sizeBytes, pieces: [] }, $unset: { openOf: '' } },
+  )
+  await dropParts(deps, upload._id, pieces)
+  if (!completed) throw new NotFound('upload', upload._id)
+  return completed
+}
+
+/**
+ * From now on nothing is appended, and nobody else completes it.
+ * @throws {KisError} `in_use` if it has changed, or another completion is under way.
+ */
+async function seal({ store, clock }: Deps, { _id, offset }: UploadRecord, sha256: string): Promise<void> {
+  const now = clock.now()
+  const stale = new Date(now.getTime() - STALE_COMPLETION_MS)
+  for (const completing of [null, { $lte: stale }])
+    if (await store.uploads.findOneAndUpdate({ _id, status: 'open', offset, completing }, { $set: { sha256, completing: now } })) return
+  throw new KisError('in_use', 'The upload is being completed, or has changed. Get it in a second.', { retryAfterMs: 1_000 })
+}
+
+async function listPieces({ store }: Deps, upload: UploadRecord, partIds: readonly string[] | null | undefined): Promise<readonly Piece[]> {
+  const parts: UploadRecord[] = []
+  for (const [index, id] of (partIds ?? []).entries()) {
+    const part = await store.uploads.findOne({ _id: id, partOf: upload._id })
+    if (!part || part.offset !== part.sizeBytes) throw new NotFound('part', id, `input.partIds[${index}]`)
+    parts.push(part)
+  }
+  const whole = partIds ? parts : [upload]
+  const sizeBytes = whole.reduce((sum, { offset }) => sum + offset, 0)
+  if (sizeBytes !== upload.sizeBytes)
+    throw new KisError('invalid_request', `${sizeBytes} of ${upload.sizeBytes} bytes are there. Send the rest first.`)
+  return whole.flatMap(({ pieces }) => pieces)
+}
+
+async function digest({ blobs }: Deps, { _id, sizeBytes }: UploadRecord, pieces: readonly Piece[]) {
+  const sha256 = createHash('sha256')
+  const md5 = createHash('md5')
+  for await (const bytes of streamBlob(blobs, { bytesKey: _id, pieces, sizeBytes }, () => new NotFound('upload', _id))) {
+    sha256.update(bytes)
+    md5.update(bytes)
+  }
+  return { sha256: sha256.digest('hex'), md5: md5.digest('hex') }
+}
+
+async function finish(
+  deps: Deps,
+  principal: Principal,
+  upload: UploadRecord,
+  { sha256, pieces }: { readonly sha256: string; readonly pieces: readonly Piece[] },
+): Promise<void> {
+  const { store, blobs, parser, clock } = deps
+  const { _id, organizationId, name, sizeBytes, fileId } = upload
+  const { bytes, cutBytes } = await sampleOf(sizeBytes, async (range) => {
+    const found = await readPieces(blobs, pieces, range)
+    return found ?? Promise.reject(new ServiceUnavailable('The file storage'))
+  })
+  const mediaType = parser.sniff(bytes, name, cutBytes)
+  requireUse(mediaType, null)
+  const blob = await referPieces(deps, principal, fileId, { sha256, sizeBytes, bytesKey: _id, pieces })
+  // The file of an interrupted completion may have been deleted since the pieces were read.
+  for (const { key } of blob.bytesKey === _id ? pieces : [])
+    if (!(await blobs.get(key, { offset: 0, length: 1 }))) {
+      await releaseBlob(deps, blob._id, fileId)
+      throw new NotFound('upload', _id)
+    }
+  const file: FileRecord = {
+    _id: fileId,
+    organizationId,
+    name,
+    mediaType,
+    sha256,
+    sizeBytes,
+    attachments: {},
+    attachmentCount: 0,
+    createdAt: clock.now(),
+  }
+  await store.files.insertOne(file)
+  if (!(await confirmBlob(deps, blob, fileId))) {
+    await store.files.findOneAndDelete({ _id: fileId })
+    throw new ServiceUnavailable('The file storage')
+  }
+  // The organization has had these bytes before.
+  if (blob.bytesKey !== _id) await deletePieces(blobs, _id)
+}
+
+async function end(deps: Deps, { _id }: UploadRecord): Promise<void> {
+  await deps.store.uploads.findOneAndUpdate({ _id }, { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } })
+  await dropParts(deps, _id)
+  await deletePieces(deps.blobs, _id)
+}
+
+/** Deletes one page of expired uploads, with the bytes that no file has. Returns true if there may be more. */
+export async function sweepUploads(deps: Deps): Promise<boolean> {
+  const { store, blobs, clock } = deps
+  const before = new Date(clock.now().getTime() - SWEEP_AFTER_MS)
+  const expired = await store.uploads.find({ expiresAt: { $lte: before } }, { sort: { expiresAt: 1 }, limit: SWEEP_PAGE })
+  for (const { _id, organizationId, partOf, sha256 } of expired) {
+    // Pieces that a blob has are deleted with it; its own sweep finds a blob whose file was never recorded.
+    const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
+    if (!partOf && blob?.bytesKey !== _id) await deletePieces(blobs, _id)
+    await store.uploads.findOneAndDelete({ _id })
+  }
+  return expired.length === SWEEP_PAGE
+}

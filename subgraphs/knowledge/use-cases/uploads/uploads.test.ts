@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import {
+  base64,
+  Crash,
+  depsOn,
+  errorCode,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  makeContext,
+  principal,
+  type World,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { full } from '../../../../test/support/soak.ts'
+import { readUsage } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { sweepBlobs } from '../files/blobs.ts'
+import { deleteFile, readFilePiece, uploadFile } from '../files/files.ts'
+import { completeUpload, sweepUploads } from './complete-upload.ts'
+import { appendToUpload, cancelUpload, createUpload, findUpload } from './uploads.ts'
+
+const context = makeContext()
+const DAY_MS = 86_400_000
+
+interface FileWorld extends World {
+  readonly blobs: MemoryBlobStore
+  readonly clock: ManualClock
+}
+
+function newWorld(): FileWorld {
+  const unused = {} as never
+  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: unused, inference: unused, clock: new ManualClock() }
+}
+
+const create = (deps: Deps, sizeBytes: number, more = {}) => createUpload(deps, context, { name: 'a.txt', sizeBytes, ...more })
+const append = (deps: Deps, id: string, offset: number, text: string) =>
+  appendToUpload(deps, context, { id, offset, contentBase64: base64(text) })
+const complete = (deps: Deps, id: string, more = {}) => completeUpload(deps, context, { id, ...more })
+
+async function send(deps: Deps, text: string) {
+  const { _id } = await create(deps, text.length)
+  await append(deps, _id, 0, text)
+  return complete(deps, _id)
+}
+
+async function read(deps: Deps, id: string): Promise<string> {
+  return Buffer.from((await readFilePiece(deps, context, { id, offset: 0, length: 1_000_000 })).bytes).toString()
+}
+
+/** After a day nothing is left but the bytes that files have. */
+async function expectSettled(world: FileWorld): Promise<void> {
+  const deps = depsOn(world)
+  for (let round = 0; round < 3; round++) {
+    world.clock.ms += 2 * DAY_MS
+    await sweepUploads(deps)
+    await sweepBlobs(deps)
+  }
+  expect(await deps.store.uploads.find({}, { limit: 10 })).toEqual([])
+  const files = await deps.store.files.find({ organizationId: principal.organizationId }, { limit: 100 })
+  for (const file of files) {
+    const text = await read(deps, file._id)
+    expect(createHash('sha256').update(text).digest('hex')).toBe(file.sha256)
+  }
+  const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe([...contents.values()].reduce((a, b) => a + b, 0))
+  for (const file of files) await deleteFile(deps, context, file._id)
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(0)
+  expect([...world.blobs.keys]).toEqual([])
+}
+
+it('takes a file in pieces, however small, and keeps it in few', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id } = await create(deps, 26, { metadata: 'mine' })
+  const letters = 'abcdefghijklmnopqrstuvwxyz'
+  for (const [offset, letter] of [...letters].entries()) await append(deps, _id, offset, letter)
+  expect(world.blobs.keys.size).toBe(1)
+  expect(await findUpload(deps, context, _id)).toMatchObject({ offset: 26, status: 'open', metadata: 'mine' })
+  const done = await complete(deps, _id)
+  expect(done).toMatchObject({ status: 'completed', offset: 26 })
+  expect(await read(deps, done.fileId)).toBe(letters)
+  // Again: the same file.
+  expect((await complete(deps, _id)).fileId).toBe(done.fileId)
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(26)
+  await expectSettled(world)
+})
+
+it('takes bytes at its own place only, so that of two writers one continues', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id } = await create(deps, 6)
+  const both = await Promise.allSettled([append(deps, _id, 0, 'abc'), append(deps, _id, 0, 'xyz')])
+  expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  await expect(append(deps, _id, 1, 'd')).rejects.toMatchObject({ code: 'in_use', message: expect.stringContaining('3 bytes') })
+  await expect(append(deps, _id, 3, 'defg')).rejects.toMatchObject({ code: 'payload_too_large' })
+  await expect(complete(deps, _id)).rejects.toMatchObject({ code: 'invalid_request', message: expect.stringContaining('3 of 6') })
+  await append(deps, _id, 3, 'def')
+  const { fileId } = await complete(deps, _id)
+  expect(['abcdef', 'xyzdef']).toContain(await read(deps, fileId))
+  await expect(append(deps, _id, 6, '')).rejects.toMatchObject({ code: 'in_use' })
+  await expectSettled(world)
+})
+
+it('joins parts in the order that completing names, checks them, and keeps no other', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id } = await create(deps, 6)
+  const part = async (text: string) => {
+    const { _id: id } = await create(deps, text.length, { partOf: _id, name: 'part' })
+    await append(deps, id, 0, text)
+    return id
+  }
+  const [def, abc] = [await part('def'), await part('abc')]
+  await part('xyz')
+  await expect(create(deps, 4, { partOf: _id })).rejects.toMatchObject({ code: 'payload_too_large' })
+  await expect(complete(deps, _id, { partIds: [abc] })).rejects.toMatchObject({ code: 'invalid_request' })
+  await expect(complete(deps, _id, { partIds: [abc, 'part_none'] })).rejects.toMatchObject({ code: 'not_found', param: 'input.partIds[1]' })
+  await expect(complete(deps, _id, { partIds: [abc, def], md5: '0'.repeat(32) })).rejects.toMatchObject({ code: 'invalid_request' })
+  const md5 = createHash('md5').update('abcdef').digest('hex')
+  const { fileId } = await complete(deps, _id, { partIds: [abc, def], md5 })
+  expect(await read(deps, fileId)).toBe('abcdef')
+  expect(world.blobs.keys.size).toBe(2)
+  await expectSettled(world)
+})
+
+it('shares the bytes that the organization has already', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id } = await uploadFile(deps, context, { name: 'first.txt', contentBase64: base64('same') })
+  const { fileId } = await send(deps, 'same')
+  await send(deps, 'same')
+  expect(world.blobs.keys.size).toBe(1)
+  await deleteFile(deps, context, _id)
+  expect(await read(deps, fileId)).toBe('same')
+  await expectSettled(world)
+})
+
+it('ends an upload that is cancelled, refused or too old, with its bytes', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { _id } = await create(deps, 4)
+  await append(deps, _id, 0, 'abc')
+  expect(await cancelUpload(deps, context, _id)).toMatchObject({ status: 'cancelled' })
+  expect(await cancelUpload(deps, context, _id)).toMatchObject({ status: 'cancelled' })
+  await expect(append(deps, _id, 3, 'd')).rejects.toMatchObject({ code: 'in_use' })
+  expect(world.blobs.keys.size).toBe(0)
+
+  const refusing = { ...deps, parser: { sniff: () => 'application/octet-stream' } as never }
+  await expect(send(refusing, 'abc')).rejects.toMatchObject({ code: 'unsupported_file_type', param: null })
+  expect(world.blobs.keys.size).toBe(0)
+
+  const { _id: old } = await create(deps, 4)
+  await append(deps, old, 0, 'abc')
+  world.clock.ms += DAY_MS
+  await expect(append(deps, old, 3, 'd')).rejects.toMatchObject({ code: 'not_found' })
+  expect(await findUpload(deps, context, old)).toBeNull()
+  await expectSettled(world)
+})
+
+it('keeps no more unfinished than an organization may have, and none that the plan has no room for', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  await expect(create(deps, 500_001)).rejects.toMatchObject({ code: 'payload_too_large' })
+  await create(deps, 500_000)
+  await create(deps, 499_996)
+  await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('abcd') })
+  await expect(create(deps, 1)).rejects.toMatchObject({ code: 'storage_quota_exceeded', message: expect.stringContaining('4 of 1000000') })
+
+  const roomy = makeContext({ ...principal, organizationId: 'org_2', plan: { ...principal.plan, storageBytes: null } })
+  const many = Array.from({ length: 105 }, () => createUpload(deps, roomy, { name: 'a', sizeBytes: 1 }))
+  const results = await Promise.allSettled(many)
+  const made = results.filter(({ status }) => status === 'fulfilled').length
+  expect(made).toBeLessThanOrEqual(100)
+  expect((await deps.store.uploads.find({ openOf: 'org_2' }, { limit: 200 })).length).toBe(made)
+  for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'rate_limit_exceeded' })
+  // What one organization has stands in nobody's way, and is seen by nobody else.
+  const other = makeContext({ ...principal, organizationId: 'org_3' })
+  const { _id } = await createUpload(deps, other, { name: 'a', sizeBytes: 1 })
+  await expect(append(deps, _id, 0, 'a')).rejects.toMatchObject({ code: 'not_found' })
+  await expect(cancelUpload(deps, context, _id)).rejects.toMatchObject({ code: 'not_found' })
+  await expect(complete(deps, _id)).rejects.toMatchObject({ code: 'not_found' })
+  expect(await findUpload(deps, context, _id)).toBeNull()
+  await expect(create(deps, 1, { partOf: _id })).rejects.toMatchObject({ code: 'not_found' })
+})
+
+it('leaves a whole file or nothing, wherever a process dies and whoever else completes or deletes', async () => {
+  const step = fc.record({
+    kind: fc.constantFrom('send' as const, 'complete' as const, 'cancel' as const, 'delete' as const, 'inline' as const),
+    diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
+    effect: fc.constantFrom('failed' as const, 'lost answer' as const),
+  })
+  const acceptable = (reason: unknown) =>
+    reason instanceof Crash || ['not_found', 'service_unavailable', 'in_use'].includes(errorCode(reason))
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.array(step, { minLength: 1, maxLength: 5 }), async (scheduler, steps) => {
+      const world = newWorld()
+      const first = await create(depsOn(world), 4)
+      await append(depsOn(world), first._id, 0, 'same')
+      const run = async ({ kind, diesAt, effect }: (typeof steps)[number]) => {
+        const life = new Life(diesAt, effect)
+        life.onCall = () => scheduler.schedule(Promise.resolve())
+        const deps = depsOn(world, life)
+        if (kind === 'send') await send(deps, 'same')
+        else if (kind === 'complete') await complete(deps, first._id)
+        else if (kind === 'cancel') await cancelUpload(deps, context, first._id)
+        else if (kind === 'delete') await deleteFile(deps, context, first.fileId)
+        else await uploadFile(deps, context, { name: 'b.txt', contentBase64: base64('same') })
+      }
+      const results = await scheduler.waitFor(Promise.allSettled(steps.map(run)))
+      for (const result of results) if (result.status === 'rejected' && !acceptable(result.reason)) throw result.reason
+      await expectSettled(world)
+    }),
+    { numRuns: full(3_000) },
+  )
+}, 120_000)

@@ -1,0 +1,242 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { decodeBase64 } from '../../domain/base64.ts'
+import { requireFileName } from '../../domain/names.ts'
+import type { FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
+import { readUsage } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { deletePieces, pieceKey, readPieces } from '../files/pieces.ts'
+
+/** The most bytes that one call appends: as base64 they are no more than a body of chat. */
+export const MAX_APPENDED_BYTES = 4 * 1024 * 1024
+/** A piece that is smaller than this grows with the next call, so that a file has few pieces however it comes. */
+const FULL_PIECE_BYTES = 1024 * 1024
+/** How long an upload may take. A day covers a file of 500 MB at 50 kbit/s, and a weekend's break is a new upload. */
+const LIFE_MS = 24 * 60 * 60_000
+/** Unfinished uploads of one organization: more than a browser's folder upload has at once. */
+const MAX_OPEN = 100
+/** What the unfinished uploads of one organization may have together, in files of the plan's largest size. */
+const MAX_OPEN_FILES = 8
+/** Parts of one upload. OpenAI's largest upload, 8 GB, has 128 of its largest parts. */
+const MAX_PARTS = 1_000
+/** Parts may be sent twice: what the parts of an upload have together, as a multiple of its size. */
+const MAX_PARTS_SIZES = 2
+/** Characters of `metadata`: more than a header has. */
+const MAX_METADATA = 4_096
+
+export interface UploadInput {
+  readonly name: string
+  readonly sizeBytes: number
+  readonly metadata?: string | null
+  readonly partOf?: string | null
+}
+
+/**
+ * Begins an upload, or a part of one. Nothing is counted against the plan before it is completed, but it must fit.
+ * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no room for it.
+ * @throws {KisError} `rate_limit_exceeded` if the organization has too many unfinished uploads.
+ * @throws {KisError} `invalid_request` if the name or the size is not valid.
+ */
+export async function createUpload(deps: Deps, context: LinkContext, input: UploadInput): Promise<UploadRecord> {
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { organizationId } = principal
+  const name = requireFileName(input.name, 'input.name')
+  const { sizeBytes, metadata = null } = input
+  if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0)
+    throw new KisError('invalid_request', 'The size is a whole number of bytes, from 0.', { param: 'input.sizeBytes' })
+  if (metadata !== null && metadata.length > MAX_METADATA)
+    throw new KisError('string_above_max_length', `The metadata has at most ${MAX_METADATA} characters.`, { param: 'input.metadata' })
+  const partOf = input.partOf ? await getOpen(deps, organizationId, input.partOf, 'input.partOf') : null
+  requireSize(sizeBytes, principal)
+  const now = deps.clock.now()
+  const upload: UploadRecord = {
+    _id: deps.ids(partOf ? 'part' : 'upload'),
+    organizationId,
+    ...(partOf ? { partOf: partOf._id } : { openOf: organizationId }),
+    name,
+    sizeBytes,
+    offset: 0,
+    pieces: [],
+    status: 'open',
+    metadata,
+    fileId: deps.ids('file'),
+    createdAt: now,
+    expiresAt: partOf?.expiresAt ?? new Date(now.getTime() + LIFE_MS),
+  }
+  await deps.store.uploads.insertOne(upload)
+  try {
+    if (partOf) await requirePlaceAsPart(deps, partOf, upload)
+    else await requirePlace(deps, principal, upload)
+  } catch (error) {
+    await deps.store.uploads.findOneAndDelete({ _id: upload._id })
+    throw error
+  }
+  return upload
+}
+
+function requireSize(sizeBytes: number, { plan }: Principal): void {
+  if (sizeBytes <= plan.maxFileBytes) return
+  const message = `The file has ${sizeBytes} bytes; the plan allows ${plan.maxFileBytes}. Split it into smaller files.`
+  throw new KisError('payload_too_large', message, { param: 'input.sizeBytes' })
+}
+
+/** Judged after the record is written, so that of many at once no more than allowed stay. */
+async function requirePlace({ store }: Deps, { organizationId, plan }: Principal, { sizeBytes }: UploadRecord): Promise<void> {
+  const open = await store.uploads.find({ openOf: organizationId }, { limit: MAX_OPEN + 1 })
+  const openBytes = open.reduce((sum, upload) => sum + upload.sizeBytes, 0)
+  if (open.length > MAX_OPEN || openBytes > MAX_OPEN_FILES * plan.maxFileBytes)
+    throw new KisError(
+      'rate_limit_exceeded',
+      `Your organization has ${open.length - 1} unfinished uploads of ${openBytes - sizeBytes} bytes; at most ${MAX_OPEN} of ${MAX_OPEN_FILES * plan.maxFileBytes} bytes are kept. Finish or cancel some first.`,
+      { retryAfterMs: 10_000 },
+    )
+  if (plan.storageBytes === null) return
+  const { storageBytes } = await readUsage(store, organizationId)
+  if (storageBytes + openBytes > plan.storageBytes)
+    throw new KisError(
+      'storage_quota_exceeded',
+      `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${openBytes - sizeBytes} in unfinished uploads, ${sizeBytes} needed. Delete files first.`,
+    )
+}
+
+async function requirePlaceAsPart({ store }: Deps, { _id, sizeBytes }: UploadRecord, part: UploadRecord): Promise<void> {
+  const parts = await store.uploads.find({ partOf: _id }, { limit: 1_000 })
+  if (parts.length >= MAX_PARTS)
+    throw new KisError('array_above_max_length', `An upload has fewer than ${MAX_PARTS} parts. Send larger ones.`, {
+      param: 'input.partOf',
+    })
+  const together = parts.reduce((sum, each) => sum + each.sizeBytes, 0)
+  if (part.sizeBytes > sizeBytes || together > MAX_PARTS_SIZES * sizeBytes)
+    throw new KisError('payload_too_large', `The parts have more bytes than the upload, which has ${sizeBytes} by its creation.`, {
+      param: 'input.sizeBytes',
+    })
+}
+
+/**
+ * Appends bytes to an upload. They are stored durably when it returns.
+ * @throws {KisError} `in_use` if the upload is elsewhere than `offset`, for example because another call was faster.
+ * @throws {KisError} `payload_too_large` if they are too many for one call, or for the upload.
+ */
+export async function appendToUpload(
+  deps: Deps,
+  context: LinkContext,
+  { id, offset, contentBase64 }: { readonly id: string; readonly offset: number; readonly contentBase64: string },
+): Promise<UploadRecord> {
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { store, blobs, ids } = deps
+  const upload = await getOpen(deps, principal.organizationId, id)
+  const bytes = decodeBase64(contentBase64, MAX_APPENDED_BYTES, 'input.contentBase64')
+  if (offset !== upload.offset) throw elsewhere(upload)
+  if (offset + bytes.length > upload.sizeBytes)
+    throw new KisError(
+      'payload_too_large',
+      `The upload has ${upload.sizeBytes} bytes by its creation; ${offset + bytes.length} were sent.`,
+      {
+        param: 'input.contentBase64',
+      },
+    )
+  if (bytes.length === 0) return upload
+  const { tail, before } = await takeTail(deps, upload, bytes.length)
+  // Each call writes a key of its own, so that two at the same offset cannot mix.
+  const piece: Piece = { key: pieceKey(upload.partOf ?? upload._id, ids('file')), sizeBytes: tail.length + bytes.length }
+  await blobs.put(piece.key, tail.length > 0 ? Buffer.concat([tail, bytes]) : bytes)
+  const pieces = [...before, piece].map((each) => ({ ...each }))
+  const written = await store.uploads.findOneAndUpdate(
+    { _id: id, status: 'open', offset, sha256: null },
+    { $set: { pieces, offset: offset + bytes.length } },
+  )
+  if (!written) {
+    await blobs.delete(piece.key)
+    throw elsewhere(await getOpen(deps, principal.organizationId, id))
+  }
+  const replaced = upload.pieces.at(before.length)
+  if (replaced) await blobs.delete(replaced.key)
+  return written
+}
+
+/** The last piece, if the new bytes fit into it, and the pieces before it. */
+async function takeTail({ blobs }: Deps, { pieces }: UploadRecord, sizeBytes: number) {
+  const last = pieces.at(-1)
+  if (!last || last.sizeBytes + sizeBytes > FULL_PIECE_BYTES) return { tail: new Uint8Array(), before: pieces }
+  const tail = await readPieces(blobs, [last], { offset: 0, length: last.sizeBytes })
+  if (!tail) throw new Error(`the last piece of an upload is missing: ${last.key}`)
+  return { tail, before: pieces.slice(0, -1) }
+}
+
+function elsewhere({ offset }: UploadRecord): KisError {
+  return new KisError('in_use', `The upload has ${offset} bytes. Continue from there.`, { param: 'input.offset' })
+}
+
+/**
+ * Cancels an upload and deletes what came in. A completed one stays as it is.
+ * @throws {NotFound} if the organization has no such upload.
+ */
+export async function cancelUpload(deps: Deps, context: LinkContext, id: string): Promise<UploadRecord> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  const { store, blobs } = deps
+  const before = await getUpload(deps, organizationId, id)
+  const cancelled = await store.uploads.findOneAndUpdate(
+    { _id: id, organizationId, status: 'open', sha256: null },
+    { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } },
+  )
+  const upload = cancelled ?? (await getUpload(deps, organizationId, id))
+  if (!cancelled && upload.status !== 'cancelled')
+    throw new KisError('in_use', 'The upload is complete. Delete its file instead.', { param: 'id' })
+  if (upload.partOf) await dropPart(deps, before, [])
+  else {
+    await dropParts(deps, id)
+    await deletePieces(blobs, id)
+  }
+  return upload
+}
+
+/** Deletes an upload's parts with their pieces, but for those that its file has. Repeatable. */
+export async function dropParts(deps: Pick<Deps, 'store' | 'blobs'>, id: string, kept: readonly Piece[] = []): Promise<void> {
+  for (const part of await deps.store.uploads.find({ partOf: id }, { limit: 1_000 })) await dropPart(deps, part, kept)
+}
+
+async function dropPart({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, part: UploadRecord, kept: readonly Piece[]): Promise<void> {
+  const keys = new Set(kept.map(({ key }) => key))
+  for (const { key } of part.pieces) if (!keys.has(key)) await blobs.delete(key)
+  await store.uploads.findOneAndDelete({ _id: part._id })
+}
+
+/** Returns an upload of the caller's organization, or null if there is none. */
+export async function findUpload({ store, clock }: Deps, { caller }: LinkContext, id: string): Promise<UploadRecord | null> {
+  const { organizationId } = requireScope(caller, 'knowledge:write')
+  const upload = await store.uploads.findOne({ _id: id, organizationId })
+  return upload && upload.expiresAt > clock.now() ? upload : null
+}
+
+/** Returns the file that an upload has become, or null. */
+export async function findFileOf({ store }: Pick<Deps, 'store'>, upload: UploadRecord): Promise<FileRecord | null> {
+  const { organizationId, status, fileId } = upload
+  return status === 'completed' ? store.files.findOne({ _id: fileId, organizationId }) : null
+}
+
+/** @throws {NotFound} if the organization has no such upload, or it has expired. */
+export async function getUpload(
+  { store, clock }: Pick<Deps, 'store' | 'clock'>,
+  organizationId: string,
+  id: string,
+  param = 'id',
+): Promise<UploadRecord> {
+  const upload = await store.uploads.findOne({ _id: id, organizationId })
+  if (!upload || upload.expiresAt <= clock.now()) throw new NotFound('upload', id, param)
+  return upload
+}
+
+/** @throws {KisError} `not_found`, or `in_use` if it is completed or cancelled. */
+export async function getOpen(
+  deps: Pick<Deps, 'store' | 'clock'>,
+  organizationId: string,
+  id: string,
+  param = 'id',
+): Promise<UploadRecord> {
+  const upload = await getUpload(deps, organizationId, id, param)
+  if (upload.status === 'open' && !upload.sha256) return upload
+  const state = upload.status === 'open' ? 'being completed' : upload.status
+  throw new KisError('in_use', `The upload is ${state}, so it takes no more bytes. Create another.`, { param })
+}

@@ -1,0 +1,231 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toFile } from 'openai'
+import { Upload } from 'tus-js-client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mockCatalog } from '../../support/catalog.ts'
+import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
+
+const MIB = 1024 * 1024
+
+/** Text, so that the service takes it, and no two alike. */
+const makeText = (sizeBytes: number) =>
+  Buffer.from(
+    randomBytes(Math.ceil(sizeBytes / 2))
+      .toString('hex')
+      .slice(0, sizeBytes),
+  )
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+async function download(service: Service, caller: Caller, id: string): Promise<string> {
+  const response = await fetch(`${service.rest}/v1/files/${id}/content`, { headers: { authorization: `Bearer ${caller.key}` } })
+  return sha256(new Uint8Array(await response.arrayBuffer()))
+}
+
+interface Sent {
+  readonly fileId: string | undefined
+  readonly url: string
+}
+
+/** Sends a file with the official client; resolves at the end, or when `stopAt` bytes are on their way. */
+function sendByTus(
+  service: Service,
+  caller: Caller,
+  bytes: Buffer,
+  options: { readonly chunkSize?: number; readonly url?: string; readonly stopAt?: number } = {},
+): Promise<Sent> {
+  return new Promise((resolve, reject) => {
+    const upload: Upload = new Upload(bytes, {
+      endpoint: `${service.rest}/v1/uploads/tus`,
+      ...(options.url && { uploadUrl: options.url }),
+      ...(options.chunkSize && { chunkSize: options.chunkSize }),
+      headers: { authorization: `Bearer ${caller.key}` },
+      metadata: { filename: 'تقرير.txt' },
+      retryDelays: [],
+      onError: reject,
+      onProgress(sent) {
+        if (options.stopAt !== undefined && sent >= options.stopAt)
+          upload.abort().then(() => resolve({ fileId: undefined, url: upload.url! }), reject)
+      },
+      onSuccess: ({ lastResponse }) => resolve({ fileId: lastResponse.getHeader('x-kis-file-id'), url: upload.url! }),
+    })
+    upload.start()
+  })
+}
+
+function uploads(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
+  describe(`uploads, ${name}`, () => {
+    let engine: MockEngine
+    let service: Service
+    let caller: Caller
+    beforeAll(async () => {
+      engine = await startMockEngine()
+      service = await start({ catalog: mockCatalog(engine.url) })
+      caller = await newOrganization(makeCaller(service, service.key), service)
+    }, 120_000)
+    afterAll(async () => {
+      await service?.close()
+      await engine?.[Symbol.asyncDispose]()
+    })
+
+    it('takes fifty small files of one organization at once, by JSON, forms and GraphQL', async () => {
+      const UPLOAD = 'mutation ($input: UploadFileInput!) { uploadFile(input: $input) { file { name } } }'
+      const sends = Array.from({ length: 50 }, async (_, index) => {
+        const bytes = makeText(30_000 + index)
+        const contentBase64 = bytes.toString('base64')
+        if (index % 3 === 0) return (await caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: contentBase64 })).status
+        if (index % 3 === 1)
+          return (await caller.openai.files.create({ file: await toFile(bytes, 'a.txt'), purpose: 'assistants' })).filename
+        return (await caller.graphql(UPLOAD, { input: { name: 'a.txt', contentBase64 } })).data.uploadFile.file.name
+      })
+      expect(new Set(await Promise.all(sends))).toEqual(new Set([201, 'a.txt']))
+    })
+
+    it('takes ten files of 3 MiB of one organization at once', async () => {
+      const sends = Array.from({ length: 10 }, () =>
+        caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: makeText(3 * MIB).toString('base64') }),
+      )
+      expect((await Promise.all(sends)).map(({ status }) => status)).toEqual(sends.map(() => 201))
+    })
+
+    it('takes base64 in lines and in the alphabet of URLs', async () => {
+      const bytes = Buffer.from('ÿþýÿ??>>~~'.repeat(40))
+      for (const text of [bytes.toString('base64').replace(/.{76}/g, '$&\r\n'), bytes.toString('base64url')]) {
+        const { body } = await caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: text })
+        expect(body.message.checksum).toBe(`sha256:${sha256(bytes)}`)
+      }
+    })
+
+    it('takes a file by tus in one request and in pieces, and goes on where a break left it', async () => {
+      const bytes = makeText(9 * MIB + 5)
+      const whole = await sendByTus(service, caller, bytes)
+      expect(await download(service, caller, whole.fileId!)).toBe(sha256(bytes))
+
+      const inPieces = await sendByTus(service, caller, bytes, { chunkSize: 1_000_003 })
+      expect(inPieces.fileId).not.toBe(whole.fileId)
+      expect(await download(service, caller, inPieces.fileId!)).toBe(sha256(bytes))
+
+      const broken = await sendByTus(service, caller, bytes, { chunkSize: 4 * MIB, stopAt: 5 * MIB })
+      const offset = async () => {
+        const head = await fetch(broken.url, {
+          method: 'HEAD',
+          headers: { authorization: `Bearer ${caller.key}`, 'tus-resumable': '1.0.0' },
+        })
+        expect(head.status).toBe(200)
+        return Number(head.headers.get('upload-offset'))
+      }
+      expect(await offset()).toBeGreaterThanOrEqual(4 * MIB)
+      const resumed = await sendByTus(service, caller, bytes, { url: broken.url })
+      expect(await download(service, caller, resumed.fileId!)).toBe(sha256(bytes))
+      const { body } = await caller.rest('GET', `/v1/files/${resumed.fileId}`)
+      expect(body).toMatchObject({ file_name: 'تقرير.txt', media_type: 'text/plain', size_bytes: bytes.length })
+    })
+
+    it('keeps what came in when the connection breaks in the middle of a request', async () => {
+      const bytes = makeText(6 * MIB)
+      const headers = { authorization: `Bearer ${caller.key}`, 'tus-resumable': '1.0.0' }
+      const created = await fetch(`${service.rest}/v1/uploads/tus`, {
+        method: 'POST',
+        headers: {
+          ...headers,
+          'upload-length': String(bytes.length),
+          'upload-metadata': `filename ${Buffer.from('b.txt').toString('base64')}`,
+        },
+      })
+      expect(created.status).toBe(201)
+      expect(Date.parse(created.headers.get('upload-expires')!)).toBeGreaterThan(Date.now())
+      const url = new URL(created.headers.get('location')!, service.rest).href
+      const left = new AbortController()
+      async function* part() {
+        yield bytes.subarray(0, 3 * MIB)
+        await sleep(300)
+        left.abort()
+        yield bytes.subarray(3 * MIB)
+      }
+      const patch = fetch(url, {
+        method: 'PATCH',
+        headers: { ...headers, 'upload-offset': '0', 'content-type': 'application/offset+octet-stream' },
+        body: ReadableStream.from(part()),
+        duplex: 'half',
+        signal: left.signal,
+      } as RequestInit)
+      await expect(patch).rejects.toThrow()
+      await expect
+        .poll(async () => Number((await fetch(url, { method: 'HEAD', headers })).headers.get('upload-offset')), { timeout: 20_000 })
+        .toBe(3 * MIB)
+      const { fileId } = await sendByTus(service, caller, bytes, { url })
+      expect(await download(service, caller, fileId!)).toBe(sha256(bytes))
+    })
+
+    it('says in its own words what is wrong with a resumable upload', async () => {
+      const authorization = `Bearer ${caller.key}`
+      const ask = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
+        fetch(`${service.rest}/v1/uploads/tus${path}`, {
+          method,
+          headers: { authorization, 'tus-resumable': '1.0.0', ...headers },
+          ...(body !== undefined && { body }),
+        }).then(async (response) => ({ status: response.status, body: await response.json().catch(() => null) }))
+      const name = `filename ${Buffer.from('a.txt').toString('base64')}`
+      expect(await ask('POST', '', { 'upload-length': String(1024 ** 3), 'upload-metadata': name })).toMatchObject({
+        status: 413,
+        body: { error: { code: 'payload_too_large', param: 'Upload-Length' } },
+      })
+      expect(await ask('POST', '', { 'upload-length': '3', authorization: 'Bearer kis_live_wrong' })).toMatchObject({ status: 401 })
+      expect(await ask('HEAD', '/upload_none')).toMatchObject({ status: 404 })
+      const stream = { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' }
+      expect(await ask('PATCH', '/upload_none', stream, 'abc')).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+      const created = await fetch(`${service.rest}/v1/uploads/tus`, {
+        method: 'POST',
+        headers: { authorization, 'tus-resumable': '1.0.0', 'upload-length': '4', 'upload-metadata': name },
+      })
+      const path = created.headers.get('location')!.slice('/v1/uploads/tus'.length)
+      expect(await ask('PATCH', path, { ...stream, 'upload-offset': '2' }, 'ab')).toMatchObject({
+        status: 409,
+        body: { error: { code: 'in_use' } },
+      })
+      expect(await ask('PATCH', path, stream, 'abcdef')).toMatchObject({ status: 413, body: { error: { code: 'payload_too_large' } } })
+      expect(await ask('PATCH', path, { ...stream, 'tus-resumable': '0.2.0' }, 'ab')).toMatchObject({ status: 400 })
+      expect(await ask('GET', path)).toMatchObject({ status: 405 })
+      // The file is refused with its last bytes, and the upload is over.
+      expect(await ask('PATCH', path, stream, '\0\x01\x02\x03')).toMatchObject({
+        status: 415,
+        body: { error: { code: 'unsupported_file_type' } },
+      })
+      expect(await ask('HEAD', path)).toMatchObject({ status: 404 })
+      const options = await fetch(`${service.rest}/v1/uploads/tus`, { method: 'OPTIONS' })
+      expect(options.headers.get('tus-version')).toBe('1.0.0')
+      expect(options.headers.get('tus-extension')).toContain('termination')
+    })
+
+    it("takes uploads in parts from OpenAI's client", async () => {
+      const bytes = makeText(5 * MIB + 3)
+      const { openai } = caller
+      const upload = await openai.uploads.create({
+        filename: 'parts.txt',
+        bytes: bytes.length,
+        mime_type: 'text/plain',
+        purpose: 'assistants',
+      })
+      const slices = [bytes.subarray(0, 2 * MIB), bytes.subarray(2 * MIB, 4 * MIB), bytes.subarray(4 * MIB)]
+      const parts = await Promise.all(
+        slices.map(async (slice) => openai.uploads.parts.create(upload.id, { data: await toFile(slice, 'part') })),
+      )
+      const finished = await openai.uploads.complete(upload.id, {
+        part_ids: parts.map(({ id }) => id),
+        md5: createHash('md5').update(bytes).digest('hex'),
+      })
+      expect(finished).toMatchObject({ object: 'upload', status: 'completed', bytes: bytes.length, file: { filename: 'parts.txt' } })
+      expect(await download(service, caller, finished.file!.id)).toBe(sha256(bytes))
+
+      const cancelled = await openai.uploads.create({ filename: 'x.txt', bytes: 10, mime_type: 'text/plain', purpose: 'assistants' })
+      expect(await openai.uploads.cancel(cancelled.id)).toMatchObject({ status: 'cancelled' })
+      const late = openai.uploads.parts.create(cancelled.id, { data: await toFile(Buffer.from('a'), 'part') })
+      await expect(late).rejects.toMatchObject({ status: 409, code: 'in_use' })
+    })
+  })
+}
+
+uploads('one process', startEmbedded)
+uploads('five processes', startFiveProcesses)

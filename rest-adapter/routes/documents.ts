@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-export const DOCUMENT = `id collection { id } file { id } name status stage progress { done total } error { code message }
+export const DOCUMENT = `id collection { id } file { id } parent { id } name status stage progress { done total } error { code message }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
 export type DocumentData = Selected<'Document', typeof DOCUMENT>
@@ -28,6 +28,7 @@ export function toDocument(data: DocumentData) {
     created_at: unixSeconds(data.createdAt),
     collection_id: data.collection.id,
     file_id: data.file.id,
+    parent_id: data.parent?.id ?? null,
     file_name: data.name,
     status: data.status.toLowerCase(),
     stage: data.stage?.toLowerCase() ?? null,

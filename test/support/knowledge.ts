@@ -69,8 +69,9 @@ export const plainParser: DocumentParser = {
       charStart: match.index,
       charEnd: match.index + match[0].length,
     }))
-    return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [], unread: [] }
+    return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [], unread: [], hasFiles: false }
   },
+  async *unpack() {},
   async [Symbol.asyncDispose]() {},
 }
 

@@ -12,6 +12,7 @@ export const EML = 'message/rfc822'
 export const MBOX = 'application/mbox'
 export const MSG = 'application/vnd.ms-outlook'
 export const MHT = 'multipart/related'
+export const ZIP = 'application/zip'
 export const CSV = 'text/csv'
 export const TSV = 'text/tab-separated-values'
 export const JSON_TEXT = 'application/json'
@@ -52,6 +53,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   [MSG]: 'MSG',
   [SRT]: 'SRT',
   [VTT]: 'VTT',
+  [ZIP]: 'ZIP',
 }
 
 /** Pictures, which become documents where a collection uses OCR. */
@@ -79,7 +81,7 @@ export function isPicture(mediaType: string): boolean {
 }
 
 /** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
-const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ...PICTURES])
+const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ZIP, ...PICTURES])
 
 export function isBinaryFormat(mediaType: string): boolean {
   return BINARY.has(mediaType)

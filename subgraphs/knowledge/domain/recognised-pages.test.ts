@@ -14,6 +14,7 @@ const parsed: ParsedDocument = {
   pageCount: 7,
   warnings: [],
   unread: [3, 4, 6, 7],
+  hasFiles: false,
 }
 const read = (page: number, confidence: number | null, ...paragraphs: readonly string[]) => ({ page, confidence, paragraphs })
 const show = ({ text, blocks }: ParsedDocument) =>

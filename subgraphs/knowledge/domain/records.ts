@@ -43,6 +43,8 @@ export interface FileRecord {
   /** Documents made from it, by id, with their collection. `attachmentCount` is their number, for guards. */
   readonly attachments: Readonly<Record<string, string>>
   readonly attachmentCount: number
+  /** The document that it was unpacked from. It is deleted with the last document made of it. */
+  readonly partOf?: string
   readonly createdAt: Date
 }
 
@@ -148,6 +150,12 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document whose file this one's is a part of, such as an archive or a message; it is deleted with it. */
+  readonly parentId?: string
+  /** How many documents its file is inside of. Absent: none. */
+  readonly depth?: number
+  /** The files inside that are not read, once all that are have become documents. Absent: that is not done. */
+  readonly unreadFiles?: readonly string[]
   /** The document's name: its file's, until it is changed. */
   readonly fileName: string
   /** How often name and metadata have changed. Absent: never. */

@@ -50,6 +50,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         SLOW_JOB_TURNS_INDEX,
+        { fields: ['parentId', 'listed'], sparse: true },
         OUTBOX_INDEX,
       ],
     }),

@@ -356,6 +356,7 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
   readonly collection: Collection;
   readonly file: File;
+  readonly parent?: Maybe<Document>;
   readonly name: Scalars['String']['output'];
   readonly status: DocumentStatus;
   readonly stage?: Maybe<IngestionStage>;
@@ -1302,6 +1303,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  parent?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DocumentStatus'], ParentType, ContextType>;
   stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;

@@ -1,8 +1,9 @@
 import { locks } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../../common/errors.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
-import { type DocumentParser, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
+import { type DocumentParser, type InnerFile, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
@@ -56,6 +57,8 @@ class ChildDocumentParser implements DocumentParser {
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
   #places = MAX_CHILDREN
+  /** One child unpacks at a time, beside them: what it gives has to be stored, which takes longer. */
+  readonly #unpacking = new FairPlaces(1, MAX_WAITING)
   #spare: ParserProcess
 
   constructor({ log, limits }: DocumentParserDeps, isolation: readonly string[]) {
@@ -89,6 +92,18 @@ class ChildDocumentParser implements DocumentParser {
     // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
     return locks.request(LARGE_FILES, { signal }, () => this.#read({ mediaType, limits, leavesPictures, sizeBytes }, file.stream(), signal))
+  }
+
+  async *unpack(file: Uint8Array | StreamedFile, mediaType: string, callerSignal: AbortSignal): AsyncGenerator<InnerFile> {
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
+    const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
+    const leave = await this.#unpacking.take('', signal)
+    try {
+      yield* this.#take().unpack({ unpack: mediaType, limits, sizeBytes }, bytes, signal)
+    } finally {
+      leave()
+    }
   }
 
   async #read(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {

@@ -1,11 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { type InnerFile, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import { childCommand } from './child-command.ts'
 import { maxResultBytes, type ParserLimits } from './limits.ts'
-import { decodeAnswer, decodePage, encodeRequest, type ParseRequest, type RecogniseRequest } from './wire.ts'
+import {
+  decodeAnswer,
+  decodeInnerHead,
+  decodePage,
+  encodeRequest,
+  type ParseRequest,
+  type RecogniseRequest,
+  type UnpackRequest,
+} from './wire.ts'
 
 /** The interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
 const WATCH_INTERVAL_MS = 100
@@ -114,9 +122,60 @@ export class ParserProcess {
     }
   }
 
+  /**
+   * Hands over a file and yields the files inside it. The child has ended when the generator has.
+   * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the next file exceeds a limit.
+   * @throws {unknown} the signal's reason, if the signal aborts.
+   * @throws {Error} if the child could not run or broke.
+   */
+  async *unpack(request: UnpackRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<InnerFile> {
+    const { limits } = request
+    const watched = this.#watch(limits.timeoutMs, limits.maxRssBytes, signal)
+    const sent = this.#send(request, file, watched.end)
+    try {
+      for await (const inner of this.#innerFiles(limits, watched.end)) {
+        watched.pause()
+        yield inner
+        watched.resume()
+      }
+      await sent
+      await watched.ended()
+    } finally {
+      await this.kill()
+    }
+  }
+
+  async *#innerFiles({ maxInnerBytes }: ParserLimits, end: (reason: unknown) => void): AsyncGenerator<InnerFile> {
+    let pieces: Buffer[] = []
+    let held = 0
+    let head: ReturnType<typeof decodeInnerHead> | undefined
+    const take = (bytes: number): Buffer => {
+      const all = Buffer.concat(pieces, held)
+      pieces = [all.subarray(bytes)]
+      held -= bytes
+      return all.subarray(0, bytes)
+    }
+    for await (const piece of this.#child.stdout! as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      held += piece.length
+      for (;;) {
+        if (!head) {
+          const line = Buffer.concat(pieces, held).indexOf(0x0a)
+          if (line < 0) break
+          head = decodeInnerHead(take(line + 1).toString())
+        }
+        const size = head.sizeBytes ?? 0
+        if (size > maxInnerBytes) return end(new Error('the parser process gave a file that is too large'))
+        if (held < size) break
+        yield { name: head.name, bytes: head.sizeBytes === null ? null : Buffer.from(take(size)) }
+        head = undefined
+      }
+    }
+  }
+
   /** Hands over the request and the file. `failed` is called if the file cannot be read. */
   async #send(
-    request: ParseRequest | RecogniseRequest,
+    request: ParseRequest | RecogniseRequest | UnpackRequest,
     file: Uint8Array | AsyncIterable<Uint8Array>,
     failed: (reason: unknown) => void,
   ): Promise<void> {

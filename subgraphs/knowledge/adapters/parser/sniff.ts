@@ -1,4 +1,4 @@
-import { DOC, DOCX, ENCRYPTED_OFFICE, EPUB, MSG, ODP, ODS, ODT, PDF, PPTX, RTF, UNKNOWN, XLSX } from '../../domain/media-types.ts'
+import { DOC, DOCX, ENCRYPTED_OFFICE, EPUB, MSG, ODP, ODS, ODT, PDF, PPTX, RTF, UNKNOWN, XLSX, ZIP } from '../../domain/media-types.ts'
 import { looksBinary } from './decode-text.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { sniffText } from './sniff-text.ts'
@@ -62,6 +62,7 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
     ods: ODS,
     odp: ODP,
     epub: EPUB,
+    zip: ZIP,
   }),
 )
 
@@ -100,7 +101,7 @@ function archiveType(bytes: Uint8Array, extension: string, cutBytes: number): st
   if (!names) return ARCHIVE_KINDS.get(extension) ?? UNKNOWN
   const declared = /^mimetype([\w./+-]{1,100})/.exec(latin1(bytes.subarray(30, 140)))?.[1] ?? ''
   const [, office] = OFFICE_PARTS.find(([part]) => names.some((name) => part.test(name))) ?? []
-  return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? UNKNOWN
+  return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? ZIP
 }
 
 function namesIn(bytes: Uint8Array, cutBytes: number): readonly string[] | undefined {

@@ -24,7 +24,14 @@ export interface RecogniseRequest {
   readonly sizeBytes: number
 }
 
-type Request = ParseRequest | RecogniseRequest
+/** The request for the files inside a file. The child answers each with a line of JSON and its bytes. */
+export interface UnpackRequest {
+  readonly unpack: string
+  readonly limits: ParserLimits
+  readonly sizeBytes: number
+}
+
+type Request = ParseRequest | RecogniseRequest | UnpackRequest
 
 const KINDS = ['heading', 'paragraph', 'list_item', 'table_row', 'code'] as const satisfies readonly Block['kind'][]
 const FAILURES: readonly ParseFailureCode[] = [
@@ -44,6 +51,7 @@ const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'replaced_characters',
   'structure_lost',
   'attachments_not_read',
+  'files_not_read',
 ]
 
 /**
@@ -107,6 +115,33 @@ export function decodePage(line: string, page: number): RecognisedPage {
   return { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
 }
 
+/** The head of an inner file. `sizeBytes` bytes follow; null: it has none. */
+export function encodeInnerHead(name: string, sizeBytes: number | null): string {
+  return `${JSON.stringify({ name, sizeBytes })}\n`
+}
+
+/**
+ * Decodes the head of an inner file.
+ * @throws {ParseFailure} the child's verdict.
+ * @throws {Error} if it is malformed.
+ */
+export function decodeInnerHead(line: string): { readonly name: string; readonly sizeBytes: number | null } {
+  const head: unknown = JSON.parse(line)
+  if (!isRecord(head)) throw malformed()
+  refuseFailure(head)
+  const { name, sizeBytes } = head
+  if (typeof name !== 'string' || !(sizeBytes === null || (Number.isSafeInteger(sizeBytes) && (sizeBytes as number) >= 0)))
+    throw malformed()
+  return { name, sizeBytes: sizeBytes as number | null }
+}
+
+/** @throws {ParseFailure} the child's verdict, if the answer is one. */
+function refuseFailure(answer: Readonly<Record<string, unknown>>): void {
+  if (typeof answer.code !== 'string') return
+  const code = FAILURES.find((known) => known === answer.code)
+  throw code ? new ParseFailure(code, String(answer.message)) : malformed()
+}
+
 export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
   const headers = new Numbered()
   const places = new Numbered()
@@ -145,15 +180,12 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
   const { line, rest } = splitLine(bytes)
   const answer: unknown = JSON.parse(line)
   if (!isRecord(answer)) throw malformed()
-  if (typeof answer.code === 'string') {
-    const code = FAILURES.find((known) => known === answer.code)
-    throw code ? new ParseFailure(code, String(answer.message)) : malformed()
-  }
+  refuseFailure(answer)
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, unread, headers, places, locations, blocks } = answer
+  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places, locations, blocks } = answer
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
-  if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread)) throw malformed()
+  if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread) || typeof hasFiles !== 'boolean') throw malformed()
   const placed = locations.map((packed: unknown) => unpackLocation(packed, places))
   let last = 0
   const unpacked = blocks.map((packed: unknown): Block => {
@@ -162,7 +194,15 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     last = block.charEnd
     return block
   })
-  return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning), unread }
+  return {
+    mediaType,
+    text,
+    blocks: unpacked,
+    pageCount: pageCount as number | null,
+    warnings: warnings.map(checkWarning),
+    unread,
+    hasFiles,
+  }
 }
 
 function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {

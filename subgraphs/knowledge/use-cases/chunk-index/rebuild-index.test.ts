@@ -47,6 +47,7 @@ const tableParser: DocumentParser = {
       pageCount: null,
       warnings: [],
       unread: [],
+      hasFiles: false,
     }
   },
 }

@@ -7,7 +7,7 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FORMAT_LIST, isPicture, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
-import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
+import { type CollectionRecord, type DocumentRecord, type DocumentStatus, type FileRecord, newJob } from '../../domain/records.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, findAttachedFile, getFile } from '../files/files.ts'
@@ -34,7 +34,7 @@ export async function createDocument(
   context: LinkContext,
   input: { readonly collectionId: string; readonly fileId: string; readonly metadata?: unknown },
 ): Promise<{ readonly document: DocumentRecord; readonly created: boolean }> {
-  const { store, clock, ids } = deps
+  const { store } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
   const { organizationId, apiKeyId } = principal
   const metadata = requireMetadata(input.metadata, 'input.metadata')
@@ -49,11 +49,38 @@ export async function createDocument(
       'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
-  const attachKey = `${collection._id}_${file._id}`
+  const there = await store.documents.findOne({ attachKey: buildAttachKey(collection, file) })
+  if (there) return { document: there, created: false }
+  await requireIngestible(deps, principal, collection, context)
+  return recordDocument(deps, { collection, file, metadata, apiKeyId })
+}
+
+/**
+ * Records a document of a file, and its job. Gives the document that is there, if there is one.
+ * @throws {KisError} `not_found` if the collection or file was deleted meanwhile.
+ * @throws {KisError} `invalid_request` if the file is attached too often.
+ */
+export async function recordDocument(
+  deps: Deps,
+  {
+    collection,
+    file,
+    metadata,
+    apiKeyId,
+    parent,
+  }: {
+    readonly collection: CollectionRecord
+    readonly file: FileRecord
+    readonly metadata: DocumentRecord['metadata']
+    readonly apiKeyId: string
+    readonly parent?: Required<Pick<DocumentRecord, 'parentId' | 'depth'>>
+  },
+): Promise<{ readonly document: DocumentRecord; readonly created: boolean }> {
+  const { store, clock, ids } = deps
+  const { organizationId } = collection
+  const attachKey = buildAttachKey(collection, file)
   const there = await store.documents.findOne({ attachKey })
   if (there) return { document: there, created: false }
-
-  await requireIngestible(deps, principal, collection, context)
   const _id = ids('doc')
   const attached = await store.files.findOneAndUpdate(
     { _id: file._id, organizationId, attachmentCount: { $lt: MAX_ATTACHMENTS } },
@@ -75,6 +102,7 @@ export async function createDocument(
     listed: true,
     apiKeyId,
     fileName: file.name,
+    ...parent,
     metadata,
     status: 'queued',
     stage: null,
@@ -112,6 +140,10 @@ export async function createDocument(
   deps.events.kick(organizationId)
   deps.wake()
   return { document, created: true }
+}
+
+function buildAttachKey(collection: CollectionRecord, file: FileRecord): string {
+  return `${collection._id}_${file._id}`
 }
 
 /**

@@ -6,7 +6,15 @@ import type { Filter, Update } from '../../../common/ports/document-store.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
-import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord, toSlowJob } from '../../domain/records.ts'
+import { ZIP } from '../../domain/media-types.ts'
+import {
+  buildChunkId,
+  type CollectionRecord,
+  DOCUMENT_ERROR_CODES,
+  type DocumentErrorCode,
+  type DocumentRecord,
+  toSlowJob,
+} from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import { buildTextMap } from '../../domain/text/text-map.ts'
@@ -20,6 +28,7 @@ import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
+import { expandDocument, isExpandable } from './expand-document.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails } from './settle-document.ts'
 
@@ -41,6 +50,9 @@ const MAX_OVERTAKEN = 10
 const SUSPECT_STARTS = 2
 /** The number of further starts, alone in its process, after which a suspect fails. */
 const MAX_STARTS_ALONE = 3
+
+/** The files inside that a warning names. */
+const MAX_NAMES = 20
 
 /** A permanent error of the document. A repeat would give the same result. */
 class Verdict extends Error {
@@ -183,7 +195,9 @@ class Ingestion {
       await this.#write({ progress: { done: 0, total: read.unread.length }, job: { ...job } })
       return
     }
-    const parsed = read.unread.length > 0 ? await this.#recognise(read, opened) : read
+    await this.#expand(read, { collection, file: opened, principal: context.caller })
+    const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
+    const parsed = { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })
@@ -219,6 +233,21 @@ class Ingestion {
     const paying = await this.#deps.accounts.findPrincipal(payer.organizationId, payer.apiKeyId, this.#signal)
     if (!paying) throw new LeaseLost()
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
+  }
+
+  /** Makes documents of the files inside, once. */
+  async #expand(
+    { hasFiles, mediaType }: ParsedDocument,
+    source: { readonly collection: CollectionRecord; readonly file: Uint8Array | StreamedFile; readonly principal: Principal },
+  ): Promise<void> {
+    if (!hasFiles || !isExpandable(this.#document)) return
+    const { store } = this.#deps
+    const { _id, job } = this.#document
+    const isOurs = async () => (await store.documents.findOne({ _id, listed: true, 'job.lease': job!.lease })) !== null
+    const { collection, file, principal } = source
+    const whole = { document: this.#document, collection, file, mediaType }
+    const unreadFiles = await expandDocument(this.#deps, principal, whole, isOurs, this.#signal)
+    await this.#write({ unreadFiles: [...unreadFiles] })
   }
 
   /** Recognises pages, and records each as progress. */
@@ -393,6 +422,14 @@ class Ingestion {
     const error = { code: verdict.code, message: verdict.message }
     await this.#write({ status: 'failed', stage: null, progress: null, error }, { $unset: { job: '' } })
   }
+}
+
+/** Warns about files inside the document's file that did not become documents. */
+function warnOfUnread(mediaType: string, names: readonly string[] = []): ParsedDocument['warnings'] {
+  if (names.length === 0) return []
+  const named = names.slice(0, MAX_NAMES).join(', ')
+  const message = `${names.length} files inside were not read: ${named}${names.length > MAX_NAMES ? ' and others' : ''}. Upload a readable copy of each one that you need.`
+  return [{ code: mediaType === ZIP ? 'files_not_read' : 'attachments_not_read', message, pages: [] }]
 }
 
 function isNotFound(error: unknown): boolean {

@@ -1,7 +1,7 @@
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
@@ -48,7 +48,7 @@ export async function uploadFile(
   input: { readonly name: string; readonly contentBase64: string },
 ): Promise<FileRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
-  const { store, parser, ids, clock } = deps
+  const { parser, ids } = deps
   const name = requireFileName(input.name, 'input.name')
   const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
   try {
@@ -56,28 +56,49 @@ export async function uploadFile(
     const bytes = decodeBase64(input.contentBase64, maxBytes, 'input.contentBase64')
     const mediaType = parser.sniff(bytes, name)
     requireUse(mediaType, 'input.contentBase64')
-    const id = ids('file')
-    const blob = await referBlob(deps, principal, id, bytes)
-    const file: FileRecord = {
-      _id: id,
-      organizationId: principal.organizationId,
-      name,
-      mediaType,
-      sha256: blob._id.slice(-64),
-      sizeBytes: bytes.length,
-      attachments: {},
-      attachmentCount: 0,
-      createdAt: clock.now(),
-    }
-    await store.files.insertOne(file)
-    if (!(await confirmBlob(deps, blob, id))) {
-      await store.files.findOneAndDelete({ _id: id })
-      throw new ServiceUnavailable('The file storage')
-    }
-    return file
+    return await storeFile(deps, principal, { _id: ids('file'), name, mediaType }, bytes)
   } finally {
     leave?.()
   }
+}
+
+/**
+ * Stores and counts the bytes of a file, and records it.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
+ * @throws {ServiceUnavailable} if the file storage failed.
+ */
+export async function storeFile(
+  deps: Deps,
+  principal: Principal,
+  facts: Pick<FileRecord, '_id' | 'name' | 'mediaType' | 'partOf'>,
+  bytes: Uint8Array,
+): Promise<FileRecord> {
+  const { store, clock } = deps
+  const blob = await referBlob(deps, principal, facts._id, bytes)
+  const file: FileRecord = {
+    ...facts,
+    organizationId: principal.organizationId,
+    sha256: blob._id.slice(-64),
+    sizeBytes: bytes.length,
+    attachments: {},
+    attachmentCount: 0,
+    createdAt: clock.now(),
+  }
+  await store.files.insertOne(file)
+  if (await confirmBlob(deps, blob, facts._id)) return file
+  await store.files.findOneAndDelete({ _id: facts._id })
+  throw new ServiceUnavailable('The file storage')
+}
+
+/**
+ * Deletes a file that was unpacked from another one, unless documents are made of it. Repeatable.
+ */
+export async function dropUnpackedFile(deps: Deps, { organizationId, fileId }: DocumentRecord): Promise<void> {
+  const file = await deps.store.files.findOne({ _id: fileId, organizationId })
+  if (!file?.partOf || file.attachmentCount > 0) return
+  const blob = blobId(organizationId, file.sha256)
+  await expectRelease(deps, blob, fileId)
+  if (await deps.store.files.findOneAndDelete({ _id: fileId, organizationId, attachmentCount: 0 })) await releaseBlob(deps, blob, fileId)
 }
 
 /**

@@ -6,8 +6,18 @@
 import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
+import { once } from 'node:events'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { encodeDocument, encodeFailure, encodePage, type ParseRequest, type RecogniseRequest, readRequest } from '../wire.ts'
+import {
+  encodeDocument,
+  encodeFailure,
+  encodeInnerHead,
+  encodePage,
+  type ParseRequest,
+  type RecogniseRequest,
+  readRequest,
+  type UnpackRequest,
+} from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
@@ -40,11 +50,27 @@ async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<v
   }
 }
 
+/** Writes each inner file that is not too large, as fast as the parent reads. */
+async function writeInnerFiles({ unpack: mediaType, limits }: UnpackRequest, file: Uint8Array): Promise<void> {
+  const { unpack } = await import('./unpack.ts')
+  for await (const { name, bytes } of unpack(mediaType, file, limits)) {
+    const own = bytes && bytes.length <= limits.maxInnerBytes ? bytes : null
+    process.stdout.write(encodeInnerHead(name, own?.length ?? null))
+    if (own && !process.stdout.write(own)) await once(process.stdout, 'drain')
+  }
+}
+
 const input = await readRequest(process.stdin)
 // An unused spare child gets no input.
 if (!input) process.exit(0)
 const { request, file } = input
-if ('pages' in request) {
+if ('unpack' in request) {
+  await writeInnerFiles(request, file).catch((error: unknown) => {
+    if (!(error instanceof ParseFailure)) throw error
+    process.stdout.write(encodeFailure(error))
+  })
+  process.stdout.write('', () => process.exit(0))
+} else if ('pages' in request) {
   await recognise(request, file)
   process.stdout.write('', () => process.exit(0))
 } else {

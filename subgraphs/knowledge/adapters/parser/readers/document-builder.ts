@@ -35,6 +35,8 @@ export class DocumentBuilder {
   #unread: readonly number[] = []
   /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
   readonly leavesPictures: boolean
+  /** Whether other files are inside, such as attachments. */
+  hasFiles = false
 
   constructor(limits: ParserLimits, leavesPictures = false) {
     this.#limits = limits
@@ -101,6 +103,14 @@ export class DocumentBuilder {
 
   /** Returns the document. `pageCount` is null for a format without pages. */
   build(mediaType: string, pageCount: number | null = null): ParsedDocument {
-    return { mediaType, text: this.#parts.join(''), blocks: this.#blocks, pageCount, warnings: this.#warnings, unread: this.#unread }
+    return {
+      mediaType,
+      text: this.#parts.join(''),
+      blocks: this.#blocks,
+      pageCount,
+      warnings: this.#warnings,
+      unread: this.#unread,
+      hasFiles: this.hasFiles,
+    }
   }
 }

@@ -5,7 +5,7 @@ import { created, deleted, type JsonObject, ok, type Route } from '../http/route
 import { unixSeconds } from '../http/values.ts'
 
 const COLLECTION =
-  'id code name description embeddingModel { id } rerankModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
+  'id code name description ocr embeddingModel { id } rerankModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -35,6 +35,7 @@ function toCollection(data: CollectionData) {
     rerank_model: data.rerankModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
+    ocr: data.ocr.toLowerCase(),
     document_count: data.documentCount,
     document_counts: data.documentCounts,
     chunk_count: data.chunkCount,
@@ -42,8 +43,9 @@ function toCollection(data: CollectionData) {
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function toInput({ collection_code, collection_name, description, rerank_model }: JsonObject): JsonObject {
-  return { code: collection_code, name: collection_name, description, rerankModel: rerank_model }
+function toInput({ collection_code, collection_name, description, ocr, rerank_model }: JsonObject): JsonObject {
+  const mode = typeof ocr === 'string' ? ocr.toUpperCase() : ocr
+  return { code: collection_code, name: collection_name, description, ocr: mode, rerankModel: rerank_model }
 }
 
 export const collectionRoutes: readonly Route[] = [

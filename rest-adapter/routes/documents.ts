@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-export const DOCUMENT = `id collection { id } file { id } name externalId status stage progress { done total } error { code message }
+export const DOCUMENT = `id collection { id } file { id } parent { id } name externalId status stage progress { done total } error { code message }
   version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
@@ -41,6 +41,7 @@ export function toDocument(data: DocumentData) {
     created_at: unixSeconds(data.createdAt),
     collection_id: data.collection.id,
     file_id: data.file.id,
+    parent_id: data.parent?.id ?? null,
     file_name: data.name,
     external_id: data.externalId,
     ...toIngestion(data),

@@ -22,6 +22,7 @@ import { openElasticsearchChunkIndex } from './adapters/elasticsearch/chunk-inde
 import { inferenceOver } from './adapters/inference-link.ts'
 import { openMongoBlobStore } from './adapters/mongodb/blob-store.ts'
 import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
+import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from './adapters/sqlite/chunk-index.ts'
 import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
@@ -61,6 +62,7 @@ export async function createKnowledge(
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
   const parser = await openDocumentParser({ log })
+  const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = collectKinds(knowledgeStore)
@@ -104,6 +106,7 @@ export async function createKnowledge(
     index: index.late((it) => it),
     files: ownFiles,
     parser,
+    recogniser,
     inference: inferenceOver(links.inference),
     egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
@@ -137,7 +140,7 @@ export async function createKnowledge(
       stopping.abort(new Error('the service stops'))
       await working
       await events[Symbol.asyncDispose]()
-      await Promise.all([...stores, parser, ownFiles].map((each) => each[Symbol.asyncDispose]()))
+      await Promise.all([...stores, parser, recogniser, ownFiles].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

@@ -15,6 +15,7 @@ import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
 import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
+import type { PageRecogniser } from '../../subgraphs/knowledge/ports/page-recogniser.ts'
 import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
 
@@ -69,7 +70,16 @@ export const plainParser: DocumentParser = {
       charStart: match.index,
       charEnd: match.index + match[0].length,
     }))
-    return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [] }
+    return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [], unread: [], hasFiles: false }
+  },
+  async *unpack() {},
+  async [Symbol.asyncDispose]() {},
+}
+
+/** Finds no text on any page. */
+const blindRecogniser: PageRecogniser = {
+  async *recognise({ pages }) {
+    for (const page of pages) yield { page, confidence: 0, paragraphs: [] }
   },
   async [Symbol.asyncDispose]() {},
 }
@@ -232,6 +242,7 @@ export interface World {
   readonly clock: Clock
   readonly parser?: DocumentParser
   readonly egress?: Egress
+  readonly recogniser?: PageRecogniser
   readonly accounts?: Accounts
 }
 
@@ -257,6 +268,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     index: life.sees(world.index, 'index'),
     files: new FileChecks([]),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
+    recogniser: world.recogniser ?? blindRecogniser,
     inference: life.sees(world.inference, 'inference'),
     egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },

@@ -10,7 +10,12 @@ const MAX_LOOKED_AT = 100
 export interface FairLeasable extends Leasable {
   /** The organization of the record. Absent in records of versions without turns. */
   readonly organizationId?: string
+  /** Instead of `organizationId` in slow work, whose turns and places are apart from those of other work. */
+  readonly slowOrganizationId?: string
 }
+
+/** The field that names the organization of a job, in the order of turns. */
+type Turn = 'organizationId' | 'slowOrganizationId'
 
 interface FairRecord extends JobRecord {
   readonly organizationId: string
@@ -26,6 +31,9 @@ export interface Claimed<T> {
 /** Collections of such records declare this index, besides the one on `job.dueAt`. */
 export const JOB_TURNS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.dueAt'], sparse: true }
 
+/** Collections with slow work declare this index, too. */
+export const SLOW_JOB_TURNS_INDEX: IndexSpec = { fields: ['job.slowOrganizationId', 'job.dueAt'], sparse: true }
+
 /**
  * Claims the due jobs of one collection so that organizations take turns. Each claim goes to the next organization,
  * after that of the last claim, that has a due job and may take a place. A claim costs one read for each organization
@@ -35,16 +43,18 @@ export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
   readonly #places: FairPlaces
   readonly #clock: Clock
+  readonly #turn: Turn
   /** The organization of the last claim. */
   #after = ''
   /** Claims run one after the other, so that two do not get the same turn. */
   #claiming: Promise<unknown> = Promise.resolve()
 
   /** `places` may be shared by several collections. */
-  constructor(records: DocumentCollection<T>, places: FairPlaces, clock: Clock) {
+  constructor(records: DocumentCollection<T>, places: FairPlaces, clock: Clock, turn: Turn = 'organizationId') {
     this.#records = records
     this.#places = places
     this.#clock = clock
+    this.#turn = turn
   }
 
   /** Claims the next job; null: no organization with room has a due job. */
@@ -60,8 +70,8 @@ export class FairJobs<T extends FairRecord> {
     let isSecondRound = first === ''
     for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull; looked++) {
       const [next] = await this.#records.find(
-        { 'job.organizationId': { $gt: this.#after } },
-        { sort: { 'job.organizationId': 1, 'job.dueAt': 1 }, limit: 1 },
+        { [`job.${this.#turn}`]: { $gt: this.#after } },
+        { sort: { [`job.${this.#turn}`]: 1, 'job.dueAt': 1 }, limit: 1 },
       )
       if (!next && isSecondRound) break
       if (!next) {
@@ -78,16 +88,16 @@ export class FairJobs<T extends FairRecord> {
   }
 
   async #claimFor(organizationId: string, now: Date): Promise<Claimed<T> | null> {
-    const due = { 'job.organizationId': organizationId, 'job.dueAt': { $lte: now } }
+    const due = { [`job.${this.#turn}`]: organizationId, 'job.dueAt': { $lte: now } }
     return this.#claimFirst(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
   }
 
   /** For records of a version without turns, which may still run beside this one. */
   async #claimWithoutTurn(now: Date): Promise<Claimed<T> | null> {
-    if (this.#places.isFull) return null
+    if (this.#places.isFull || this.#turn !== 'organizationId') return null
     const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
     return this.#claimFirst(
-      due.filter(({ job }) => job!.organizationId === undefined),
+      due.filter(({ job }) => job!.organizationId === undefined && job!.slowOrganizationId === undefined),
       now,
     )
   }

@@ -12,6 +12,7 @@ export const EML = 'message/rfc822'
 export const MBOX = 'application/mbox'
 export const MSG = 'application/vnd.ms-outlook'
 export const MHT = 'multipart/related'
+export const ZIP = 'application/zip'
 export const CSV = 'text/csv'
 export const TSV = 'text/tab-separated-values'
 export const JSON_TEXT = 'application/json'
@@ -52,7 +53,18 @@ const FORMATS: Readonly<Record<string, string>> = {
   [MSG]: 'MSG',
   [SRT]: 'SRT',
   [VTT]: 'VTT',
+  [ZIP]: 'ZIP',
 }
+
+/** Pictures, which become documents where a collection uses OCR. */
+const PICTURE_FORMATS: Readonly<Record<string, string>> = {
+  'image/png': 'PNG',
+  'image/jpeg': 'JPEG',
+  'image/tiff': 'TIFF',
+  'image/webp': 'WebP',
+}
+export const PICTURES: readonly string[] = Object.keys(PICTURE_FORMATS)
+export const PICTURE_LIST = Object.values(PICTURE_FORMATS).join(', ')
 
 /** Their names, as errors and documentation list them. */
 export const FORMAT_LIST = Object.values(FORMATS).join(', ')
@@ -64,8 +76,12 @@ export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }
 
+export function isPicture(mediaType: string): boolean {
+  return Object.hasOwn(PICTURE_FORMATS, mediaType)
+}
+
 /** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
-const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG])
+const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ZIP, ...PICTURES])
 
 export function isBinaryFormat(mediaType: string): boolean {
   return BINARY.has(mediaType)

@@ -21,12 +21,17 @@ export interface CollectionRecord {
   readonly dimensions: number
   /** Orders what its searches find. Absent or null: none. */
   readonly rerankModel?: string | null
+  /** Absent in collections of earlier versions, which do not use OCR. */
+  readonly ocr?: OcrMode
   /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   readonly createdAt: Date
   /** Set while it is being deleted. */
   readonly job?: Job
 }
+
+/** Whether pages that are pictures are recognised: never, or where a page has no other text. */
+export type OcrMode = 'off' | 'auto'
 
 /** A file as its uploader knows it. Its bytes are a blob, which files with equal content share. */
 export interface FileRecord {
@@ -40,6 +45,8 @@ export interface FileRecord {
   /** Documents made from it, by id, with their collection. `attachmentCount` is their number, for guards. */
   readonly attachments: Readonly<Record<string, string>>
   readonly attachmentCount: number
+  /** The document that it was unpacked from. It is deleted with the last document made of it. */
+  readonly partOf?: string
   readonly createdAt: Date
 }
 
@@ -220,6 +227,12 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document whose file this one's is a part of, such as an archive or a message; it is deleted with it. */
+  readonly parentId?: string
+  /** How many documents its file is inside of. Absent: none. */
+  readonly depth?: number
+  /** The files inside that are not read, once all that are have become documents. Absent: that is not done. */
+  readonly unreadFiles?: readonly string[]
   /** The document's name: its file's, until it is changed. */
   readonly fileName: string
   /** How often name and metadata have changed. Absent: never. */
@@ -353,6 +366,11 @@ export interface SketchRecord {
   readonly documentId: string
   /** Collection, place and value. */
   readonly key: string
+}
+
+/** The same job, given back to wait for its turn among slow work. Failures still count. */
+export function toSlowJob({ organizationId, ...job }: Job, dueAt: Date): Job {
+  return { ...job, slowOrganizationId: organizationId!, dueAt, lease: null, starts: 0 }
 }
 
 /** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */

@@ -37,10 +37,30 @@ export interface ParsedDocument {
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code: 'pages_without_text' | 'pages_unreadable' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
+    readonly code:
+      | 'pages_without_text'
+      | 'pages_unreadable'
+      | 'pages_read_by_ocr'
+      | 'ocr_low_confidence'
+      | 'replaced_characters'
+      | 'structure_lost'
+      | 'attachments_not_read'
+      | 'files_not_read'
     readonly message: string
     readonly pages: readonly number[]
   }[]
+  /** The pages without readable text that were left for OCR, in order. The text has nothing of them. */
+  readonly unread: readonly number[]
+  /** Whether there are files inside, which `unpack` gives. */
+  readonly hasFiles: boolean
+}
+
+/** A file inside an archive, or an attachment of a message. */
+export interface InnerFile {
+  /** With its folders, if it has any. */
+  readonly name: string
+  /** Null if it cannot be unpacked, or is too large. */
+  readonly bytes: Uint8Array | null
 }
 
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
@@ -75,8 +95,21 @@ export interface DocumentParser extends AsyncDisposable {
    */
   sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string
   /**
+   * @param options.leavesPictures pages that are pictures, and pictures, are left in `unread`; by default they are warned
+   * about or refused
    * @throws {ParseFailure} the file cannot be parsed
    * @throws {Error} the parser process itself could not run; try again later
    */
-  parse(file: Uint8Array | StreamedFile, fileName: string, signal: AbortSignal): Promise<ParsedDocument>
+  parse(
+    file: Uint8Array | StreamedFile,
+    fileName: string,
+    signal: AbortSignal,
+    options?: { readonly leavesPictures: boolean },
+  ): Promise<ParsedDocument>
+  /**
+   * Yields the files inside a file that `parse` has read, one at a time, in their order.
+   * @throws {ParseFailure} the file cannot be unpacked
+   * @throws {Error} the parser process itself could not run; try again later
+   */
+  unpack(file: Uint8Array | StreamedFile, mediaType: string, signal: AbortSignal): AsyncIterable<InnerFile>
 }

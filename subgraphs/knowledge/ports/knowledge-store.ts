@@ -1,4 +1,4 @@
-import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
+import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type {
@@ -59,6 +59,8 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
+        SLOW_JOB_TURNS_INDEX,
+        { fields: ['parentId', 'listed'], sparse: true },
         OUTBOX_INDEX,
       ],
     }),

@@ -36,6 +36,7 @@ export const CollectionFields: CollectionResolvers = {
   rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
   sources: (collection, args, { deps }) => listSources(deps, collection, args),
+  ocr: ({ ocr }) => ocr ?? 'off',
   documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   documentCounts: (collection, _args, { deps }) => countByStatus(deps, collection),

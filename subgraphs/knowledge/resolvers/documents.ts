@@ -97,6 +97,7 @@ export const DocumentFields: DocumentResolvers = {
   },
   collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
   file: ({ organizationId, fileId }, _args, { deps }) => getFile(deps, organizationId, fileId),
+  parent: ({ parentId }, _args, { deps, ...context }) => (parentId ? findDocument(deps, context, parentId) : null),
   __resolveReference: ({ id }, { deps, ...context }) => findDocument(deps, context, id),
 }
 

@@ -287,6 +287,10 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
+export type OcrMode =
+  | 'off'
+  | 'auto';
+
 export type Collection = {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
@@ -294,6 +298,7 @@ export type Collection = {
   readonly description?: Maybe<Scalars['String']['output']>;
   readonly embeddingModel?: Maybe<Model>;
   readonly rerankModel?: Maybe<Model>;
+  readonly ocr: OcrMode;
   readonly organization?: Maybe<Organization>;
   readonly dimensions: Scalars['Int']['output'];
   readonly documents: DocumentConnection;
@@ -393,6 +398,7 @@ export type Document = {
   readonly collection: Collection;
   readonly file: File;
   readonly externalId?: Maybe<Scalars['String']['output']>;
+  readonly parent?: Maybe<Document>;
   readonly name: Scalars['String']['output'];
   readonly status: DocumentStatus;
   readonly stage?: Maybe<IngestionStage>;
@@ -774,6 +780,7 @@ export type CreateCollectionInput = {
   readonly embeddingModel: Scalars['ID']['input'];
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
+  readonly ocr?: InputMaybe<OcrMode>;
 };
 
 export type UpdateCollectionInput = {
@@ -782,6 +789,7 @@ export type UpdateCollectionInput = {
   readonly name?: InputMaybe<Scalars['String']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly ocr?: InputMaybe<OcrMode>;
 };
 
 export type CollectionPayload = {
@@ -1184,6 +1192,7 @@ export type ResolversTypes = {
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
+  OcrMode: ResolverTypeWrapper<'off' | 'auto'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
   DocumentCounts: ResolverTypeWrapper<DocumentCounts>;
   CollectionDigest: ResolverTypeWrapper<CollectionDigest>;
@@ -1474,6 +1483,8 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
+export type OcrModeResolvers = { OFF: 'off', AUTO: 'auto' };
+
 export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1482,6 +1493,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   embeddingModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   rerankModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
@@ -1545,6 +1557,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
   externalId?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  parent?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DocumentStatus'], ParentType, ContextType>;
   stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
@@ -2023,6 +2036,7 @@ export type Resolvers<ContextType = Context> = {
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
+  OcrMode?: OcrModeResolvers;
   Collection?: CollectionResolvers<ContextType>;
   DocumentCounts?: DocumentCountsResolvers<ContextType>;
   CollectionDigest?: CollectionDigestResolvers<ContextType>;

@@ -11,6 +11,7 @@ import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
 import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
+import type { PageRecogniser } from '../ports/page-recogniser.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 
 /** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
@@ -20,6 +21,7 @@ export interface Ports {
   readonly index: ChunkIndex
   readonly files: StoreFiles
   readonly parser: DocumentParser
+  readonly recogniser: PageRecogniser
   readonly inference: Inference
   /** Fetches documents from the web. */
   readonly egress: Egress

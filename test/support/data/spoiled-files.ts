@@ -30,6 +30,13 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
     { name: 'made.md', bytes: Buffer.from(MARKDOWN) },
     { name: 'made.csv', bytes: Buffer.from('city,people\n"Muscat, old",1\nصور,2\n') },
     { name: 'made.json', bytes: Buffer.from('{"a":[1,{"b":"صور"},null],"c":"text"}') },
+    {
+      name: 'made.zip',
+      bytes: writeZip([
+        { name: 'صور/a.txt', content: Buffer.from('The harbour of Sur.') },
+        { name: 'b.bin', content: Buffer.from([0, 1, 2]) },
+      ]),
+    },
     { name: 'made.xlsx', bytes: toArchive(XLSX) },
     { name: 'made.pptx', bytes: toArchive(PPTX) },
     { name: 'made.epub', bytes: toArchive(EPUB) },

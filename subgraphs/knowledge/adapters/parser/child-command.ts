@@ -3,18 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { CHILD_HEAP_MB } from './limits.ts'
 
 /**
- * The processor time in seconds after which the operating system ends a child. Parsing ends long before. The limit ends
- * children whose parent is gone.
- */
-const CHILD_CPU_SECONDS = 150
-
-/**
  * Returns the command line of a child process. It runs this Node, which may read the parser's own code and the packages
  * that the code uses. It may not write files, start processes or workers, load native code or run code from strings.
- * `ulimit` and `isolation` go in front of the command and add the limits of the operating system.
+ * `ulimit` and `isolation` go in front of the command and add the limits of the operating system. After `cpuSeconds` of
+ * processor time the system ends a child whose parent is gone.
  */
 export function childCommand(
   isolation: readonly string[],
+  cpuSeconds: number,
   code = new URL('./readers/child.ts', import.meta.url),
 ): { readonly file: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json'].flatMap((path) => {
@@ -32,7 +28,7 @@ export function childCommand(
     fileURLToPath(code),
   ] as const
   if (process.platform === 'win32') return { file: node[0], args: node.slice(1), env: {} }
-  const args = ['-c', `ulimit -t ${CHILD_CPU_SECONDS}; exec "$@"`, 'sh', ...isolation, ...node]
+  const args = ['-c', `ulimit -t ${cpuSeconds}; exec "$@"`, 'sh', ...isolation, ...node]
   // The shell needs `PATH` to find `unshare`. The child gets nothing else of the service's environment.
   return { file: '/bin/sh', args, env: isolation.length > 0 ? { PATH: process.env.PATH ?? '' } : {} }
 }

@@ -11,10 +11,18 @@ export interface ParserLimits {
   /** Inflated bytes per archive byte. The limit applies after `RATIO_FLOOR_BYTES`. */
   readonly maxInflationRatio: number
   readonly maxArchiveEntries: number
+  /** Bytes of a file inside another. The service holds it while it is stored. */
+  readonly maxInnerBytes: number
   /** XML elements in memory at once, such as those of one table. Each takes about 300 bytes. */
   readonly maxXmlElements: number
+  /** Pixels of a picture that is recognised. Decoded, each takes up to five bytes. A page of A4 at 600 dpi has 35 million. */
+  readonly maxPixels: number
   /** Milliseconds from handing over the bytes to the result. */
   readonly timeoutMs: number
+  /** Milliseconds for one page that is recognised. Most pages take 3 to 10 s. */
+  readonly pageTimeoutMs: number
+  /** Milliseconds for all pages that are recognised together, per page. */
+  readonly meanPageTimeoutMs: number
   /** Resident memory of the child in bytes, on systems with /proc. */
   readonly maxRssBytes: number
 }
@@ -28,8 +36,12 @@ export const DEFAULT_LIMITS: ParserLimits = {
   maxInflatedBytes: 200 * MIB,
   maxInflationRatio: 100,
   maxArchiveEntries: 2_000,
+  maxInnerBytes: 25 * MIB,
   maxXmlElements: 1_000_000,
+  maxPixels: 40_000_000,
   timeoutMs: 120_000,
+  pageTimeoutMs: 90_000,
+  meanPageTimeoutMs: 45_000,
   maxRssBytes: 700 * MIB,
 }
 

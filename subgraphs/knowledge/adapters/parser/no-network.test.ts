@@ -22,7 +22,7 @@ describe('a process that reads documents', () => {
   afterAll(() => new Promise((resolve) => outside.close(resolve)))
 
   async function runEscapes(isolation: readonly string[], isGuarded: boolean): Promise<Record<string, string>> {
-    const { file, args, env } = childCommand(isolation, ESCAPES)
+    const { file, args, env } = childCommand(isolation, 60, ESCAPES)
     return new Promise((resolve, reject) => {
       const child = execFile(file, args, { env }, (error, stdout, stderr) => {
         if (error) reject(new Error(stderr, { cause: error }))

@@ -146,7 +146,8 @@ describe('formats', () => {
     expect(parsed.warnings).toEqual([
       {
         code: 'pages_without_text',
-        message: '1 of 3 pages have no text: 2. If they show text, upload a copy with recognized text (OCR).',
+        message:
+          '1 of 3 pages have no text: 2. If they show text, set `ocr` of the collection to `auto`, or upload a copy with recognized text.',
         pages: [2],
       },
     ])
@@ -279,8 +280,8 @@ describe('verdicts', () => {
       file: 'a.docx',
       code: 'no_text',
     },
-    { name: 'another archive', bytes: makeZip({ 'a.txt': 'text' }), file: 'a.zip', code: 'unsupported_type' },
-    { name: 'a picture named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'unsupported_type' },
+    { name: 'a folder as an archive', bytes: makeZip({ 'a/': '' }), file: 'a.zip', code: 'empty' },
+    { name: 'a picture named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'no_text' },
   ])('says $code of $name', async ({ bytes, file, code }) => {
     await expect(parse(bytes, file)).rejects.toMatchObject({ name: 'ParseFailure', code })
   })

@@ -1,8 +1,9 @@
 import { locks } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../../common/errors.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isReadable } from '../../domain/media-types.ts'
-import { type DocumentParser, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
+import { type DocumentParser, type InnerFile, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
@@ -56,6 +57,8 @@ class ChildDocumentParser implements DocumentParser {
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
   #places = MAX_CHILDREN
+  /** One child unpacks at a time, beside them: what it gives has to be stored, which takes longer. */
+  readonly #unpacking = new FairPlaces(1, MAX_WAITING)
   #spare: ParserProcess
 
   constructor({ log, limits }: DocumentParserDeps, isolation: readonly string[]) {
@@ -69,13 +72,18 @@ class ChildDocumentParser implements DocumentParser {
     return sniffMediaType(bytes, fileName, cutBytes)
   }
 
-  async parse(file: Uint8Array | StreamedFile, fileName: string, callerSignal: AbortSignal): Promise<ParsedDocument> {
+  async parse(
+    file: Uint8Array | StreamedFile,
+    fileName: string,
+    callerSignal: AbortSignal,
+    { leavesPictures } = { leavesPictures: false },
+  ): Promise<ParsedDocument> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     signal.throwIfAborted()
     if (file instanceof Uint8Array) {
       const mediaType = this.sniff(file, fileName)
       refuseUnreadable(file.length, mediaType)
-      return this.#read({ mediaType, limits: this.#limits, sizeBytes: file.length }, file, signal)
+      return this.#read({ mediaType, limits: this.#limits, leavesPictures, sizeBytes: file.length }, file, signal)
     }
     const { sizeBytes, sample } = file
     const mediaType = this.sniff(sample.bytes, fileName, sample.cutBytes)
@@ -83,7 +91,19 @@ class ChildDocumentParser implements DocumentParser {
     refuseTooLarge(sizeBytes, mediaType)
     // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
-    return locks.request(LARGE_FILES, { signal }, () => this.#read({ mediaType, limits, sizeBytes }, file.stream(), signal))
+    return locks.request(LARGE_FILES, { signal }, () => this.#read({ mediaType, limits, leavesPictures, sizeBytes }, file.stream(), signal))
+  }
+
+  async *unpack(file: Uint8Array | StreamedFile, mediaType: string, callerSignal: AbortSignal): AsyncGenerator<InnerFile> {
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
+    const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
+    const leave = await this.#unpacking.take('', signal)
+    try {
+      yield* this.#take().unpack({ unpack: mediaType, limits, sizeBytes }, bytes, signal)
+    } finally {
+      leave()
+    }
   }
 
   async #read(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
@@ -159,7 +179,8 @@ function refuseUnreadable(sizeBytes: number, mediaType: string): void {
   if (sizeBytes === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE)
     throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
-  if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
+  if (!isReadable(mediaType) && !isPicture(mediaType))
+    throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }
 
 /** @throws {ParseFailure} `limit_exceeded` if it is a large file of a format that is all text. */

@@ -1,10 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { type InnerFile, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import { childCommand } from './child-command.ts'
 import { maxResultBytes, type ParserLimits } from './limits.ts'
-import { decodeAnswer, encodeRequest, type ParseRequest } from './wire.ts'
+import {
+  decodeAnswer,
+  decodeInnerHead,
+  decodePage,
+  encodeRequest,
+  type ParseRequest,
+  type RecogniseRequest,
+  type UnpackRequest,
+} from './wire.ts'
 
 /** The interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
 const WATCH_INTERVAL_MS = 100
@@ -18,6 +27,12 @@ const MAX_STDERR_CHARS = 2_000
 /** V8 ends a process whose heap is full with SIGABRT, or with code 134 if a shell started the process. */
 const HEAP_FULL = new Set<unknown>(['SIGABRT', 'SIGTRAP', 'SIGILL', 134])
 
+/** The characters of one recognised page. A page of newsprint has 30,000. */
+const MAX_PAGE_CHARS = 4_000_000
+
+/** The processor time of a child that parses, in seconds. Parsing ends long before. */
+const PARSE_CPU_SECONDS = 150
+
 /** A child process that reads one document. It can be started early; it then waits for its input. */
 export class ParserProcess {
   readonly #child: ChildProcess
@@ -26,8 +41,8 @@ export class ParserProcess {
   #spawnError: unknown
 
   /** @param isolation the result of `networkIsolation()` */
-  constructor(isolation: readonly string[]) {
-    const { file, args, env } = childCommand(isolation)
+  constructor(isolation: readonly string[], cpuSeconds = PARSE_CPU_SECONDS) {
+    const { file, args, env } = childCommand(isolation, cpuSeconds)
     this.#child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
     this.#closed = new Promise((resolve) => {
       this.#child.on('close', (code, signal) => resolve({ code, signal }))
@@ -51,11 +66,127 @@ export class ParserProcess {
   /**
    * Hands over the document and waits for the answer. The child has ended when the promise settles.
    * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the child exceeds a limit.
-   * @throws {Error} if the child fails.
    * @throws {unknown} the signal's reason, if the signal aborts.
+   * @throws {Error} if the child could not run or broke.
    */
   async parse(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
     const { limits } = request
+    const watched = this.#watch(limits.timeoutMs, limits.maxRssBytes, signal)
+    const pieces: Buffer[] = []
+    let size = 0
+    this.#child.stdout?.on('data', (piece: Buffer) => {
+      size += piece.length
+      if (size > maxResultBytes(limits))
+        watched.end(new ParseFailure('limit_exceeded', 'The document has too much text. Split it into smaller files.'))
+      else pieces.push(piece)
+    })
+    await this.#send(request, file, watched.end)
+    await watched.ended()
+    return decodeAnswer(Buffer.concat(pieces, size))
+  }
+
+  /**
+   * Hands over a file and yields the pages that the child recognises, in the order of the request. It ends early before
+   * a page that cannot be recognised. The child has ended when the generator has.
+   * @throws {ParseFailure} `timeout` or `limit_exceeded` if the next page takes too much time or memory.
+   * @throws {unknown} the signal's reason, if the signal aborts.
+   * @throws {Error} if the child could not run or broke.
+   */
+  async *recognise(
+    request: RecogniseRequest,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
+    { pageTimeoutMs, maxRssBytes }: Pick<ParserLimits, 'pageTimeoutMs' | 'maxRssBytes'>,
+    signal: AbortSignal,
+  ): AsyncGenerator<RecognisedPage> {
+    const watched = this.#watch(pageTimeoutMs, maxRssBytes, signal)
+    const pages = request.pages.values()
+    const sent = this.#send(request, file, watched.end)
+    try {
+      let rest = ''
+      for await (const piece of this.#child.stdout!.setEncoding('utf8') as AsyncIterable<string>) {
+        const lines = (rest + piece).split('\n')
+        rest = lines.pop()!
+        if (rest.length > MAX_PAGE_CHARS) watched.end(new ParseFailure('limit_exceeded', 'The page has too much text.'))
+        for (const line of lines) {
+          const page = decodePage(line, pages.next().value ?? 0)
+          // The next page has its own time, which begins when the caller is done with this one.
+          watched.pause()
+          yield page
+          watched.resume()
+        }
+      }
+      await sent
+      await watched.ended()
+    } finally {
+      await this.kill()
+    }
+  }
+
+  /**
+   * Hands over a file and yields the files inside it. The child has ended when the generator has.
+   * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the next file exceeds a limit.
+   * @throws {unknown} the signal's reason, if the signal aborts.
+   * @throws {Error} if the child could not run or broke.
+   */
+  async *unpack(request: UnpackRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<InnerFile> {
+    const { limits } = request
+    const watched = this.#watch(limits.timeoutMs, limits.maxRssBytes, signal)
+    const sent = this.#send(request, file, watched.end)
+    try {
+      for await (const inner of this.#innerFiles(limits, watched.end)) {
+        watched.pause()
+        yield inner
+        watched.resume()
+      }
+      await sent
+      await watched.ended()
+    } finally {
+      await this.kill()
+    }
+  }
+
+  async *#innerFiles({ maxInnerBytes }: ParserLimits, end: (reason: unknown) => void): AsyncGenerator<InnerFile> {
+    let pieces: Buffer[] = []
+    let held = 0
+    let head: ReturnType<typeof decodeInnerHead> | undefined
+    const take = (bytes: number): Buffer => {
+      const all = Buffer.concat(pieces, held)
+      pieces = [all.subarray(bytes)]
+      held -= bytes
+      return all.subarray(0, bytes)
+    }
+    for await (const piece of this.#child.stdout! as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      held += piece.length
+      for (;;) {
+        if (!head) {
+          const line = Buffer.concat(pieces, held).indexOf(0x0a)
+          if (line < 0) break
+          head = decodeInnerHead(take(line + 1).toString())
+        }
+        const size = head.sizeBytes ?? 0
+        if (size > maxInnerBytes) return end(new Error('the parser process gave a file that is too large'))
+        if (held < size) break
+        yield { name: head.name, bytes: head.sizeBytes === null ? null : Buffer.from(take(size)) }
+        head = undefined
+      }
+    }
+  }
+
+  /** Hands over the request and the file. `failed` is called if the file cannot be read. */
+  async #send(
+    request: ParseRequest | RecogniseRequest | UnpackRequest,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
+    failed: (reason: unknown) => void,
+  ): Promise<void> {
+    const stdin = this.#child.stdin!
+    stdin.write(encodeRequest(request))
+    if (file instanceof Uint8Array) stdin.end(file)
+    else await this.#sendPieces(file).catch(failed)
+  }
+
+  /** Kills the child when it exceeds a limit or the signal aborts, until it has ended. */
+  #watch(timeoutMs: number, maxRssBytes: number, signal: AbortSignal) {
     const child = this.#child
     let verdict: unknown
     const end = (reason: unknown) => {
@@ -64,39 +195,36 @@ export class ParserProcess {
     }
     const onAbort = () => end(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
-    const timer = setTimeout(() => end(outOfTime(limits)), limits.timeoutMs)
+    if (signal.aborted) onAbort()
+    const startTimer = () => setTimeout(() => end(outOfTime(timeoutMs)), timeoutMs)
+    let timer = startTimer()
     const watch = setInterval(async () => {
       const rss = await readResidentBytes(child.pid)
-      if (rss > limits.maxRssBytes) end(outOfMemory())
+      if (rss > maxRssBytes) end(outOfMemory())
     }, WATCH_INTERVAL_MS)
-    const pieces: Buffer[] = []
-    let size = 0
-    child.stdout?.on('data', (piece: Buffer) => {
-      size += piece.length
-      if (size > maxResultBytes(limits))
-        end(new ParseFailure('limit_exceeded', 'The document has too much text. Split it into smaller files.'))
-      else pieces.push(piece)
-    })
-    try {
-      if (signal.aborted) onAbort()
-      child.stdin!.write(encodeRequest(request))
-      if (file instanceof Uint8Array) child.stdin!.end(file)
-      else await this.#send(file).catch(end)
-      const { code, signal: killedBy } = await this.#closed
-      if (verdict) throw verdict
-      if (HEAP_FULL.has(killedBy) || HEAP_FULL.has(code)) throw outOfMemory()
-      if (killedBy === 'SIGXCPU') throw outOfTime(limits)
-      if (code !== 0) throw new Error(`the parser process ended with ${killedBy ?? code}: ${this.#stderr}`, { cause: this.#spawnError })
-      return decodeAnswer(Buffer.concat(pieces, size))
-    } finally {
+    const closed = this.#closed.finally(() => {
       clearTimeout(timer)
       clearInterval(watch)
       signal.removeEventListener('abort', onAbort)
+    })
+    return {
+      end,
+      pause: () => clearTimeout(timer),
+      resume: () => {
+        if (this.isAlive) timer = startTimer()
+      },
+      ended: async (): Promise<void> => {
+        const { code, signal: killedBy } = await closed
+        if (verdict) throw verdict
+        if (HEAP_FULL.has(killedBy) || HEAP_FULL.has(code)) throw outOfMemory()
+        if (killedBy === 'SIGXCPU') throw outOfTime(timeoutMs)
+        if (code !== 0) throw new Error(`the parser process ended with ${killedBy ?? code}: ${this.#stderr}`, { cause: this.#spawnError })
+      },
     }
   }
 
   /** Writes as fast as the child reads. A child that has ended reads no more; its exit code says why. */
-  async #send(file: AsyncIterable<Uint8Array>): Promise<void> {
+  async #sendPieces(file: AsyncIterable<Uint8Array>): Promise<void> {
     const { stdin } = this.#child
     for await (const bytes of file) {
       if (!this.isAlive) return
@@ -112,7 +240,7 @@ export class ParserProcess {
   }
 }
 
-function outOfTime({ timeoutMs }: ParserLimits): ParseFailure {
+function outOfTime(timeoutMs: number): ParseFailure {
   return new ParseFailure('timeout', `Reading the document took longer than ${timeoutMs} ms. Split it into smaller files.`)
 }
 

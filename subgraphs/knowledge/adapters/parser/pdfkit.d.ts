@@ -3,6 +3,7 @@ declare module 'pdfkit' {
   export interface PDFDocumentOptions {
     readonly userPassword?: string
     readonly ownerPassword?: string
+    readonly autoFirstPage?: boolean
   }
 
   export default class PDFDocument {
@@ -10,7 +11,9 @@ declare module 'pdfkit' {
     readonly outline: { addItem(title: string): void }
     on(event: 'data', listener: (piece: Buffer) => void): this
     on(event: 'end', listener: () => void): this
-    text(text: string): this
+    text(text: string, x?: number, y?: number): this
+    fontSize(size: number): this
+    image(picture: Buffer, x: number, y: number, size: { readonly width: number; readonly height: number }): this
     moveDown(): this
     addPage(): this
     rect(x: number, y: number, width: number, height: number): this

@@ -1,4 +1,4 @@
-import { DOC, DOCX, ENCRYPTED_OFFICE, EPUB, MSG, ODP, ODS, ODT, PDF, PPTX, RTF, UNKNOWN, XLSX } from '../../domain/media-types.ts'
+import { DOC, DOCX, ENCRYPTED_OFFICE, EPUB, MSG, ODP, ODS, ODT, PDF, PPTX, RTF, UNKNOWN, XLSX, ZIP } from '../../domain/media-types.ts'
 import { looksBinary } from './decode-text.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { sniffText } from './sniff-text.ts'
@@ -44,6 +44,14 @@ const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x1aE\xdf\xa3/, 'audio/webm'],
 ]
 
+/** Pictures by their first bytes. */
+const PICTURES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+  [/^\x89PNG\r\n\x1a\n/, 'image/png'],
+  [/^\xff\xd8\xff/, 'image/jpeg'],
+  [/^(?:II\*\0|MM\0\*)/, 'image/tiff'],
+  [/^RIFF[\s\S]{4}WEBP/, 'image/webp'],
+]
+
 /** Media types of archives with a damaged directory, by extension. The format's reader then reports the damage. */
 const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -54,6 +62,7 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
     ods: ODS,
     odp: ODP,
     epub: EPUB,
+    zip: ZIP,
   }),
 )
 
@@ -70,8 +79,9 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string, cutBytes = 0
   if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes, cutBytes > 0 ? extension : '')
   if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension, cutBytes)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
-  const [, sound] = SOUND.find(([magic]) => magic.test(latin1(head.subarray(0, 16)))) ?? []
-  if (sound) return sound
+  const start = latin1(head.subarray(0, 16))
+  const [, shown] = [...SOUND, ...PICTURES].find(([magic]) => magic.test(start)) ?? []
+  if (shown) return shown
   if (looksBinary(head)) return UNKNOWN
   return sniffText(head, extension)
 }
@@ -91,7 +101,7 @@ function archiveType(bytes: Uint8Array, extension: string, cutBytes: number): st
   if (!names) return ARCHIVE_KINDS.get(extension) ?? UNKNOWN
   const declared = /^mimetype([\w./+-]{1,100})/.exec(latin1(bytes.subarray(30, 140)))?.[1] ?? ''
   const [, office] = OFFICE_PARTS.find(([part]) => names.some((name) => part.test(name))) ?? []
-  return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? UNKNOWN
+  return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? ZIP
 }
 
 function namesIn(bytes: Uint8Array, cutBytes: number): readonly string[] | undefined {

@@ -1,4 +1,5 @@
 import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
+import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import type { ParserLimits } from './limits.ts'
 
 /**
@@ -9,8 +10,28 @@ import type { ParserLimits } from './limits.ts'
 export interface ParseRequest {
   readonly mediaType: string
   readonly limits: ParserLimits
+  readonly leavesPictures: boolean
   readonly sizeBytes: number
 }
+
+/**
+ * The request to recognise pages. The child answers each page with one line of JSON. It ends early at a page that it
+ * cannot recognise.
+ */
+export interface RecogniseRequest {
+  readonly mediaType: string
+  readonly pages: readonly number[]
+  readonly sizeBytes: number
+}
+
+/** The request for the files inside a file. The child answers each with a line of JSON and its bytes. */
+export interface UnpackRequest {
+  readonly unpack: string
+  readonly limits: ParserLimits
+  readonly sizeBytes: number
+}
+
+type Request = ParseRequest | RecogniseRequest | UnpackRequest
 
 const KINDS = ['heading', 'paragraph', 'list_item', 'table_row', 'code'] as const satisfies readonly Block['kind'][]
 const FAILURES: readonly ParseFailureCode[] = [
@@ -25,9 +46,12 @@ const FAILURES: readonly ParseFailureCode[] = [
 const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'pages_without_text',
   'pages_unreadable',
+  'pages_read_by_ocr',
+  'ocr_low_confidence',
   'replaced_characters',
   'structure_lost',
   'attachments_not_read',
+  'files_not_read',
 ]
 
 /**
@@ -38,7 +62,7 @@ type PackedBlock = readonly [kind: number, start: number, end: number, level: nu
 /** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
-export function encodeRequest(request: ParseRequest): Buffer {
+export function encodeRequest(request: Request): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
 
@@ -46,11 +70,9 @@ export function encodeRequest(request: ParseRequest): Buffer {
  * Reads a request in the child, and holds the file once. Null: the input is empty. The child trusts its parent, so it
  * does not check the shape.
  */
-export async function readRequest(
-  input: AsyncIterable<Buffer>,
-): Promise<{ readonly request: ParseRequest; readonly file: Uint8Array } | null> {
+export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ readonly request: Request; readonly file: Uint8Array } | null> {
   let head = Buffer.alloc(0)
-  let request: ParseRequest | undefined
+  let request: Request | undefined
   let file = new Uint8Array()
   let filled = 0
   for await (const piece of input) {
@@ -59,7 +81,7 @@ export async function readRequest(
       head = Buffer.concat([head, piece])
       if (!head.includes(0x0a)) continue
       const { line, rest } = splitLine(head)
-      request = JSON.parse(line) as ParseRequest
+      request = JSON.parse(line) as Request
       file = new Uint8Array(request.sizeBytes)
       bytes = rest as Buffer<ArrayBuffer>
     }
@@ -74,6 +96,50 @@ export async function readRequest(
 
 export function encodeFailure({ code, message }: ParseFailure): Buffer {
   return Buffer.from(`${JSON.stringify({ code, message })}\n`)
+}
+
+export function encodePage(page: RecognisedPage): string {
+  return `${JSON.stringify(page)}\n`
+}
+
+/**
+ * Decodes a child's answer about a page.
+ * @throws {Error} if the answer is malformed, or about another page.
+ */
+export function decodePage(line: string, page: number): RecognisedPage {
+  const answer: unknown = JSON.parse(line)
+  if (!isRecord(answer) || answer.page !== page) throw malformed()
+  const { confidence, paragraphs } = answer
+  if (!Number.isInteger(confidence) || !Array.isArray(paragraphs)) throw malformed()
+  if (!paragraphs.every((text) => typeof text === 'string' && text !== '')) throw malformed()
+  return { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
+}
+
+/** The head of an inner file. `sizeBytes` bytes follow; null: it has none. */
+export function encodeInnerHead(name: string, sizeBytes: number | null): string {
+  return `${JSON.stringify({ name, sizeBytes })}\n`
+}
+
+/**
+ * Decodes the head of an inner file.
+ * @throws {ParseFailure} the child's verdict.
+ * @throws {Error} if it is malformed.
+ */
+export function decodeInnerHead(line: string): { readonly name: string; readonly sizeBytes: number | null } {
+  const head: unknown = JSON.parse(line)
+  if (!isRecord(head)) throw malformed()
+  refuseFailure(head)
+  const { name, sizeBytes } = head
+  if (typeof name !== 'string' || !(sizeBytes === null || (Number.isSafeInteger(sizeBytes) && (sizeBytes as number) >= 0)))
+    throw malformed()
+  return { name, sizeBytes: sizeBytes as number | null }
+}
+
+/** @throws {ParseFailure} the child's verdict, if the answer is one. */
+function refuseFailure(answer: Readonly<Record<string, unknown>>): void {
+  if (typeof answer.code !== 'string') return
+  const code = FAILURES.find((known) => known === answer.code)
+  throw code ? new ParseFailure(code, String(answer.message)) : malformed()
 }
 
 export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
@@ -114,15 +180,12 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
   const { line, rest } = splitLine(bytes)
   const answer: unknown = JSON.parse(line)
   if (!isRecord(answer)) throw malformed()
-  if (typeof answer.code === 'string') {
-    const code = FAILURES.find((known) => known === answer.code)
-    throw code ? new ParseFailure(code, String(answer.message)) : malformed()
-  }
+  refuseFailure(answer)
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, headers, places, locations, blocks } = answer
+  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places, locations, blocks } = answer
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
-  if (!Array.isArray(places) || !Array.isArray(locations)) throw malformed()
+  if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread) || typeof hasFiles !== 'boolean') throw malformed()
   const placed = locations.map((packed: unknown) => unpackLocation(packed, places))
   let last = 0
   const unpacked = blocks.map((packed: unknown): Block => {
@@ -131,7 +194,15 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     last = block.charEnd
     return block
   })
-  return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning) }
+  return {
+    mediaType,
+    text,
+    blocks: unpacked,
+    pageCount: pageCount as number | null,
+    warnings: warnings.map(checkWarning),
+    unread,
+    hasFiles,
+  }
 }
 
 function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
@@ -163,10 +234,14 @@ function unpackBlock(packed: unknown, headers: readonly unknown[], locations: re
 }
 
 function checkWarning(warning: unknown): ParsedDocument['warnings'][number] {
-  if (!isRecord(warning) || !Array.isArray(warning.pages) || !warning.pages.every((page) => Number.isSafeInteger(page))) throw malformed()
+  if (!isRecord(warning) || !isPages(warning.pages)) throw malformed()
   const code = WARNINGS.find((known) => known === warning.code)
   if (!code) throw malformed()
-  return { code, message: String(warning.message), pages: warning.pages as number[] }
+  return { code, message: String(warning.message), pages: warning.pages }
+}
+
+function isPages(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((page) => Number.isSafeInteger(page) && page > 0)
 }
 
 function splitLine(bytes: Buffer): { readonly line: string; readonly rest: Buffer } {

@@ -5,6 +5,8 @@ import { type ParserLimits, RATIO_FLOOR_BYTES } from './limits.ts'
 /** An entry of the archive's central directory (APPNOTE 4.3.12). */
 interface ZipEntry {
   readonly name: string
+  /** Whether it opens only with a password. */
+  readonly isEncrypted: boolean
   readonly method: number
   readonly compressedSize: number
   readonly headerOffset: number
@@ -13,6 +15,8 @@ interface ZipEntry {
 const END_OF_DIRECTORY = 0x06054b50
 const DIRECTORY_ENTRY = 0x02014b50
 const LOCAL_HEADER = 0x04034b50
+/** The bit of an entry that is encrypted. */
+const ENCRYPTED = 1
 const STORED = 0
 const DEFLATED = 8
 /** The end record has 22 bytes, followed by a comment of at most 65,535 bytes. */
@@ -30,15 +34,15 @@ export function readZipDirectory(bytes: Uint8Array, maxEntries: number, cutBytes
   const end = endOfDirectory(view)
   const count = view.getUint16(end + 10, true)
   if (count > maxEntries) throw new ParseFailure('limit_exceeded', `The archive has more than ${maxEntries} entries.`)
-  const decoder = new TextDecoder()
   const entries: ZipEntry[] = []
   let at = view.getUint32(end + 16, true) - cutBytes
   for (let index = 0; index < count; index += 1) {
     if (at < 0 || at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is damaged')
     const nameLength = view.getUint16(at + 28, true)
-    const name = decoder.decode(bytes.subarray(at + 46, at + 46 + nameLength))
+    const name = decodeName(bytes.subarray(at + 46, at + 46 + nameLength))
     entries.push({
       name: name.replaceAll('\\', '/'),
+      isEncrypted: (view.getUint16(at + 8, true) & ENCRYPTED) !== 0,
       method: view.getUint16(at + 10, true),
       compressedSize: view.getUint32(at + 20, true),
       headerOffset: view.getUint32(at + 42, true),
@@ -46,6 +50,20 @@ export function readZipDirectory(bytes: Uint8Array, maxEntries: number, cutBytes
     at += 46 + nameLength + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
   }
   return entries
+}
+
+/** The upper half of code page 437, the encoding of names that are not UTF-8 (APPNOTE D.1). */
+const CODE_PAGE_437 = [
+  ...'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0',
+]
+
+/** Decodes a name. Many programs write UTF-8 without saying so. */
+function decodeName(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : CODE_PAGE_437[byte - 0x80])).join('')
+  }
 }
 
 function endOfDirectory(view: DataView): number {
@@ -99,6 +117,7 @@ export class ZipArchive {
   async *piecesOf(name: string): AsyncGenerator<Uint8Array> {
     const entry = this.#entries.get(name)
     if (!entry) throw corrupt(`it lacks ${name}`)
+    if (entry.isEncrypted) throw corrupt(`${name} needs a password`)
     for await (const piece of this.#inflate(entry)) {
       this.#inflated += piece.length
       this.#checkInflated(this.#inflated)

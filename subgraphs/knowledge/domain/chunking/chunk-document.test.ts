@@ -13,7 +13,7 @@ function makeParsed(parts: readonly Part[]): ParsedDocument {
     text += own
     return { ...facts, charStart: text.length - own.length, charEnd: text.length }
   })
-  return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [] }
+  return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [], unread: [], hasFiles: false }
 }
 
 /** A token is a word or four characters of one, and each text has two special tokens. */

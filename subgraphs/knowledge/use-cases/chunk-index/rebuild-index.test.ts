@@ -46,6 +46,8 @@ const tableParser: DocumentParser = {
       ],
       pageCount: null,
       warnings: [],
+      unread: [],
+      hasFiles: false,
     }
   },
 }

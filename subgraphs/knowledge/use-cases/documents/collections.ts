@@ -5,7 +5,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
-import { type CollectionRecord, newJob } from '../../domain/records.ts'
+import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { deleteCollectionNow } from './delete-now.ts'
@@ -26,6 +26,7 @@ export interface CollectionInput {
   readonly description?: string | null
   /** Orders what searches of the collection find. Null: none. */
   readonly rerankModel?: string | null
+  readonly ocr?: OcrMode | null
 }
 
 /**
@@ -47,6 +48,7 @@ export async function createCollection(
     code: checkedCode(input.code),
     name: checkedName(input.name),
     description: checkedDescription(input.description ?? null),
+    ocr: input.ocr ?? 'off',
   }
   const caller = { ...context, caller: principal }
   const model = await naming('input.embeddingModel', inference.embeddingModel(input.embeddingModel, caller))
@@ -89,6 +91,7 @@ export async function updateCollection(
     name,
     description,
     rerankModel,
+    ocr,
   }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
 ): Promise<CollectionRecord> {
   const { store } = deps
@@ -99,6 +102,7 @@ export async function updateCollection(
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
     ...(rerankModel !== undefined && { rerankModel: await checkedReranker(deps, { ...context, caller: principal }, rerankModel) }),
+    ...(ocr != null && { ocr }),
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {

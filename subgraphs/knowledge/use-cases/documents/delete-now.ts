@@ -3,7 +3,7 @@ import { tell } from '../../../common/events/event-log.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { detachFile } from '../files/files.ts'
+import { detachFile, dropUnpackedFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 import { forgetSketch } from './similar-documents.ts'
@@ -27,9 +27,17 @@ export async function hideAndDelete(
   deps: Deps,
   { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
 ): Promise<void> {
+  if (await hide(deps, { _id, organizationId, collectionId })) await deleteDocumentNow(deps, _id)
+}
+
+/** Hides a document. From then on its job is its deletion, which workers do. */
+async function hide(
+  deps: Deps,
+  { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
+): Promise<DocumentRecord | null> {
   const now = deps.clock.now()
   const event = tell(organizationId, now, describeDeletion({ collectionId }))
-  const hidden = await deps.store.documents.findOneAndUpdate(
+  return deps.store.documents.findOneAndUpdate(
     { _id, listed: true },
     {
       $set: { listed: false, job: { ...newJob('delete', organizationId, now) }, ...event.$set },
@@ -37,7 +45,16 @@ export async function hideAndDelete(
       $push: event.$push,
     },
   )
-  if (hidden) await deleteDocumentNow(deps, _id)
+}
+
+/** Hides the documents that were unpacked from a document. Workers delete them. */
+async function hideParts(deps: Deps, { _id }: DocumentRecord): Promise<void> {
+  for (;;) {
+    const parts = await deps.store.documents.find({ parentId: _id, listed: true }, { limit: PAGE })
+    for (const part of parts) await hide(deps, part)
+    if (parts.length > 0) deps.wake()
+    if (parts.length < PAGE) return
+  }
 }
 
 /** Deletes a hidden document now, unless a worker has taken the job. */
@@ -54,6 +71,8 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await count(deps, countedVectors(deps, document), 0)
   for (const fileId of new Set([document.fileId, ...formerFiles(document)])) await detachFile(store, fileId, document._id)
   await forgetSketch(deps, document._id)
+  await dropUnpackedFile(deps, document)
+  await hideParts(deps, document)
   await deps.events.drain(document.organizationId)
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
 }

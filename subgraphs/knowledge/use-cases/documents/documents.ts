@@ -5,7 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
+import { FORMAT_LIST, isPicture, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import {
   type CollectionRecord,
@@ -18,7 +18,7 @@ import {
 import { bytesKey, externalKey, nameKey, requireExternalId } from '../../domain/version-key.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { attachFile, detachFile, findAttachedFile, getFile } from '../files/files.ts'
+import { attachFile, detachFile, dropUnpackedFile, findAttachedFile, getFile } from '../files/files.ts'
 import { getCollection } from './collections.ts'
 import { hideAndDelete } from './delete-now.ts'
 import { toSnapshot } from './document-events.ts'
@@ -49,7 +49,7 @@ export interface AttachedDocument {
  * Records a document and its job; a worker ingests it. Attaching the same bytes to a collection again returns the
  * existing document. With `replace`, the file takes the place of another one: see `replace-document.ts`.
  * @throws {KisError} `not_found` if the organization has no such collection or file.
- * @throws {KisError} `unsupported_file_type` if the file is sound.
+ * @throws {KisError} `unsupported_file_type` if the file is sound, or a picture and the collection does not use OCR.
  * @throws {KisError} `model_not_found` if the key may not use the collection's model.
  * @throws {KisError} `residency_policy_violation` if the residency policy excludes the collection's model.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
@@ -68,6 +68,11 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   if (isSound(file.mediaType)) {
     const message = `The service cannot make a document from sound. Attach one of these formats: ${FORMAT_LIST}.`
+    throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
+  }
+  if (isPicture(file.mediaType) && collection.ocr !== 'auto') {
+    const message =
+      'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -121,13 +126,29 @@ async function findFormer(
   return newest ?? null
 }
 
+/**
+ * Records a document of a file that was unpacked from the file of another document. If the collection has these bytes
+ * already, it drops the file.
+ */
+export async function insertPart(deps: Deps, parent: DocumentRecord, collection: CollectionRecord, file: FileRecord): Promise<void> {
+  const { _id: parentId, organizationId, metadata, depth = 0 } = parent
+  const part = await insertDocument(deps, parent, collection, file, { metadata, parentId, depth: depth + 1 })
+  if (part) {
+    deps.events.kick(organizationId)
+    deps.wake()
+    return
+  }
+  const there = await deps.store.documents.findOne({ attachKey: bytesKey(collection._id, file.sha256) })
+  if (there?.fileId !== file._id) await dropUnpackedFile(deps, { organizationId, fileId: file._id })
+}
+
 /** Records a new document. Returns null if another call has recorded one with the same bytes or key. */
 async function insertDocument(
   deps: Deps,
-  { organizationId, apiKeyId }: Principal,
+  { organizationId, apiKeyId }: Pick<Principal, 'organizationId' | 'apiKeyId'>,
   collection: CollectionRecord,
   file: FileRecord,
-  own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey'>,
+  own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey' | 'parentId' | 'depth'>,
 ): Promise<DocumentRecord | null> {
   const { store, clock, ids } = deps
   const _id = ids('doc')

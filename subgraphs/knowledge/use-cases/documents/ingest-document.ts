@@ -6,8 +6,10 @@ import { DuplicateKey, type Filter, type Update } from '../../../common/ports/do
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
+import { ZIP } from '../../domain/media-types.ts'
 import {
   buildChunkId,
+  type CollectionRecord,
   DOCUMENT_ERROR_CODES,
   type DocumentError,
   type DocumentErrorCode,
@@ -17,6 +19,7 @@ import {
   generationNumber,
   MAX_VERSIONS,
   type Replacement,
+  toSlowJob,
 } from '../../domain/records.ts'
 import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { buildSketch } from '../../domain/text/sketch.ts'
@@ -24,7 +27,7 @@ import { grams, hasWords, normaliseForEmbedding, words } from '../../domain/text
 import { buildTextMap } from '../../domain/text/text-map.ts'
 import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
-import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
 import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
@@ -33,7 +36,9 @@ import { findAttachedFile, openFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
+import { expandDocument, isExpandable } from './expand-document.ts'
 import { LeaseLost } from './lease-lost.ts'
+import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
 import { keepSketch } from './similar-documents.ts'
 
@@ -55,6 +60,9 @@ const MAX_OVERTAKEN = 10
 const SUSPECT_STARTS = 2
 /** The number of further starts, alone in its process, after which a suspect fails. */
 const MAX_STARTS_ALONE = 3
+
+/** The files inside that a warning names. */
+const MAX_NAMES = 20
 
 /** A permanent error of the document. A repeat would give the same result. */
 class Verdict extends Error {
@@ -193,10 +201,12 @@ class Ingestion {
         'poison',
         `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
       )
+    // Its first half has counted this attempt.
+    const isSlow = this.#document.job!.slowOrganizationId !== undefined
     await this.#report(
-      { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
+      { status: 'processing', stage: 'parsing', error: null, ...(!isSlow && { progress: { done: 0, total: 1 } }) },
       {},
-      { $inc: { attempts: 1, 'job.starts': 1 } },
+      { $inc: { 'job.starts': 1, ...(!isSlow && { attempts: 1 }) } },
     )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
@@ -212,7 +222,18 @@ class Ingestion {
     const model = await inference.embeddingModel(collection.embeddingModel, context)
     await this.#closeOther(context)
 
-    const parsed = await this.#deps.parser.parse(await openFile(this.#deps, file), file.name, this.#signal)
+    const opened = await openFile(this.#deps, file)
+    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    if (read.unread.length > 0 && !isSlow) {
+      const job = toSlowJob({ ...this.#document.job!, organizationId }, this.#deps.clock.now())
+      await this.#report({ progress: { done: 0, total: read.unread.length } }, { job: { ...job } })
+      return
+    }
+    if (pending && (read.hasFiles || this.#document.unreadFiles))
+      throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
+    await this.#expand(read, { collection, file: opened, principal: context.caller })
+    const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
+    const parsed = { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     // A live version keeps its own until the swap.
@@ -251,6 +272,31 @@ class Ingestion {
     const paying = await this.#deps.accounts.findPrincipal(payer.organizationId, payer.apiKeyId, this.#signal)
     if (!paying) throw new LeaseLost()
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
+  }
+
+  /** Makes documents of the files inside, once. */
+  async #expand(
+    { hasFiles, mediaType }: ParsedDocument,
+    source: { readonly collection: CollectionRecord; readonly file: Uint8Array | StreamedFile; readonly principal: Principal },
+  ): Promise<void> {
+    if (!hasFiles || !isExpandable(this.#document)) return
+    const { store } = this.#deps
+    const { _id, job } = this.#document
+    const isOurs = async () => (await store.documents.findOne({ _id, listed: true, 'job.lease': job!.lease })) !== null
+    const { collection, file, principal } = source
+    const whole = { document: this.#document, collection, file, mediaType }
+    const unreadFiles = await expandDocument(this.#deps, principal, whole, isOurs, this.#signal)
+    await this.#write({ unreadFiles: [...unreadFiles] })
+  }
+
+  /** Recognises pages, and records each as progress. */
+  async #recognise(read: ParsedDocument, file: Uint8Array | StreamedFile): Promise<ParsedDocument> {
+    const total = read.unread.length
+    const told = (done: number, isKept: boolean) =>
+      this.#report({ progress: { done, total } }, isKept ? { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null } : {})
+    const { _id, organizationId } = this.#document
+    const source = { _id, organizationId, fileId: this.#source.fileId }
+    return recognisePages(this.#deps, source, { file, parsed: read }, told, this.#signal)
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -506,6 +552,14 @@ class Ingestion {
     await this.#close(0, await this.#context())
     await this.#write({ embedding: null })
   }
+}
+
+/** Warns about files inside the document's file that did not become documents. */
+function warnOfUnread(mediaType: string, names: readonly string[] = []): ParsedDocument['warnings'] {
+  if (names.length === 0) return []
+  const named = names.slice(0, MAX_NAMES).join(', ')
+  const message = `${names.length} files inside were not read: ${named}${names.length > MAX_NAMES ? ' and others' : ''}. Upload a readable copy of each one that you need.`
+  return [{ code: mediaType === ZIP ? 'files_not_read' : 'attachments_not_read', message, pages: [] }]
 }
 
 function isNotFound(error: unknown): boolean {

@@ -6,7 +6,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable, isSound } from '../../domain/media-types.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { StreamedFile } from '../../ports/document-parser.ts'
@@ -37,7 +37,7 @@ const MAX_ATTACHMENTS = 1_000
 const FILE_ID = /^file_/
 
 /**
- * Stores a file that documents can be made of, or sound for workflows. Nothing is stored if it throws.
+ * Stores a file that documents can be made of, some of them by OCR only, or sound for workflows. Nothing is stored if it throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan, or than one request, allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
@@ -67,16 +67,27 @@ export async function storeFile(
   principal: Principal,
   { name, bytes, param }: { readonly name: string; readonly bytes: Uint8Array; readonly param: string },
 ): Promise<FileRecord> {
-  const { store, parser, ids, clock } = deps
-  const mediaType = parser.sniff(bytes, name)
+  const mediaType = deps.parser.sniff(bytes, name)
   requireUse(mediaType, param)
-  const id = ids('file')
-  const blob = await referBlob(deps, principal, id, bytes)
+  return recordFile(deps, principal, { _id: deps.ids('file'), name, mediaType }, bytes)
+}
+
+/**
+ * Stores and counts the bytes of a file, and records it.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
+ * @throws {ServiceUnavailable} if the file storage failed.
+ */
+export async function recordFile(
+  deps: Deps,
+  principal: Principal,
+  facts: Pick<FileRecord, '_id' | 'name' | 'mediaType' | 'partOf'>,
+  bytes: Uint8Array,
+): Promise<FileRecord> {
+  const { store, clock } = deps
+  const blob = await referBlob(deps, principal, facts._id, bytes)
   const file: FileRecord = {
-    _id: id,
+    ...facts,
     organizationId: principal.organizationId,
-    name,
-    mediaType,
     sha256: blob._id.slice(-64),
     sizeBytes: bytes.length,
     attachments: {},
@@ -84,11 +95,23 @@ export async function storeFile(
     createdAt: clock.now(),
   }
   await store.files.insertOne(file)
-  if (!(await confirmBlob(deps, blob, id))) {
-    await store.files.findOneAndDelete({ _id: id })
-    throw new ServiceUnavailable('The file storage')
-  }
-  return file
+  if (await confirmBlob(deps, blob, facts._id)) return file
+  await store.files.findOneAndDelete({ _id: facts._id })
+  throw new ServiceUnavailable('The file storage')
+}
+
+/**
+ * Deletes a file that was unpacked from another one, unless documents are made of it. Repeatable.
+ */
+export async function dropUnpackedFile(
+  deps: Deps,
+  { organizationId, fileId }: Pick<DocumentRecord, 'organizationId' | 'fileId'>,
+): Promise<void> {
+  const file = await deps.store.files.findOne({ _id: fileId, organizationId })
+  if (!file?.partOf || file.attachmentCount > 0) return
+  const blob = blobId(organizationId, file.sha256)
+  await expectRelease(deps, blob, fileId)
+  if (await deps.store.files.findOneAndDelete({ _id: fileId, organizationId, attachmentCount: 0 })) await releaseBlob(deps, blob, fileId)
 }
 
 /**
@@ -97,8 +120,8 @@ export async function storeFile(
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
 export function requireUse(mediaType: string, param: string | null): void {
-  if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
-  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; or sound for a workflow.`
+  if (isReadable(mediaType) || isPicture(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound for a workflow.`
   throw new KisError('unsupported_file_type', message, { param })
 }
 

@@ -23,6 +23,11 @@ import { sweepUploads } from '../uploads/complete-upload.ts'
  * embeddings.
  */
 const PLACES = 4
+/**
+ * The number of documents beside them whose pages are recognised. One process recognises at a time, by turns, so the
+ * others wait for it. None of them keeps a place from documents that are read in seconds.
+ */
+const SLOW_PLACES = 4
 /** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
@@ -103,6 +108,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   const places = new FairPlaces(PLACES)
   const collections = new FairJobs(store.collections, places, clock)
   const documents = new FairJobs(store.documents, places, clock)
+  const slow = new FairJobs(store.documents, new FairPlaces(SLOW_PLACES), clock, 'slowOrganizationId')
   const evaluations = new FairJobs(store.evaluations, places, clock)
   // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
@@ -116,7 +122,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
     const evaluation = await evaluations.claim()
     if (evaluation) return job(store.evaluations, evaluation, (ended) => evaluate(deps, evaluation.record, ended))
-    const document = await documents.claim()
+    const document = (await documents.claim()) ?? (await slow.claim())
     if (!document) return null
     const { record } = document
     return job(store.documents, document, (ended) =>

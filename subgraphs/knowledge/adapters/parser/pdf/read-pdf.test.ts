@@ -214,13 +214,14 @@ describe('pages that cannot be read', () => {
     expect(parsed.warnings).toEqual([
       {
         code: 'pages_without_text',
-        message: '1 of 3 pages have no text: 3. If they show text, upload a copy with recognized text (OCR).',
+        message:
+          '1 of 3 pages have no text: 3. If they show text, set `ocr` of the collection to `auto`, or upload a copy with recognized text.',
         pages: [3],
       },
       {
         code: 'pages_unreadable',
         message:
-          '1 of 3 pages cannot be read: 2. The fonts do not say which letters their glyphs stand for. Upload a copy with recognized text (OCR).',
+          '1 of 3 pages cannot be read: 2. The fonts do not say which letters their glyphs stand for. To read them, set `ocr` of the collection to `auto`, or upload a copy with recognized text.',
         pages: [2],
       },
     ])

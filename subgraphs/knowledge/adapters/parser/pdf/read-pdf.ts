@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import { namePages } from '../../../domain/name-pages.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
@@ -16,11 +17,9 @@ import { splitIntoParts } from './tables.ts'
 import { isLegible, isUnknown } from './text-quality.ts'
 import { readFrames } from './text-runs.ts'
 
-/** The number of pages that a warning's message names. The `pages` of the warning have all of them. */
-const MAX_PAGES_NAMED = 20
-
-const NO_LETTERS = 'The fonts do not say which letters their glyphs stand for. Upload a copy with recognized text (OCR).'
-const IF_SHOWN = 'If they show text, upload a copy with recognized text (OCR).'
+const USE_OCR = 'set `ocr` of the collection to `auto`, or upload a copy with recognized text'
+const NO_LETTERS = `The fonts do not say which letters their glyphs stand for. To read them, ${USE_OCR}.`
+const IF_SHOWN = `If they show text, ${USE_OCR}.`
 
 interface Page {
   readonly number: number
@@ -35,7 +34,7 @@ interface Page {
 /**
  * Reads the text of each page in reading order, as headings, paragraphs and table rows. Returns the number of pages.
  * Warns `pages_without_text` about pages with pictures only, and `pages_unreadable` about pages whose fonts do not
- * identify their letters.
+ * identify their letters; or leaves these pages for OCR, if the builder does so.
  * @throws {ParseFailure} `password_required` or `corrupt` if the PDF cannot be opened.
  * @throws {ParseFailure} `limit_exceeded` if the PDF exceeds a limit.
  * @throws {ParseFailure} `no_text` if no page has readable text.
@@ -64,7 +63,8 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
     if (!isLegible(blocks.map(({ text }) => text).join(' '), page.unknown)) illegible.push(page.number)
     else for (const { kind, text, ...facts } of blocks) builder.add(kind, text, { page: page.number, ...facts })
   }
-  sayWhatIsMissing(builder, total, empty, illegible)
+  if (builder.leavesPictures) builder.leave([...empty, ...illegible].sort((a, b) => a - b))
+  else sayWhatIsMissing(builder, total, empty, illegible)
   return total
 }
 
@@ -74,7 +74,7 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
  */
 function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
   if (empty.length === total)
-    throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings. Upload a copy with recognized text (OCR).')
+    throw new ParseFailure('no_text', `The PDF has no text: its pages are pictures or drawings. To read them, ${USE_OCR}.`)
   if (empty.length + illegible.length === total) throw new ParseFailure('no_text', `The text of the PDF cannot be read. ${NO_LETTERS}`)
   if (empty.length > 0)
     builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${namePages(empty)}. ${IF_SHOWN}`, empty)
@@ -152,9 +152,4 @@ function toBlocks(rows: readonly Row[], reading: Reading): readonly Block[] {
       ]
     }),
   )
-}
-
-function namePages(pages: readonly number[]): string {
-  const named = pages.slice(0, MAX_PAGES_NAMED).join(', ')
-  return pages.length > MAX_PAGES_NAMED ? `${named} and others` : named
 }

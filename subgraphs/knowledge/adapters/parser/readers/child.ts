@@ -6,8 +6,18 @@
 import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
+import { once } from 'node:events'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { encodeDocument, encodeFailure, type ParseRequest, readRequest } from '../wire.ts'
+import {
+  encodeDocument,
+  encodeFailure,
+  encodeInnerHead,
+  encodePage,
+  type ParseRequest,
+  type RecogniseRequest,
+  readRequest,
+  type UnpackRequest,
+} from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
@@ -22,17 +32,51 @@ setInterval(() => {
   if (process.ppid !== parent) process.exit(1)
 }, PARENT_CHECK_MS).unref()
 
-async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Promise<Buffer> {
-  const builder = new DocumentBuilder(limits)
+async function parse({ mediaType, limits, leavesPictures }: ParseRequest, file: Uint8Array): Promise<Buffer> {
+  const builder = new DocumentBuilder(limits, leavesPictures)
   const pageCount = await readDocument(mediaType, file, builder, limits)
   return encodeDocument(builder.build(mediaType, pageCount))
+}
+
+/** Writes a line for each page. Ends before a page that cannot be recognised, after which the engine cannot be trusted. */
+async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<void> {
+  const { PageReader } = await import('../ocr/page-reader.ts')
+  const { recognisePages } = await import('../ocr/recognise-pages.ts')
+  const reader = await PageReader.open()
+  try {
+    for await (const page of recognisePages(reader, file, request)) process.stdout.write(encodePage(page))
+  } catch (error) {
+    process.stderr.write(String(error))
+  }
+}
+
+/** Writes each inner file that is not too large, as fast as the parent reads. */
+async function writeInnerFiles({ unpack: mediaType, limits }: UnpackRequest, file: Uint8Array): Promise<void> {
+  const { unpack } = await import('./unpack.ts')
+  for await (const { name, bytes } of unpack(mediaType, file, limits)) {
+    const own = bytes && bytes.length <= limits.maxInnerBytes ? bytes : null
+    process.stdout.write(encodeInnerHead(name, own?.length ?? null))
+    if (own && !process.stdout.write(own)) await once(process.stdout, 'drain')
+  }
 }
 
 const input = await readRequest(process.stdin)
 // An unused spare child gets no input.
 if (!input) process.exit(0)
-const answer = await parse(input.request, input.file).catch((error: unknown) => {
-  if (error instanceof ParseFailure) return encodeFailure(error)
-  throw error
-})
-process.stdout.write(answer, () => process.exit(0))
+const { request, file } = input
+if ('unpack' in request) {
+  await writeInnerFiles(request, file).catch((error: unknown) => {
+    if (!(error instanceof ParseFailure)) throw error
+    process.stdout.write(encodeFailure(error))
+  })
+  process.stdout.write('', () => process.exit(0))
+} else if ('pages' in request) {
+  await recognise(request, file)
+  process.stdout.write('', () => process.exit(0))
+} else {
+  const answer = await parse(request, file).catch((error: unknown) => {
+    if (error instanceof ParseFailure) return encodeFailure(error)
+    throw error
+  })
+  process.stdout.write(answer, () => process.exit(0))
+}

@@ -32,13 +32,25 @@ export class DocumentBuilder {
   #header = { raw: '', text: '' }
   #length = 0
   #bytes = 0
+  #unread: readonly number[] = []
+  /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
+  readonly leavesPictures: boolean
+  /** Whether other files are inside, such as attachments. */
+  hasFiles = false
 
-  constructor(limits: ParserLimits) {
+  constructor(limits: ParserLimits, leavesPictures = false) {
     this.#limits = limits
+    this.leavesPictures = leavesPictures
   }
 
+  /** Whether it has nothing, and leaves nothing for OCR. */
   get isEmpty(): boolean {
-    return this.#blocks.length === 0
+    return this.#blocks.length === 0 && this.#unread.length === 0
+  }
+
+  /** Leaves these pages for OCR. */
+  leave(pages: readonly number[]): void {
+    this.#unread = pages
   }
 
   /**
@@ -91,6 +103,14 @@ export class DocumentBuilder {
 
   /** Returns the document. `pageCount` is null for a format without pages. */
   build(mediaType: string, pageCount: number | null = null): ParsedDocument {
-    return { mediaType, text: this.#parts.join(''), blocks: this.#blocks, pageCount, warnings: this.#warnings }
+    return {
+      mediaType,
+      text: this.#parts.join(''),
+      blocks: this.#blocks,
+      pageCount,
+      warnings: this.#warnings,
+      unread: this.#unread,
+      hasFiles: this.hasFiles,
+    }
   }
 }

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { docFile, msgFile } from '../../../../../test/support/data/ole-file.ts'
+import { writeZip } from '../../../../../test/support/data/zip-file.ts'
+import { DEFAULT_LIMITS } from '../limits.ts'
 import { sniffMediaType } from '../sniff.ts'
 import { declaredZip, outline, read, zip } from '../test-support/reading.ts'
+import { unpack } from './unpack.ts'
 
 const REL = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 const rels = (...targets: (readonly [id: string, type: string, target: string])[]) =>
@@ -209,54 +212,67 @@ const attached = (name: string, bytes: Uint8Array, type = 'application/octet-str
   `--x\r\nContent-Type: ${type}; name="${name}"\r\nContent-Disposition: attachment; filename="${name}"\r\nContent-Transfer-Encoding: base64\r\n\r\n${Buffer.from(bytes).toString('base64')}\r\n`
 const HEADER = 'paragraph: From: Ali <ali@example.org>\nTo: b@example.org\nDate: 2025-01-05T06:00:00.000Z'
 
+async function unpacked(bytes: Uint8Array, mediaType: string): Promise<readonly string[]> {
+  const files = await Array.fromAsync(unpack(mediaType, bytes, DEFAULT_LIMITS))
+  return files.map((file) => `${file.name}: ${file.bytes && Buffer.from(file.bytes).toString()}`)
+}
+
+describe('ZIP', () => {
+  const archive = writeZip([
+    { name: 'قرارات/الأول.txt', content: Buffer.from('one') },
+    { name: 'folder/', content: Buffer.alloc(0) },
+    { name: '__MACOSX/._a.txt', content: Buffer.from('x') },
+    { name: 'folder/.hidden', content: Buffer.from('x') },
+    { name: 'folder/Thumbs.db', content: Buffer.from('x') },
+    { name: 'locked.txt', content: Buffer.from('two'), claim: { flags: 1 } },
+    { name: 'odd.txt', content: Buffer.from('three'), claim: { method: 99 } },
+  ])
+
+  it('names its files, without folders and what systems add, and unpacks those that it can', async () => {
+    const parsed = await read(archive, 'a.zip')
+    expect(parsed).toMatchObject({ mediaType: 'application/zip', hasFiles: true })
+    expect(parsed.text).toBe('قرارات/الأول.txt\nlocked.txt\nodd.txt')
+    expect(await unpacked(archive, 'application/zip')).toEqual(['قرارات/الأول.txt: one', 'locked.txt: null', 'odd.txt: null'])
+  })
+
+  it('reads names in code page 437', async () => {
+    const named = Buffer.from(writeZip([{ name: 'r_sum_.txt', content: Buffer.from('one') }]))
+    for (let at = named.indexOf('r_sum_'); at >= 0; at = named.indexOf('r_sum_', at)) named[at + 1] = named[at + 5] = 0x82
+    expect((await read(named, 'a.zip')).text).toBe('résumé.txt')
+  })
+
+  it('refuses a bomb', async () => {
+    const bomb = writeZip([{ name: 'a.txt', content: Buffer.alloc(30_000_000) }])
+    await expect(unpacked(bomb, 'application/zip')).rejects.toMatchObject({ code: 'limit_exceeded' })
+  })
+})
+
 const MSG = msgFile('ميعاد', 'See you\r\n\r\non Sunday.', 'Bring the notes.')
 
 describe('mail', () => {
-  it('reads a message of Outlook, and its attachments under their names', async () => {
+  it('reads a message of Outlook, and names its attachments', async () => {
     expect(await outline(MSG)).toEqual([
       'heading1: ميعاد',
-      'paragraph: From: Ali',
+      'paragraph: From: Ali\nAttachments: notes.txt',
       'paragraph: See you',
       'paragraph: on Sunday.',
-      'heading2: notes.txt',
-      'paragraph: Bring the notes.',
     ])
+    expect(await unpacked(MSG, 'application/vnd.ms-outlook')).toEqual(['notes.txt: Bring the notes.'])
     await expect(read(MSG.subarray(0, 1_000), 'a.msg')).rejects.toMatchObject({ name: 'ParseFailure' })
   })
 
-  it('reads a message, and its attachments under their names', async () => {
+  it('reads a message, and names its attachments, which can be unpacked', async () => {
     const inner = mail('Inner', 'Inner text.')
-    const parts = `--x\r\nContent-Type: text/html; charset=windows-1256\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>=E3=D1=CD=C8=C7</p>\r\n${attached('notes.csv', Buffer.from('City,People\nSur,1\n'))}${attached('photo.png', Buffer.from('89504e470d0a1a0a0000000d', 'hex'))}${attached('old.eml', Buffer.from(inner))}--x--`
-    const parsed = await read(mail('=?utf-8?B?2YXZiti52KfYrw==?=', parts, 'multipart/mixed; boundary=x'))
-    expect(parsed.mediaType).toBe('message/rfc822')
-    expect(parsed.warnings).toEqual([
-      {
-        code: 'attachments_not_read',
-        message: '1 attachments were not read: photo.png. Upload a readable copy of each one that you need.',
-        pages: [],
-      },
-    ])
-    expect(await outline(mail('=?utf-8?B?2YXZiti52KfYrw==?=', parts, 'multipart/mixed; boundary=x'))).toEqual([
-      'heading1: ميعاد',
-      HEADER,
-      'paragraph: مرحبا',
-      'heading2: notes.csv',
-      'table_row (row 1-1): City | People',
-      'table_row [City | People] (row 2-2): Sur | 1',
-      'heading2: old.eml',
-      'heading3: Inner',
-      HEADER,
-      'paragraph: Inner text.',
-    ])
-  })
-
-  it('stops at messages that are attached to one another without end', async () => {
-    let message = mail('0', 'core')
-    for (let depth = 1; depth <= 8; depth += 1)
-      message = mail(`${depth}`, `${attached('m.eml', Buffer.from(message))}--x--`, 'multipart/mixed; boundary=x')
-    const { text, warnings } = await read(message)
-    expect(text).not.toContain('core')
-    expect(warnings[0]).toMatchObject({ code: 'attachments_not_read' })
+    const parts = `--x\r\nContent-Type: text/html; charset=windows-1256\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>=E3=D1=CD=C8=C7</p>\r\n${attached('notes.csv', Buffer.from('City,People\nSur,1\n'))}${attached('old.eml', Buffer.from(inner))}--x--`
+    const whole = mail('=?utf-8?B?2YXZiti52KfYrw==?=', parts, 'multipart/mixed; boundary=x')
+    const parsed = await read(whole)
+    expect(parsed).toMatchObject({ mediaType: 'message/rfc822', warnings: [], hasFiles: true })
+    expect(await outline(whole)).toEqual(['heading1: ميعاد', `${HEADER}\nAttachments: notes.csv, old.eml`, 'paragraph: مرحبا'])
+    const files = await unpacked(Buffer.from(whole), 'message/rfc822')
+    expect(files[0]).toBe('notes.csv: City,People\nSur,1\n')
+    expect(files[1]).toContain('old.eml: From: "Ali"')
+    const mailbox = Buffer.from(`From a@b.c Sun Jan  5 10:00:00 2025\n${whole}\nFrom a@b.c Sun Jan  5 10:00:00 2025\n${whole}`)
+    expect(await unpacked(mailbox, 'application/mbox')).toHaveLength(4)
   })
 
   it('reads every message of a mailbox', async () => {
@@ -303,8 +319,12 @@ it.each([
   ['RIFF\0\0\0\0WAVEfmt ', 'audio/wav'],
   ['ID3\x04\0', 'audio/mpeg'],
   ['\0\0\0\x18ftypM4A ', 'audio/mp4'],
-  ['\x89PNG\r\n\x1a\n\0', 'application/octet-stream'],
-])('tells sound from other bytes: %j', (content, mediaType) => {
+  ['\x89PNG\r\n\x1a\n\0', 'image/png'],
+  ['RIFF\x10\0\0\0WEBPVP8 ', 'image/webp'],
+  ['\xff\xd8\xff\xe0\0', 'image/jpeg'],
+  ['MM\0*\0\0\0\x08', 'image/tiff'],
+  ['GIF89a\0\0', 'application/octet-stream'],
+])('tells sound and pictures from other bytes: %j', (content, mediaType) => {
   expect(sniffMediaType(Buffer.from(content, 'latin1'), 'a')).toBe(mediaType)
 })
 

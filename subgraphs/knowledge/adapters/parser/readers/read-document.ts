@@ -32,6 +32,8 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.MSG]: async () => (await import('./read-msg.ts')).readMsg,
   [types.SRT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
   [types.VTT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
+  [types.ZIP]: async () => (await import('./read-zip.ts')).readZip,
+  ...Object.fromEntries(types.PICTURES.map((mediaType) => [mediaType, async () => (await import('./read-picture.ts')).readPicture])),
 }
 
 /** Formats that may contain pictures instead of text. */

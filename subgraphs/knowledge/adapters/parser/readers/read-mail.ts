@@ -1,8 +1,8 @@
 import PostalMime, { type Address, type Email } from 'postal-mime'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import type { ParserLimits } from '../limits.ts'
 import { addMessage, type MailMessage } from './add-message.ts'
 import type { DocumentBuilder } from './document-builder.ts'
+import type { PackedFile } from './unpack.ts'
 
 /** The number of messages of one mailbox. */
 const MAX_MESSAGES = 10_000
@@ -10,20 +10,30 @@ const MAX_HEADERS_BYTES = 1024 * 1024
 const MAX_PARTS_DEEP = 50
 
 /** Reads a mail message in its transmitted format (RFC 5322). */
-export async function readEml(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
-  await addMessage(toMessage(await parseMail(bytes)), builder, limits)
+export async function readEml(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
+  addMessage(toMessage(await parseMail(bytes)), builder)
+}
+
+/** Yields the attachments of a message. */
+export async function* unpackEml(bytes: Uint8Array): AsyncGenerator<PackedFile> {
+  yield* toMessage(await parseMail(bytes)).attachments
+}
+
+/** Yields the attachments of all messages of a mailbox. */
+export async function* unpackMbox(bytes: Uint8Array): AsyncGenerator<PackedFile> {
+  for (const message of messagesIn(bytes)) yield* unpackEml(message)
 }
 
 /**
  * Reads a mailbox. Each of its messages follows a line that begins with `From `.
  * @throws {ParseFailure} `limit_exceeded` if there are too many messages.
  */
-export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   let messages = 0
   for (const message of messagesIn(bytes)) {
     messages += 1
     if (messages > MAX_MESSAGES) throw new ParseFailure('limit_exceeded', `The mailbox has more than ${MAX_MESSAGES} messages. Split it.`)
-    await readEml(message, builder, limits)
+    await readEml(message, builder)
   }
 }
 

@@ -1,9 +1,9 @@
 import msgreader, { type FieldsData } from '@kenjiuno/msgreader'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import { decodeText } from '../decode-text.ts'
-import type { ParserLimits } from '../limits.ts'
 import { addMessage, type MailAttachment, type MailMessage } from './add-message.ts'
 import type { DocumentBuilder } from './document-builder.ts'
+import type { PackedFile } from './unpack.ts'
 
 type Reader = InstanceType<typeof msgreader.default>
 /** The package is CommonJS. Node imports its default export as a field; a bundler imports it as the whole. */
@@ -13,14 +13,21 @@ const MsgReader = (msgreader.default ?? msgreader) as typeof msgreader.default
  * Reads an Outlook message.
  * @throws {ParseFailure} `corrupt` if the message is damaged.
  */
-export async function readMsg(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
-  let message: MailMessage
+export function readMsg(bytes: Uint8Array, builder: DocumentBuilder): void {
+  addMessage(openMessage(bytes), builder)
+}
+
+/** Yields the attachments of an Outlook message. */
+export async function* unpackMsg(bytes: Uint8Array): AsyncGenerator<PackedFile> {
+  yield* openMessage(bytes).attachments
+}
+
+function openMessage(bytes: Uint8Array): MailMessage {
   try {
-    message = readMessage(bytes)
+    return readMessage(bytes)
   } catch (error) {
     throw new ParseFailure('corrupt', 'The Outlook message cannot be read: its parts are damaged.', { cause: error })
   }
-  await addMessage(message, builder, limits)
 }
 
 function readMessage(bytes: Uint8Array): MailMessage {

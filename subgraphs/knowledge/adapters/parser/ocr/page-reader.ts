@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import openCore, { type TessBaseApi, type TesseractCore } from 'tesseract.js-core/tesseract-core-simd-lstm.js'
+import { readLines, type Word } from './tsv.ts'
+
+/** A picture of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
+export interface Picture {
+  readonly bytes: Uint8Array
+  /** Undefined if only the picture itself may say it. */
+  readonly dpi?: number
+  /** The value of Exif, 1 to 8. */
+  readonly orientation: number
+}
+
+export interface PageText {
+  /** The mean over all letters, 0 to 100. */
+  readonly confidence: number
+  readonly paragraphs: readonly string[]
+}
+
+/** Engine 1 is the neural network; the data has no other. */
+const LSTM = 1
+/** Finds columns and paragraphs by itself. */
+const AUTO = 3
+const SINGLE_WORD = 8
+/** Pixels around a word that is read again. Without them the first and last strokes are lost. */
+const MARGIN = 4
+/** A paragraph below this confidence is a stamp, a drawing or dirt. */
+const LEAST_CONFIDENCE = 35
+
+/**
+ * Reads pictures of pages with Tesseract, compiled to WebAssembly, in Arabic and English. It uses the core of
+ * tesseract.js and not its workers, which a child may not start, nor its loader, which may download data.
+ */
+export class PageReader {
+  readonly #core: TesseractCore
+  readonly #both: TessBaseApi
+  #arabic: TessBaseApi | undefined
+
+  private constructor(core: TesseractCore) {
+    this.#core = core
+    for (const language of ['ara', 'eng']) core.FS.writeFile(`/${language}.traineddata`, readData(language))
+    this.#both = this.#open('ara+eng', AUTO)
+  }
+
+  static async open(): Promise<PageReader> {
+    const silent = () => undefined
+    const wasmBinary = readFileSync(findFile('tesseract.js-core/tesseract-core-simd-lstm.wasm'))
+    return new PageReader(await openCore({ wasmBinary, TesseractProgress: silent, print: silent, printErr: silent }))
+  }
+
+  /** @throws {Error} if the picture cannot be decoded. */
+  read(picture: Picture): PageText {
+    this.#core.FS.writeFile('/input', picture.bytes)
+    this.#show(this.#both, picture)
+    const lines = readLines(recognise(this.#both)).map((words) => this.#readLatinAgain(words, picture))
+    return toPageText(lines)
+  }
+
+  /**
+   * With two languages, Tesseract reads some Arabic words as Latin nonsense. Reads Latin words of Arabic lines again in
+   * Arabic alone, and keeps what it is surer of.
+   */
+  #readLatinAgain(words: readonly Word[], picture: Picture): readonly Word[] {
+    if (!words.some(({ text }) => isArabic(text))) return words
+    return words.map((word) => {
+      if (!/[A-Za-z]/.test(word.text)) return word
+      const found = this.#readWord(word, picture)
+      return found && isArabic(found.text) && found.confidence > word.confidence ? { ...word, ...found } : word
+    })
+  }
+
+  #readWord({ left, top, width, height }: Word, picture: Picture): Pick<Word, 'text' | 'confidence'> | undefined {
+    this.#arabic ??= this.#open('ara', SINGLE_WORD)
+    if (this.#shownIn !== picture) this.#show(this.#arabic, picture)
+    this.#shownIn = picture
+    this.#arabic.SetRectangle(Math.max(0, left - MARGIN), Math.max(0, top - MARGIN), width + 2 * MARGIN, height + 2 * MARGIN)
+    const words = readLines(recognise(this.#arabic)).flat()
+    if (words.length === 0) return undefined
+    return { text: words.map(({ text }) => text).join(' '), confidence: Math.min(...words.map(({ confidence }) => confidence)) }
+  }
+
+  /** The picture that the Arabic engine has. */
+  #shownIn: Picture | undefined
+
+  #show(api: TessBaseApi, { dpi, orientation }: Picture): void {
+    if (api.SetImageFile(orientation, 0) !== 0) throw new Error('the picture cannot be decoded')
+    if (dpi !== undefined) api.SetSourceResolution(dpi)
+  }
+
+  #open(languages: string, mode: number): TessBaseApi {
+    const api = new this.#core.TessBaseAPI()
+    if (api.Init('/', languages, LSTM) !== 0) throw new Error(`Tesseract cannot load ${languages}`)
+    api.SetPageSegMode(mode)
+    return api
+  }
+}
+
+function recognise(api: TessBaseApi): string {
+  if (api.Recognize(null) !== 0) throw new Error('the picture cannot be recognised')
+  return api.GetTSVText(0)
+}
+
+function toPageText(lines: readonly (readonly Word[])[]): PageText {
+  const paragraphs = new Map<string, (readonly Word[])[]>()
+  for (const words of lines) {
+    const { paragraph } = words[0]!
+    const known = paragraphs.get(paragraph)
+    if (known) known.push(words)
+    else paragraphs.set(paragraph, [words])
+  }
+  const kept = [...paragraphs.values()].filter((own) => meanConfidence(own.flat()) >= LEAST_CONFIDENCE)
+  return { confidence: meanConfidence(kept.flat(2)), paragraphs: kept.map(joinLines) }
+}
+
+/** Joins lines, and words that a hyphen divides at the end of a line. */
+function joinLines(lines: readonly (readonly Word[])[]): string {
+  return lines
+    .map((words) => words.map(({ text }) => text).join(' '))
+    .join('\n')
+    .replace(/(\p{Ll})-\n(?=\p{Ll})/gu, '$1')
+    .replaceAll('\n', ' ')
+}
+
+/** A long word counts more than a short one. */
+function meanConfidence(words: readonly Word[]): number {
+  let letters = 0
+  let sum = 0
+  for (const { text, confidence } of words) {
+    letters += text.length
+    sum += text.length * confidence
+  }
+  return letters === 0 ? 0 : sum / letters
+}
+
+function isArabic(text: string): boolean {
+  return /[\u0620-\u064a]/.test(text)
+}
+
+function readData(language: string): Buffer {
+  return gunzipSync(readFileSync(findFile(`@tesseract.js-data/${language}/4.0.0_best_int/${language}.traineddata.gz`)))
+}
+
+function findFile(path: string): string {
+  return fileURLToPath(import.meta.resolve(path))
+}

@@ -1,0 +1,41 @@
+/** A word that Tesseract found. Its place is in pixels. */
+export interface Word {
+  readonly text: string
+  /** 0 to 100. */
+  readonly confidence: number
+  readonly left: number
+  readonly top: number
+  readonly width: number
+  readonly height: number
+  /** Names the block and the paragraph in it. */
+  readonly paragraph: string
+}
+
+/** The level of words. Levels 1 to 4 are pages, blocks, paragraphs and lines. */
+const WORD_LEVEL = '5'
+/** Marks of direction, which Tesseract adds. Search ignores them. */
+const DIRECTIONS = /[\u200e\u200f\u202a-\u202e]/g
+
+/** Reads Tesseract's table of words, in the order of reading. Returns the words of each line that has any. */
+export function readLines(tsv: string): readonly (readonly Word[])[] {
+  const lines = new Map<string, Word[]>()
+  for (const row of tsv.split('\n')) {
+    const [level, , block, paragraph, line, , left, top, width, height, confidence, raw = ''] = row.split('\t')
+    const text = raw.replace(DIRECTIONS, '').trim()
+    if (level !== WORD_LEVEL || text === '') continue
+    const word: Word = {
+      text,
+      confidence: Number(confidence),
+      left: Number(left),
+      top: Number(top),
+      width: Number(width),
+      height: Number(height),
+      paragraph: `${block}.${paragraph}`,
+    }
+    const key = `${word.paragraph}.${line}`
+    const known = lines.get(key)
+    if (known) known.push(word)
+    else lines.set(key, [word])
+  }
+  return [...lines.values()]
+}

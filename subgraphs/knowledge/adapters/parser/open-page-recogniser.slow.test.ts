@@ -1,0 +1,133 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLog } from '../../../common/process/log.ts'
+import type { DocumentParser } from '../../ports/document-parser.ts'
+import type { PageRecogniser, RecognisedPage } from '../../ports/page-recogniser.ts'
+import type { ParserLimits } from './limits.ts'
+import { openDocumentParser } from './open-document-parser.ts'
+import { openPageRecogniser } from './open-page-recogniser.ts'
+import { drawText, type Grey, toPdf, toPng, toScan, toTiff } from './test-support/scans.ts'
+
+const CORPUS = new URL('../../../../../shared/corpus/', import.meta.url)
+const never = new AbortController().signal
+const TIMEOUT_MS = 180_000
+
+let parser: DocumentParser
+let recogniser: PageRecogniser
+let harbour: Grey
+let kiln: Grey
+let dirt: Grey
+beforeAll(async () => {
+  parser = await openDocumentParser({ log: silentLog })
+  recogniser = await openPageRecogniser({ log: silentLog })
+  harbour = await drawText('The harbour of Sur was rebuilt by the carpenters of the old town.')
+  kiln = await drawText('A kiln for bricks was fired with palm leaves every winter.')
+  dirt = { ...harbour, data: harbour.data.map((_, index) => (index % 7_919 === 0 ? 0 : 255)) }
+}, TIMEOUT_MS)
+afterAll(async () => {
+  await parser[Symbol.asyncDispose]()
+  await recogniser[Symbol.asyncDispose]()
+})
+
+/** What the parser leaves, and what is recognised of it. */
+async function read(bytes: Uint8Array, name: string, by = recogniser) {
+  const parsed = await parser.parse(bytes, name, never, { leavesPictures: true })
+  return { parsed, pages: await recognise(bytes, parsed.mediaType, parsed.unread, by) }
+}
+
+async function recognise(
+  bytes: Uint8Array,
+  mediaType: string,
+  pages: readonly number[],
+  by = recogniser,
+): Promise<readonly RecognisedPage[]> {
+  return await Array.fromAsync(by.recognise({ organizationId: 'org_1', file: bytes, mediaType, pages }, never))
+}
+
+async function withLimits<T>(limits: Partial<ParserLimits>, use: (own: PageRecogniser) => Promise<T>): Promise<T> {
+  await using own = await openPageRecogniser({ log: silentLog, limits })
+  return await use(own)
+}
+
+const textOf = (pages: readonly RecognisedPage[]) => pages.map(({ paragraphs }) => paragraphs.join('\n'))
+
+describe('scans', () => {
+  it('are read page by page; pages with text of their own are not', { timeout: TIMEOUT_MS }, async () => {
+    const scan = await toPdf([
+      (pdf) => pdf.text('A page whose letters the file has, with enough words to be judged as the text that it is.'),
+      (pdf) => pdf.image(toPng(harbour), 0, 0, { width: 612, height: 792 }),
+      (pdf) => pdf.image(toPng(dirt), 0, 0, { width: 612, height: 792 }),
+    ])
+    const { parsed, pages } = await read(scan, 'a.pdf')
+    expect(parsed).toMatchObject({ unread: [2, 3], pageCount: 3, warnings: [] })
+    expect(parsed.text).toContain('A page whose letters the file has')
+    expect(textOf(pages)).toEqual(['The harbour of Sur was rebuilt by the carpenters of the old town.', ''])
+    expect(pages[0]!.confidence).toBeGreaterThan(80)
+  })
+
+  it('with only a stamped page number are scans', { timeout: TIMEOUT_MS }, async () => {
+    const { parsed, pages } = await read(await toScan([harbour, kiln], (page) => `Page ${page}`), 'a.pdf')
+    expect(parsed.unread).toEqual([1, 2])
+    expect(textOf(pages)[1]).toContain('A kiln for bricks')
+  })
+})
+
+describe('pictures', () => {
+  it('PNG, and each page of a TIFF', { timeout: TIMEOUT_MS }, async () => {
+    const png = await read(toPng(kiln), 'a.png')
+    expect(png.parsed).toMatchObject({ mediaType: 'image/png', unread: [1], pageCount: 1, text: '' })
+    expect(textOf(png.pages)).toEqual(['A kiln for bricks was fired with palm leaves every winter.'])
+    const tiff = await read(toTiff([kiln, harbour]), 'a.tif')
+    expect(tiff.parsed).toMatchObject({ mediaType: 'image/tiff', unread: [1, 2], pageCount: 2 })
+    expect(textOf(tiff.pages)[0]).toContain('A kiln for bricks')
+    expect(textOf(tiff.pages)[1]).toContain('The harbour of Sur')
+  })
+
+  it('are refused where nobody recognises them, or when they are too large or damaged', async () => {
+    await expect(parser.parse(toPng(kiln), 'a.png', never)).rejects.toMatchObject({ code: 'no_text' })
+    const huge = Buffer.from(toPng(kiln))
+    huge.writeUInt32BE(100_000, 16)
+    await expect(read(huge, 'a.png')).rejects.toMatchObject({ code: 'limit_exceeded' })
+    await expect(read(toTiff([kiln]).subarray(0, 100), 'a.tif')).rejects.toMatchObject({ code: 'corrupt' })
+  })
+})
+
+describe('whatever happens to a page', () => {
+  it('the others are read: damage', { timeout: TIMEOUT_MS }, async () => {
+    const tiff = toTiff([kiln, harbour])
+    // The first page says that it is packed in a way that nobody knows.
+    const directory = tiff.readUInt32LE(4)
+    tiff.writeUInt32LE(12_345, directory + 2 + 3 * 12 + 8)
+    const { pages } = await read(tiff, 'a.tif')
+    expect(pages[0]).toEqual({ page: 1, confidence: null, paragraphs: [] })
+    expect(textOf(pages)[1]).toContain('The harbour of Sur')
+  })
+
+  it('a page that takes too long or too much memory is given up, and so is a call that does', { timeout: TIMEOUT_MS }, async () => {
+    const given = [{ page: 1, confidence: null, paragraphs: [] }]
+    expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(given)
+    expect(await withLimits({ maxRssBytes: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(given)
+    const scan = await toScan([harbour, kiln])
+    const late = await withLimits({ pageTimeoutMs: 1, meanPageTimeoutMs: 0 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
+    expect(late.map(({ confidence }) => confidence)).toEqual([null, null])
+  })
+
+  it('whoever leaves ends the process, and the next organization has its turn', { timeout: TIMEOUT_MS }, async () => {
+    const scan = await toScan([harbour, kiln])
+    const leaving = new AbortController()
+    const input = { file: scan, mediaType: 'application/pdf', pages: [1, 2] }
+    const first = recogniser.recognise({ ...input, organizationId: 'org_1' }, leaving.signal)[Symbol.asyncIterator]()
+    await first.next()
+    const waiting = Array.fromAsync(recogniser.recognise({ ...input, organizationId: 'org_2' }, never))
+    leaving.abort(new Error('deleted'))
+    await expect(first.next()).rejects.toThrow('deleted')
+    expect(textOf(await waiting)[0]).toContain('The harbour of Sur')
+  })
+})
+
+describe.skipIf(!existsSync(CORPUS))('real scans', () => {
+  it('English', { timeout: TIMEOUT_MS }, async () => {
+    const { pages } = await read(readFileSync(new URL('bad-scan.pdf', CORPUS)), 'bad-scan.pdf')
+    expect(textOf(pages)).toEqual(['Docling bundles PDF document conversion to JSON and Markdown in an easy self contained package'])
+  })
+})

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest'
+import type { ParsedDocument } from '../ports/document-parser.ts'
+import { insertPages } from './recognised-pages.ts'
+
+const parsed: ParsedDocument = {
+  mediaType: 'application/pdf',
+  text: 'One\n\nTwo\na | b\n\nFive',
+  blocks: [
+    { kind: 'heading', level: 1, charStart: 0, charEnd: 3, page: 1 },
+    { kind: 'paragraph', charStart: 5, charEnd: 8, page: 2 },
+    { kind: 'table_row', charStart: 9, charEnd: 14, page: 2 },
+    { kind: 'paragraph', charStart: 16, charEnd: 20, page: 5 },
+  ],
+  pageCount: 7,
+  warnings: [],
+  unread: [3, 4, 6, 7],
+  hasFiles: false,
+}
+const read = (page: number, confidence: number | null, ...paragraphs: readonly string[]) => ({ page, confidence, paragraphs })
+const show = ({ text, blocks }: ParsedDocument) =>
+  blocks.map(({ kind, page, charStart, charEnd }) => `${page} ${kind}: ${text.slice(charStart, charEnd)}`)
+
+it('puts the text of recognised pages where the pages are', () => {
+  const document = insertPages(parsed, [read(3, 90, 'ثلاثة', 'Three'), read(4, 90), read(6, 90, 'Six')])
+  expect(document.text).toBe('One\n\nTwo\na | b\n\nثلاثة\n\nThree\n\nFive\n\nSix')
+  expect(show(document)).toEqual([
+    '1 heading: One',
+    '2 paragraph: Two',
+    '2 table_row: a | b',
+    '3 paragraph: ثلاثة',
+    '3 paragraph: Three',
+    '5 paragraph: Five',
+    '6 paragraph: Six',
+  ])
+  expect(document.unread).toEqual([])
+})
+
+it('makes a document of recognised pages alone', () => {
+  const document = insertPages({ ...parsed, text: '', blocks: [], unread: [1, 2] }, [read(1, 90, 'One'), read(2, 90, 'Two')])
+  expect(show(document)).toEqual(['1 paragraph: One', '2 paragraph: Two'])
+  expect(document.text).toBe('One\n\nTwo')
+})
+
+it('says which pages OCR read, which it is unsure of, which are blank, and which it could not read', () => {
+  const { warnings } = insertPages(parsed, [read(3, 60, 'Three'), read(4, 0), read(6, null)])
+  expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([
+    ['pages_read_by_ocr', [3]],
+    ['ocr_low_confidence', [3]],
+    ['pages_without_text', [4]],
+    ['pages_unreadable', [6, 7]],
+  ])
+  expect(warnings[0]!.message).toBe('1 of 7 pages were read by OCR: 3. Some letters may be wrong.')
+})

@@ -1,0 +1,29 @@
+import type { StreamedFile } from './document-parser.ts'
+
+/** What OCR read on a page. */
+export interface RecognisedPage {
+  /** From 1. */
+  readonly page: number
+  /** How sure it is of the letters, 0 to 100. Null if the page took too much time or memory, or cannot be drawn. */
+  readonly confidence: number | null
+  /** Normalised as the text of a parsed document. Empty if the page has no text, or none that makes words. */
+  readonly paragraphs: readonly string[]
+}
+
+/** Reads text from pictures of pages, in Arabic and English. It runs as confined as the document parser does. */
+export interface PageRecogniser extends AsyncDisposable {
+  /**
+   * Yields all of the pages, in their order. Organizations take turns, one call at a time; a page takes seconds.
+   * @param input.mediaType of a PDF or a picture, as the parser gave it
+   * @throws {Error} the process could not run; try again later
+   */
+  recognise(
+    input: {
+      readonly organizationId: string
+      readonly file: Uint8Array | StreamedFile
+      readonly mediaType: string
+      readonly pages: readonly number[]
+    },
+    signal: AbortSignal,
+  ): AsyncIterable<RecognisedPage>
+}

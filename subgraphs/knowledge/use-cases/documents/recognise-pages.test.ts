@@ -1,0 +1,228 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import {
+  base64,
+  depsOn,
+  FakeInference,
+  MemoryBlobStore,
+  makeContext,
+  paragraphs,
+  plainParser,
+  principal,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { wakeUp } from '../../../common/process/wake-up.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { DocumentParser } from '../../ports/document-parser.ts'
+import type { PageRecogniser } from '../../ports/page-recogniser.ts'
+import type { Deps } from '../deps.ts'
+import { uploadFile } from '../files/files.ts'
+import { work } from '../jobs/work.ts'
+import { createCollection, updateCollection } from './collections.ts'
+import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
+
+const context = makeContext()
+const folder = mkdtempSync(join(tmpdir(), 'kis-ocr-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A text `scan 25` is a scan of 25 pages. */
+const scanParser: DocumentParser = {
+  ...plainParser,
+  async parse(bytes, name, signal, options) {
+    const [, pages] = /^scan (\d+)/.exec(Buffer.from(bytes as Uint8Array).toString()) ?? []
+    const parsed = await plainParser.parse(bytes, name, signal)
+    if (!pages || !options?.leavesPictures) return parsed
+    return {
+      ...parsed,
+      text: '',
+      blocks: [],
+      pageCount: Number(pages),
+      unread: Array.from({ length: Number(pages) }, (_, page) => page + 1),
+    }
+  },
+}
+
+/** Reads pages as `Page 3`, after `before` allows it. */
+class FakeRecogniser implements PageRecogniser {
+  readonly read: number[] = []
+  before: (page: number, organizationId: string) => Promise<void> | void = () => {}
+  async *recognise({ organizationId, pages }: Parameters<PageRecogniser['recognise']>[0], signal: AbortSignal) {
+    for (const page of pages) {
+      await this.before(page, organizationId)
+      signal.throwIfAborted()
+      this.read.push(page)
+      yield { page, confidence: 90, paragraphs: [`Page ${page} of the harbour.`] }
+    }
+  }
+  async [Symbol.asyncDispose]() {}
+}
+
+function newDeps(recogniser: PageRecogniser): Deps {
+  const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  return depsOn({
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index,
+    inference: new FakeInference(),
+    clock: systemClock,
+    parser: scanParser,
+    recogniser,
+    accounts,
+  })
+}
+
+async function attach(deps: Deps, text: string, { ocr = 'auto' as 'auto' | 'off', as = context } = {}) {
+  const collection = await createCollection(deps, as, { code: deps.ids('col'), name: 'C', embeddingModel: 'embed', ocr })
+  const file = await uploadFile(deps, as, { name: 'a.pdf', contentBase64: base64(text) })
+  const { document } = await createDocument(deps, as, { collectionId: collection._id, fileId: file._id })
+  return { id: document._id, collectionId: collection._id, organizationId: document.organizationId }
+}
+
+function startWork(deps: Deps, exclusive = false) {
+  const waking = wakeUp()
+  const stopping = new AbortController()
+  const working = work(deps, waking, { exclusive, backoffMs: 1 }, stopping.signal)
+  const impatience = setInterval(waking.wake, 5)
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping.abort(new Error('the service stops'))
+      await working
+      clearInterval(impatience)
+    },
+  }
+}
+
+const look = (deps: Deps, { id, organizationId }: { readonly id: string; readonly organizationId: string }) =>
+  getDocument(deps, organizationId, id)
+
+it('recognises where the collection says so, and shows each page as progress', async () => {
+  const recogniser = new FakeRecogniser()
+  const deps = newDeps(recogniser)
+  const seen: unknown[] = []
+  const scan = await attach(deps, 'scan 12')
+  recogniser.before = async () => {
+    const { status, stage, progress } = await look(deps, scan)
+    seen.push([status, stage, progress!.done, progress!.total])
+  }
+  await using _process = startWork(deps)
+  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  expect(seen).toEqual(Array.from({ length: 12 }, (_, page) => ['processing', 'parsing', page, 12]))
+  const { pageCount, attempts, warnings } = await look(deps, scan)
+  expect({ pageCount, attempts, codes: warnings.map(({ code }) => code) }).toEqual({
+    pageCount: 12,
+    attempts: 1,
+    codes: ['pages_read_by_ocr'],
+  })
+  const off = await attach(deps, `scan 2\n${paragraphs(1)}`, { ocr: 'off' })
+  await eventually(async () => (await look(deps, off)).status === 'ready')
+  expect((await look(deps, off)).warnings).toEqual([])
+})
+
+it('continues after the last ten pages when the process ends', async () => {
+  const recogniser = new FakeRecogniser()
+  const deps = newDeps(recogniser)
+  const scan = await attach(deps, 'scan 25')
+  const stopped = Promise.withResolvers<void>()
+  recogniser.before = (page) => (page === 15 ? stopped.promise : undefined)
+  const first = startWork(deps)
+  await eventually(() => recogniser.read.length === 14)
+  const ended = first[Symbol.asyncDispose]()
+  stopped.resolve()
+  await ended
+  recogniser.read.length = 0
+  await using _second = startWork(deps, true)
+  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  expect(recogniser.read).toEqual(Array.from({ length: 15 }, (_, index) => index + 11))
+})
+
+it('gives up after repeated failures, and says so', async () => {
+  const recogniser = new FakeRecogniser()
+  const deps = newDeps(recogniser)
+  const scan = await attach(deps, 'scan 2')
+  recogniser.before = () => {
+    throw new Error('the process could not run')
+  }
+  await using _process = startWork(deps)
+  await eventually(async () => (await look(deps, scan)).status === 'failed')
+})
+
+it('stops when the document is deleted, and keeps nothing of it', async () => {
+  const recogniser = new FakeRecogniser()
+  const deps = newDeps(recogniser)
+  const scan = await attach(deps, 'scan 40')
+  let isDeleted = false
+  recogniser.before = async (page) => {
+    if (page === 12) {
+      await deleteDocument(deps, context, scan.id)
+      isDeleted = true
+    }
+  }
+  await using _process = startWork(deps)
+  await eventually(() => isDeleted)
+  await eventually(async () => (await deps.store.documents.findOne({ _id: scan.id })) === null)
+  expect(recogniser.read.length).toBeLessThan(14)
+  expect([...(deps.blobs as MemoryBlobStore).keys.keys()].filter((key) => key.includes(scan.id))).toEqual([])
+})
+
+it('keeps no place from documents that need no OCR, of any organization', async () => {
+  const recogniser = new FakeRecogniser()
+  const deps = newDeps(recogniser)
+  const released = Promise.withResolvers<void>()
+  recogniser.before = () => released.promise
+  const scans: Awaited<ReturnType<typeof attach>>[] = []
+  for (const organizationId of ['org_1', 'org_2', 'org_3']) {
+    const as = makeContext({ ...principal, organizationId })
+    for (let i = 0; i < 6; i++) scans.push(await attach(deps, `scan 3 ${organizationId} ${i}`, { as }))
+  }
+  await using _process = startWork(deps)
+  await eventually(async () => {
+    const stored = await Promise.all(scans.map((scan) => look(deps, scan)))
+    return stored.every(({ job }) => job!.slowOrganizationId !== undefined)
+  })
+  for (const organizationId of ['org_1', 'org_4']) {
+    const plain = await attach(deps, paragraphs(1, organizationId), { as: makeContext({ ...principal, organizationId }) })
+    await eventually(async () => (await look(deps, plain)).status === 'ready')
+  }
+  released.resolve()
+  await eventually(async () => (await Promise.all(scans.map((scan) => look(deps, scan)))).every(({ status }) => status === 'ready'))
+}, 30_000)
+
+it('refuses to attach a picture to a collection without OCR, and takes it once OCR is on', async () => {
+  const deps = { ...newDeps(new FakeRecogniser()), parser: { ...scanParser, sniff: () => 'image/png' } }
+  const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const file = await uploadFile(deps, context, { name: 'a.png', contentBase64: base64('scan 1') })
+  const input = { collectionId: collection._id, fileId: file._id }
+  await expect(createDocument(deps, context, input)).rejects.toMatchObject({ code: 'unsupported_file_type', param: 'input.fileId' })
+  expect((await updateCollection(deps, context, { id: collection._id, ocr: 'auto' })).ocr).toBe('auto')
+  expect((await createDocument(deps, context, input)).outcome).toBe('created')
+})
+
+it('a retry reads a failed scan once OCR is on', async () => {
+  const parser: DocumentParser = {
+    ...scanParser,
+    async parse(bytes, name, signal, options) {
+      if (options?.leavesPictures) return scanParser.parse(bytes, name, signal, options)
+      return plainParser.parse(Buffer.from('%corrupt'), name, signal)
+    },
+  }
+  const deps = { ...newDeps(new FakeRecogniser()), parser }
+  const scan = await attach(deps, 'scan 2', { ocr: 'off' })
+  await using _process = startWork(deps)
+  await eventually(async () => (await look(deps, scan)).status === 'failed')
+  await updateCollection(deps, context, { id: scan.collectionId, ocr: 'auto' })
+  await retryDocument(deps, context, scan.id)
+  await eventually(async () => (await look(deps, scan)).status === 'ready')
+})

@@ -2,13 +2,14 @@ import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
 import type { ChatCall, ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
-import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, MAX_STREAM_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES, maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { passWarnings, toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
 import { type AnswerFacts, classifyEnd, toCompletion } from './completion.ts'
@@ -62,7 +63,7 @@ export async function openAiSdkEngines(
     ),
     embedding: embeddingEngine(
       parts,
-      createModels(http.createFetch({ isStream: false, maxBytes: MAX_EMBEDDINGS_BYTES })),
+      createModels(http.createFetch({ isStream: false, maxBytes: maxEmbeddingsBytes(MAX_TEXTS) })),
       options.maxBatch,
     ),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),

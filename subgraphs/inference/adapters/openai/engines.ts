@@ -11,7 +11,7 @@ import type {
 } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
-import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { MAX_ANSWER_BYTES, maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { type Answer, parseAnswer, Upstream } from '../vendor/upstream.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
@@ -94,7 +94,7 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
     async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
       const answer = parseObject(
-        await upstream.post(toRoute('embeddings', engineModel), body, requestId, MAX_EMBEDDINGS_BYTES, signal),
+        await upstream.post(toRoute('embeddings', engineModel), body, requestId, maxEmbeddingsBytes(input.length), signal),
         errors,
       )
       const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)

@@ -29,11 +29,14 @@ export const KEEP_ALIVE_MS = 4_000
 /** An answer must fit into one frame of a link between services (36 MiB). */
 export const MAX_ANSWER_BYTES = 20 * 2 ** 20
 
-/**
- * 2,048 vectors of 4,096 numbers take 45 MB as base64, and about 100 MB as decimal numbers, which some vendors send
- * anyway.
- */
-export const MAX_EMBEDDINGS_BYTES = 128 * 2 ** 20
+/** A vector of 4,096 numbers takes 22 KB as base64, and about 50 KB as decimal numbers, which some vendors send anyway. */
+const MAX_VECTOR_BYTES = 64 * 2 ** 10
+const MAX_BESIDE_VECTORS_BYTES = 2 ** 20
+
+/** Most bytes of an answer with the vectors of so many texts: 129 MiB for 2,048. */
+export function maxEmbeddingsBytes(texts: number): number {
+  return texts * MAX_VECTOR_BYTES + MAX_BESIDE_VECTORS_BYTES
+}
 
 /** Bodies of errors are short. No more of one is read. */
 export const MAX_ERROR_BYTES = 64 * 2 ** 10

@@ -45,6 +45,9 @@ const BRACKETS = new Set(
   ),
 )
 
+/** Those that are made of parts. A test applies them to the longest texts. */
+export const MADE_EXPRESSIONS: readonly RegExp[] = [MARK, TOKEN_BEGIN, TOKEN_END, TAG, BRACKETED]
+
 const bare = (text: string) => text.normalize('NFKC').replaceAll(new RegExp(UNSEEN, 'gu'), '')
 
 /** The text as a model may read it. The text that is stored, and shown to people, stays as it is. */

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,10 +11,12 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkCatalog } from '../../../cli/catalog-check.ts'
-import { makeCaller, newCollection } from '../../support/client.ts'
+import { addDocument, makeCaller, newCollection } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../../support/engines/mock-engine.ts'
+import { RerankVendor } from '../../support/engines/rerank-vendor.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const run = promisify(execFile)
@@ -39,6 +43,17 @@ const EXAMPLES = {
   verifying: ['docs/guide/events.md', 'js', 'standardwebhooks'],
   mcp: ['docs/guide/mcp.md', 'json', 'mcpServers'],
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
+  questions: ['docs/guide/evaluation.md', 'sh', '/gold-questions'],
+  evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
+  upload: ['docs/guide/upload.md', 'sh', '/files'],
+  tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
+  web: ['docs/guide/upload.md', 'sh', '"url"'],
+  text: ['docs/guide/documents.md', 'sh', '/text?'],
+  version: ['docs/guide/documents.md', 'sh', 'on_conflict'],
+  filter: ['docs/guide/search.md', 'json', '"contains"'],
+  followUp: ['docs/guide/search.md', 'json', '"history"'],
+  rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
+  cohere: ['docs/guide/rerank.md', 'js', 'cohere-ai'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
 
 function findCodeBlocks(page: string): readonly { readonly language: string; readonly code: string }[] {
@@ -57,26 +72,42 @@ describe('the examples of the documentation', () => {
   let service: Service
   let vendor: MockEngine
   let receiver: WebhookReceiver
+  let reranker: RerankVendor
+  let site: Server
+  const folder = mkdtempSync(join(tmpdir(), 'kis-documentation-'))
+  const host = () => `127.0.0.1:${(site.address() as AddressInfo).port}`
   beforeAll(async () => {
     vendor = await startMockEngine()
     receiver = await WebhookReceiver.start()
+    reranker = await RerankVendor.start()
+    site = createServer((_request, response) => response.setHeader('content-type', 'text/plain').end('The report is short.'))
+    await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
     service = await startEmbedded({
-      env: { OPENAI_API_KEY: 'sk-mock', OPENAI_BASE_URL: vendor.url, KIS_EGRESS_ALLOW: receiver.host },
+      catalog: readFileSync(join(ROOT, 'catalog.yaml'), 'utf8').replace('https://api.cohere.com/v2', `${reranker.url}/cohere`),
+      env: {
+        OPENAI_API_KEY: 'sk-mock',
+        OPENAI_BASE_URL: vendor.url,
+        COHERE_API_KEY: 'mock',
+        KIS_EGRESS_ALLOW: `${receiver.host},${host()}`,
+      },
     })
   }, 60_000)
   afterAll(async () => {
     await service?.close()
     await receiver?.[Symbol.asyncDispose]()
     await vendor?.[Symbol.asyncDispose]()
-    rmSync(SCRIPTS, { recursive: true, force: true })
+    await reranker?.[Symbol.asyncDispose]()
+    site?.close()
+    for (const made of [SCRIPTS, folder]) rmSync(made, { recursive: true, force: true })
   })
 
   const here = (text: string) => text.replace(/kis_live_… +# .*/, service.key).replaceAll('http://127.0.0.1:4000', service.rest)
 
   /** No rc file of the machine is read: what it has in it is no part of the example. */
-  const shell = async (script: string) => {
+  const shell = async (script: string, variables: Readonly<Record<string, string>> = {}) => {
     const { BASH_ENV: _, ...env } = process.env
-    return run('bash', ['--norc', '--noprofile', '-euc', here(script)], { env, timeout: 60_000 })
+    const own = { KIS: `${service.rest}/v1`, KIS_API_KEY: service.key, ...variables }
+    return run('bash', ['--norc', '--noprofile', '-euc', here(script)], { env: { ...env, ...own }, cwd: folder, timeout: 60_000 })
   }
 
   const node = async (name: keyof typeof EXAMPLES, script = example(name)) => {
@@ -195,6 +226,60 @@ describe('the examples of the documentation', () => {
       await client.close()
     }
   })
+
+  it('evaluate a search by gold questions', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id: COLLECTION } = await newCollection(caller)
+    const { stdout: questions } = await shell(example('questions'), { COLLECTION })
+    expect(JSON.parse(questions).data).toHaveLength(2)
+    const { stdout: started } = await shell(example('evaluation'), { COLLECTION })
+    const { id } = JSON.parse(started)
+    await eventually(async () => (await caller.rest('GET', `/v1/evaluations/${id}`)).body.status === 'completed', 30_000)
+  })
+
+  it('upload a file, at once and by tus', async () => {
+    writeFileSync(join(folder, 'report.pdf'), 'A plain text with the name of a PDF.\n'.repeat(50))
+    const { stdout } = await shell(example('upload'))
+    const [json, form] = stdout.split(/(?<=\})(?=\{)/).map((answer) => JSON.parse(answer))
+    expect([json.message.file_name, form.filename]).toEqual(['report.pdf', 'report.pdf'])
+    const prelude = `globalThis.file = Object.assign(Buffer.from('The report is short.'), { name: 'report.txt' })\nglobalThis.attach = console.log\n`
+    expect(await node('tus', prelude + example('tus'))).toMatch(/^file_[0-9a-f]{32}\n$/)
+  })
+
+  it('make a document of an address', async () => {
+    const { id: COLLECTION } = await newCollection(makeCaller(service, service.key))
+    const { stdout } = await shell(example('web').replace('https://example.org', `http://${host()}`), { COLLECTION })
+    expect(JSON.parse(stdout)).toMatchObject({ object: 'document', file_name: expect.stringContaining('report') })
+  })
+
+  it('read the text of a document, and replace its file', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id: COLLECTION } = await newCollection(caller)
+    const { id: DOCUMENT, file_id: FILE } = await addDocument(caller, COLLECTION, 'leave.txt', 'Leave is thirty days.')
+    const byOffset = example('text').replace('page_start=3&page_end=4', 'offset=0&length=100')
+    expect((await shell(byOffset, { COLLECTION, DOCUMENT })).stdout).toBe('Leave is thirty days.')
+    expect(JSON.parse((await shell(example('text'), { COLLECTION, DOCUMENT })).stdout)).toMatchObject({ error: { param: 'page_start' } })
+    const { id: other } = await newCollection(caller)
+    const { stdout } = await shell(example('version'), { COLLECTION: other, FILE })
+    expect(JSON.parse(stdout)).toMatchObject({ external_id: 'contract-7', outcome: 'created' })
+  })
+
+  it('filter a search, and ask a follow-up question', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id } = await newCollection(caller)
+    const filter = JSON.parse(example('filter'))
+    expect(await caller.rest('POST', `/v1/collections/${id}/search`, { query: 'leave', filter })).toMatchObject({ status: 200 })
+    const followUp = await caller.rest('POST', `/v1/collections/${id}/search`, JSON.parse(example('followUp')))
+    expect(followUp).toMatchObject({ status: 200, body: { rewrite: { applied: true } } })
+  })
+
+  it('rerank documents, by curl and by Cohere’s client', async () => {
+    const { stdout } = await shell(example('rerank'))
+    expect(JSON.parse(stdout).results).toHaveLength(1)
+    const prelude = `globalThis.query = 'leave'\nglobalThis.documents = ['meals', 'leave']\n`
+    const told = example('cohere').replace('await client', 'const answer = await client')
+    expect(await node('cohere', `${prelude}${told}\nconsole.log(answer.results[0].index)`)).toBe('1\n')
+  }, 90_000)
 
   it('query documents, models and money at once', async () => {
     const caller = makeCaller(service, service.key)

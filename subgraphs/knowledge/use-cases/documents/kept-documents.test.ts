@@ -21,7 +21,7 @@ import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
-import { restoreDocument } from '../chunk-index/kept-passages.ts'
+import { restoreDocument, textMapKey } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
@@ -136,12 +136,14 @@ it('gives the text by pages and by offsets, in parts that join to the whole, and
     await expect(read(range)).rejects.toMatchObject({ code, param })
 })
 
-it('gives the text of a document that an earlier version read, without its pages', async () => {
+it('gives the text of a document that an earlier version read, or whose map of pages is damaged, without its pages', async () => {
   const world = newWorld(pageParser)
   const deps = depsOn(world)
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'One.\fTwo.')
   for (const key of [...world.blobs.keys.keys()]) if (key.endsWith('_map')) world.blobs.keys.delete(key)
   const document = await getDocument(deps, organizationId, id)
+  expect(await readText(deps, document, { offset: 5, length: 3 })).toMatchObject({ text: 'Two', totalChars: 9, nextOffset: 8, pages: [] })
+  await deps.blobs.put(textMapKey(document._id, document.liveGeneration!), Buffer.alloc(9))
   expect(await readText(deps, document, { offset: 5, length: 3 })).toMatchObject({ text: 'Two', totalChars: 9, nextOffset: 8, pages: [] })
   await expect(readText(deps, document, { pageStart: 2, length: 3 })).rejects.toMatchObject({ code: 'invalid_request', param: 'pageStart' })
 })

@@ -55,7 +55,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
   if (status !== 'ready' || generation === null) return null
 
   const kept = await blobs.get(textMapKey(_id, generation))
-  const map = kept ? (JSON.parse(Buffer.from(kept).toString()) as TextMap) : null
+  const map = kept && parseMap(kept)
   const { pages = null } = map ?? {}
   if (pageStart != null || pageEnd != null) {
     if (!pages) {
@@ -82,6 +82,15 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
       const range = { charStart: Math.max(start, part.start), charEnd: Math.min(pages![i + 1] ?? total, charEnd) }
       return range.charStart < range.charEnd ? [{ page: i + 1, ...range }] : []
     }),
+  }
+}
+
+/** Returns null for a damaged map: the text can be read without it, but not by pages. */
+function parseMap(bytes: Uint8Array): TextMap | null {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString()) as TextMap
+  } catch {
+    return null
   }
 }
 

@@ -98,6 +98,29 @@ it('makes a document of each readable file of an archive, and names the others',
   for (const part of parts) expect(part).toMatchObject({ parentId: id, metadata: { year: 2026 } })
 })
 
+it('makes one document of files with the same bytes, and keeps one file', { timeout: TIMEOUT_MS }, async () => {
+  const deps = open(newWorld())
+  const { collectionId } = await attach(deps, 'a.zip', writeZip([entry('one.txt', 'The same.'), entry('two.txt', 'The same.')]))
+  await using _process = startWork(deps)
+  await eventually(() => areReady(deps, collectionId, 2))
+  const files = await deps.store.files.find({ organizationId: principal.organizationId }, { limit: 10 })
+  expect(files.map(({ name }) => name).sort()).toEqual(['a.zip', 'one.txt'])
+})
+
+it('does not become a version of a document, whose live version stays', { timeout: TIMEOUT_MS }, async () => {
+  const deps = open(newWorld())
+  const { id, collectionId } = await attach(deps, 'a.txt', Buffer.from('The harbour of Sur.'))
+  await using _process = startWork(deps)
+  await eventually(() => areReady(deps, collectionId, 1))
+  const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: ARCHIVE.toString('base64') })
+  const { outcome } = await createDocument(deps, context, { collectionId, fileId: file._id, onConflict: 'replace' })
+  expect(outcome).toBe('replacing')
+  await eventually(async () => (await documentsOf(deps, collectionId))[0]!.replacement?.status === 'failed')
+  const [document, ...parts] = await documentsOf(deps, collectionId)
+  expect(parts).toEqual([])
+  expect(document).toMatchObject({ _id: id, status: 'ready', chunkCount: 1, replacement: { error: { code: 'unsupported_type' } } })
+})
+
 it('reads messages attached to messages, and their attachments', { timeout: TIMEOUT_MS }, async () => {
   const deps = open(newWorld())
   const mail = (subject: string, attachments: Readonly<Record<string, string>>) =>

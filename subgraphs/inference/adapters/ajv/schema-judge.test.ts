@@ -73,12 +73,14 @@ describe('AjvSchemaJudge', () => {
     })
   })
 
-  it.each(ATTACKS)('ends %s after the deadline, while the event loop turns, and judges the next', async (_what, schema, value) => {
+  it.each(ATTACKS)('ends %s, while the event loop turns, and judges the next', async (_what, schema, value) => {
     const judge = judgeWith()
     const attack = judge.judge('org_a', { ...schema }, value, signal)
     const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
     expect(await longestPause(attack)).toBeLessThan(400)
-    await expect(attack).rejects.toThrow(new SchemaFailure('Checking a value against it takes longer than 500 ms.'))
+    // What runs may grow, so either bound may end it first.
+    const reason = /^Checking a value against it takes (longer than 500 ms|more than 128 MB of memory)\.$/
+    await expect(attack).rejects.toSatisfy((error) => error instanceof SchemaFailure && reason.test(error.message))
     expect(await next).toMatchObject([{ keyword: 'pattern' }])
   })
 

@@ -51,7 +51,8 @@ export class ServiceProcess {
   async ready(): Promise<void> {
     const deadline = Date.now() + READY_MS
     while (!this.address) {
-      if (this.hasEnded) throw new Error(`the process ended before it was ready:\n${this.errors}`)
+      if (this.hasEnded)
+        throw new Error(`the process ended before it was ready, ${this.#ending}:\n${[...this.lines, this.errors].join('\n')}`)
       if (Date.now() > deadline) throw new Error(`not ready within ${READY_MS} ms:\n${[...this.lines, this.errors].join('\n')}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -59,6 +60,10 @@ export class ServiceProcess {
 
   get hasEnded(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  get #ending(): string {
+    return this.#child.signalCode ? `by ${this.#child.signalCode}` : `with code ${this.#child.exitCode}`
   }
 
   get pid(): number {
@@ -198,16 +203,36 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   }
 }
 
-/** Returns ports that were free a moment ago. */
+/**
+ * Below the ports that Linux (32768 and up), macOS and Windows (49152 and up) give to outgoing connections and to `listen(0)`: nothing takes a
+ * port of these between its choice and its use.
+ */
+const FIRST_PORT = 10_240
+/** Each worker of a test run has ports of its own. */
+const PORTS_PER_WORKER = 1_000
+const WORKERS = 16
+/** A second run on the same machine begins elsewhere. */
+let portsGiven = process.pid
+
+/** Returns ports that are free, and that this worker has not given out before, as long as it has such. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  const first = FIRST_PORT + (Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS) * PORTS_PER_WORKER
+  const ports: number[] = []
+  for (let tries = 0; ports.length < count; tries++) {
+    if (tries === PORTS_PER_WORKER) throw new Error(`no ${count} ports are free from ${first} to ${first + PORTS_PER_WORKER - 1}`)
+    const port = first + (portsGiven++ % PORTS_PER_WORKER)
+    if (await isFree(port)) ports.push(port)
+  }
   return ports
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return false
+  }
+  await new Promise((resolve) => server.close(resolve))
+  return true
 }

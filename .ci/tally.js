@@ -1,0 +1,29 @@
+// A reporter for vitest. Writes into the file KIS_TALLY what failed, with the beginning of each reason, then the line
+// `N passed, N failed, N skipped`. A set-up that failed, a file that could not be loaded and an error that no test
+// awaited count as one failure each.
+import { writeFileSync } from 'node:fs'
+
+/** Of one reason. */
+const MOST_CHARACTERS = 3_000
+
+export default class Tally {
+  onTestRunEnd(modules, unhandled) {
+    const counts = { passed: 0, skipped: 0 }
+    const failures = []
+    const note = (name, errors) => {
+      for (const { message, stack } of errors) failures.push(`FAILED: ${name}\n${(stack ?? message).slice(0, MOST_CHARACTERS)}\n`)
+    }
+    for (const module of modules) {
+      note(module.moduleId, module.errors())
+      for (const suite of module.children.allSuites()) note(`${module.moduleId} > ${suite.fullName}`, suite.errors())
+      for (const test of module.children.allTests()) {
+        const { state, errors = [] } = test.result()
+        if (state in counts) counts[state]++
+        else note(`${module.moduleId} > ${test.fullName}`, errors.length > 0 ? errors.slice(0, 1) : [{ message: `it is ${state}` }])
+      }
+    }
+    note('an error that no test awaited', unhandled)
+    const line = `${counts.passed} passed, ${failures.length} failed, ${counts.skipped} skipped`
+    writeFileSync(process.env.KIS_TALLY, `${failures.join('\n')}${failures.length > 0 ? '\n' : ''}${line}\n`)
+  }
+}

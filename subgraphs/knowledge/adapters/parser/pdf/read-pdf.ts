@@ -6,6 +6,7 @@ import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { Brackets } from './brackets.ts'
 import { findFlows } from './columns.ts'
+import { findFalseMarks, withoutFalseMarks } from './false-marks.ts'
 import { findHeadings, type Headings } from './headings.ts'
 import { directionCounts } from './logical-order.ts'
 import { rounded, toPageBox } from './page-box.ts'
@@ -118,7 +119,9 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<r
       )
     pages.push(page)
   }
-  return pages
+  const drawn = findFalseMarks(listAllRows(pages))
+  if (drawn.size === 0) return pages
+  return pages.map((page) => ({ ...page, frames: page.frames.map((rows) => rows.map((row) => withoutFalseMarks(row, drawn))) }))
 }
 
 /** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */

@@ -767,6 +767,7 @@ export type AgentRun = {
 export type Citation = {
   readonly mark: Scalars['Int']['output'];
   readonly chunkId: Scalars['ID']['output'];
+  readonly chunk?: Maybe<Chunk>;
   readonly text: Scalars['String']['output'];
   readonly fileName: Scalars['String']['output'];
   readonly collection?: Maybe<Collection>;
@@ -981,6 +982,10 @@ export type SearchTool = {
 };
 
 export type Document = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Chunk = {
   readonly id: Scalars['ID']['output'];
 };
 
@@ -1228,6 +1233,7 @@ export type ResolversTypes = {
   Collection: ResolverTypeWrapper<Reference>;
   SearchTool: ResolverTypeWrapper<SearchTool>;
   Document: ResolverTypeWrapper<Document>;
+  Chunk: ResolverTypeWrapper<Chunk>;
   File: ResolverTypeWrapper<File>;
   FileVerification: ResolverTypeWrapper<FileVerification>;
   StoreFile: ResolverTypeWrapper<StoreFile>;
@@ -1325,6 +1331,7 @@ export type ResolversParentTypes = {
   Collection: Reference;
   SearchTool: SearchTool;
   Document: Document;
+  Chunk: Chunk;
   File: File;
   FileVerification: FileVerification;
   StoreFile: StoreFile;
@@ -1714,6 +1721,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  chunk?: Resolver<Maybe<ResolversTypes['Chunk']>, ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
@@ -1880,6 +1888,10 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -2003,6 +2015,7 @@ export type Resolvers<ContextType = Context> = {
   Collection?: CollectionResolvers<ContextType>;
   SearchTool?: SearchToolResolvers<ContextType>;
   Document?: DocumentResolvers<ContextType>;
+  Chunk?: ChunkResolvers<ContextType>;
   File?: FileResolvers<ContextType>;
   FileVerification?: FileVerificationResolvers<ContextType>;
   StoreFile?: StoreFileResolvers<ContextType>;

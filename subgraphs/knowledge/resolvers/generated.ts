@@ -522,6 +522,23 @@ export type Chunk = {
   readonly pageEnd?: Maybe<Scalars['Int']['output']>;
   readonly charStart: Scalars['Int']['output'];
   readonly charEnd: Scalars['Int']['output'];
+  readonly pageBoxes?: Maybe<ReadonlyArray<PageBoxes>>;
+};
+
+export type PageBoxes = {
+  readonly page: Scalars['Int']['output'];
+  readonly width: Scalars['Float']['output'];
+  readonly height: Scalars['Float']['output'];
+  readonly boxes: ReadonlyArray<TextBox>;
+};
+
+export type TextBox = {
+  readonly x: Scalars['Float']['output'];
+  readonly y: Scalars['Float']['output'];
+  readonly width: Scalars['Float']['output'];
+  readonly height: Scalars['Float']['output'];
+  readonly start: Scalars['Int']['output'];
+  readonly end: Scalars['Int']['output'];
 };
 
 export type SearchMode =
@@ -1214,6 +1231,8 @@ export type ResolversTypes = {
   DocumentError: ResolverTypeWrapper<Omit<DocumentError, 'code'> & { code: ResolversTypes['DocumentErrorCode'] }>;
   DocumentWarning: ResolverTypeWrapper<DocumentWarning>;
   Chunk: ResolverTypeWrapper<ChunkOfDocument>;
+  PageBoxes: ResolverTypeWrapper<PageBoxes>;
+  TextBox: ResolverTypeWrapper<TextBox>;
   SearchMode: ResolverTypeWrapper<'hybrid' | 'vector' | 'lexical'>;
   SearchInput: SearchInput;
   SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>> }>;
@@ -1335,6 +1354,8 @@ export type ResolversParentTypes = {
   DocumentError: DocumentError;
   DocumentWarning: DocumentWarning;
   Chunk: ChunkOfDocument;
+  PageBoxes: PageBoxes;
+  TextBox: TextBox;
   SearchInput: SearchInput;
   SearchResult: Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversParentTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversParentTypes['SearchGroup']>> };
   SearchGroup: Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversParentTypes['Document'], hits: ReadonlyArray<ResolversParentTypes['SearchHit']> };
@@ -1647,7 +1668,24 @@ export type ChunkResolvers<ContextType = Context, ParentType extends ResolversPa
   pageEnd?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  pageBoxes?: Resolver<Maybe<ReadonlyArray<ResolversTypes['PageBoxes']>>, ParentType, ContextType>;
 }>;
+
+export type PageBoxesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PageBoxes'] = ResolversParentTypes['PageBoxes']> = {
+  page?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  width?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  height?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  boxes?: Resolver<ReadonlyArray<ResolversTypes['TextBox']>, ParentType, ContextType>;
+};
+
+export type TextBoxResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TextBox'] = ResolversParentTypes['TextBox']> = {
+  x?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  y?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  width?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  height?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  start?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
 
 export type SearchModeResolvers = { HYBRID: 'hybrid', VECTOR: 'vector', LEXICAL: 'lexical' };
 
@@ -2058,6 +2096,8 @@ export type Resolvers<ContextType = Context> = {
   DocumentError?: DocumentErrorResolvers<ContextType>;
   DocumentWarning?: DocumentWarningResolvers<ContextType>;
   Chunk?: ChunkResolvers<ContextType>;
+  PageBoxes?: PageBoxesResolvers<ContextType>;
+  TextBox?: TextBoxResolvers<ContextType>;
   SearchMode?: SearchModeResolvers;
   SearchResult?: SearchResultResolvers<ContextType>;
   SearchGrouping?: SearchGroupingResolvers;

@@ -38,6 +38,7 @@ import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 import { expandDocument, isExpandable } from './expand-document.ts'
 import { LeaseLost } from './lease-lost.ts'
+import { keepLines } from './page-boxes.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
 import { keepSketch } from './similar-documents.ts'
@@ -250,6 +251,7 @@ class Ingestion {
     const text = Buffer.from(parsed.text)
     await blobs.put(textKey(_id, this.#generation), text)
     await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
+    await keepLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })

@@ -178,7 +178,7 @@ async function checkedReranker({ inference }: Pick<Deps, 'inference'>, context: 
 }
 
 /** Gives the error of a check the name that the caller's argument has. */
-async function naming<T>(param: string, check: Promise<T>): Promise<T> {
+export async function naming<T>(param: string, check: Promise<T>): Promise<T> {
   try {
     return await check
   } catch (error) {

@@ -102,7 +102,7 @@ export class FakeInference implements Inference {
     calibration: null,
   }
   /** Another model, whose vectors have another length. */
-  readonly otherModel: EmbeddingModel = { ...this.model, id: 'embed-other', dimensions: 2 * DIMENSIONS, overheadTokens: 1 }
+  readonly otherModel: EmbeddingModel = { ...this.model, id: 'embed-new', dimensions: 2 * DIMENSIONS, overheadTokens: 1 }
   readonly holds = new Map<string, FakeHold>()
   /** How often each passage was embedded. */
   readonly embedded = new Map<string, number>()

@@ -106,7 +106,7 @@ async function addReady(deps: Deps, ...document: Parameters<typeof add> extends 
   return id
 }
 
-function start(deps: Deps, collectionId: string, embeddingModel = 'embed-other'): Promise<ReembeddingRecord> {
+function start(deps: Deps, collectionId: string, embeddingModel = 'embed-new'): Promise<ReembeddingRecord> {
   return startReembedding(deps, context, { collectionId, embeddingModel })
 }
 
@@ -141,7 +141,7 @@ async function expectSwapped(library: Library, id: string): Promise<void> {
   expect(reembedding).toMatchObject({ status: 'completed', stage: null, error: null, hold: null, at: null })
   expect(reembedding.job).toBeUndefined()
   const collection = await getCollection(deps, organizationId, collectionId)
-  expect(collection).toMatchObject({ embeddingModel: 'embed-other', dimensions: 2 * DIMENSIONS })
+  expect(collection).toMatchObject({ embeddingModel: 'embed-new', dimensions: 2 * DIMENSIONS })
   expect(collection.reembedding).toBeUndefined()
   expect(await namesOf(library)).toEqual([indexNameOf(collection)])
   expect(await index.hasCollection(collectionId)).toBe(false)
@@ -164,7 +164,7 @@ describe('a collection gets another embedding model', () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const found = await search(deps, collectionId, 'harbour0x1')
-    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-other' })
+    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
     expect(quote).toMatchObject({ passages: CHUNKS + 1, tokens: (CHUNKS + 1) * TOKENS, isExact: true, isCovered: true })
     expect(quote.amount).toBe(BigInt(quote.tokens) * 1_000n)
     const money = moneySince(world)
@@ -464,11 +464,11 @@ describe('a re-embedding', () => {
       startReembedding(deps, makeContext(caller), { collectionId, embeddingModel }).then(() => 'started', errorCode)
     expect(await attempt('embed')).toBe('invalid_request')
     expect(await attempt('none')).toBe('model_not_found')
-    expect(await attempt('embed-other', { ...principal, modelAllowlist: ['embed'] })).toBe('model_not_found')
-    expect(await attempt('embed-other', { ...principal, scopes: ['knowledge:read'] })).toBe('permission_denied')
-    expect(await attempt('embed-other', { ...principal, organizationId: 'org_2' })).toBe('not_found')
-    expect(await attempt('embed-other')).toBe('started')
-    expect(await attempt('embed-other')).toBe('in_use')
+    expect(await attempt('embed-new', { ...principal, modelAllowlist: ['embed'] })).toBe('model_not_found')
+    expect(await attempt('embed-new', { ...principal, scopes: ['knowledge:read'] })).toBe('permission_denied')
+    expect(await attempt('embed-new', { ...principal, organizationId: 'org_2' })).toBe('not_found')
+    expect(await attempt('embed-new')).toBe('started')
+    expect(await attempt('embed-new')).toBe('in_use')
   })
 
   it('ends an evaluation that it overtakes, with the reason', async () => {
@@ -487,7 +487,7 @@ describe('a re-embedding', () => {
     const library = await newLibrary()
     const { deps, collectionId, ids } = library
     await deps.store.usage.findOneAndUpdate({ _id: organizationId }, { $set: { [`chunks.${collectionId}`]: 100_000 } })
-    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-other' })
+    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
     expect(quote).toMatchObject({ passages: 100_000, isExact: false, isCovered: false })
     expect(quote.tokens).toBe(Math.ceil(100_000 * TOKENS * 1.1))
     expect((await getDocument(deps, organizationId, ids[0]!)).status).toBe('ready')

@@ -18,6 +18,7 @@ import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.
 import type { PageRecogniser } from '../../subgraphs/knowledge/ports/page-recogniser.ts'
 import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
+import { RecordRoom } from '../../subgraphs/knowledge/use-cases/record-room.ts'
 
 export const DIMENSIONS = 16
 
@@ -295,6 +296,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     ids: idSource(world.clock),
     log: silentLog,
     digests: new CollectionDigests(store, world.clock),
+    room: new RecordRoom(store, world.clock),
     wake: () => {},
   }
 }

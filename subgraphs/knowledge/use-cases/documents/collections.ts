@@ -8,14 +8,13 @@ import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
+import { MAX_COLLECTIONS } from '../record-room.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
 /** The pattern of a collection's code, which must fit a path and a tool's name. */
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
-/** The number of collections of one organization. Each has its own tables in the embedded index. */
-const MAX_COLLECTIONS = 1_000
 /** The number of agents that an error names. */
 const MAX_NAMED = 10
 const COLLECTION_ID = /^col_/

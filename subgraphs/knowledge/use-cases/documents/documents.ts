@@ -151,6 +151,7 @@ async function insertDocument(
   own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey' | 'parentId' | 'depth'>,
 ): Promise<DocumentRecord | null> {
   const { store, clock, ids } = deps
+  await deps.room.take('documents', organizationId)
   const _id = ids('doc')
   await attachFile(deps, file, _id, collection._id)
   const now = clock.now()

@@ -54,6 +54,7 @@ export type Query = {
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
 };
@@ -126,6 +127,12 @@ export type QueryAgentsOfCollectionArgs = {
 export type QueryCountTokensArgs = {
   modelId: Scalars['ID']['input'];
   texts: ReadonlyArray<Scalars['String']['input']>;
+};
+
+
+export type QueryQuoteEmbeddingArgs = {
+  modelId: Scalars['ID']['input'];
+  tokens: Scalars['Int']['input'];
 };
 
 
@@ -646,6 +653,12 @@ export type TranscriptSegment = {
 export type PassageRanking = {
   readonly results: ReadonlyArray<RerankResult>;
   readonly cost: Scalars['USD']['output'];
+};
+
+export type EmbeddingQuote = {
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly perMillion: Scalars['USD']['output'];
 };
 
 export type EmbeddingSession = {
@@ -1223,6 +1236,7 @@ export type ResolversTypes = {
   DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
   TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
+  EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1332,6 +1346,7 @@ export type ResolversParentTypes = {
   DocumentTranscript: DocumentTranscript;
   TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
+  EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1424,6 +1439,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
   transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
@@ -1691,6 +1707,12 @@ export type TranscriptSegmentResolvers<ContextType = Context, ParentType extends
 export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type EmbeddingQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingQuote'] = ResolversParentTypes['EmbeddingQuote']> = {
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  perMillion?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
 export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingSession'] = ResolversParentTypes['EmbeddingSession']> = {
@@ -2036,6 +2058,7 @@ export type Resolvers<ContextType = Context> = {
   DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
   TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
+  EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;

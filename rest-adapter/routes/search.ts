@@ -6,7 +6,7 @@ const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
 
 export const SEARCH = gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) {
   hits { collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }
-    chunk { ${BESIDE} document { id name } file { id } } }
+    chunk { ${BESIDE} document { id name status } file { id } } }
   groups { document { id } hits { chunk { id } } }
   facets { field values { value documents } }
   rerank { model { id } applied error } rewrite { query applied error } } }`)
@@ -30,7 +30,7 @@ export interface HitData {
   readonly before: readonly ChunkData[]
   readonly after: readonly ChunkData[]
   readonly chunk: ChunkData & {
-    readonly document: { readonly id: string; readonly name: string }
+    readonly document: { readonly id: string; readonly name: string; readonly status: string }
     readonly file: { readonly id: string }
   }
 }
@@ -46,6 +46,7 @@ export function toSearchResult({ collectionId, score, lexicalRank, vectorRank, h
     vector_rank: vectorRank,
     ...place,
     document_id: chunk.document.id,
+    document_status: chunk.document.status.toLowerCase(),
     file: { id: chunk.file.id, file_name: chunk.document.name },
     collection_id: collectionId,
     highlights,

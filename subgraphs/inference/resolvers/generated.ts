@@ -33,6 +33,7 @@ export type Scalars = {
   DateTime: { input: Date; output: Date; }
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
+  Vector: { input: never; output: Float32Array; }
   Cursor: { input: string; output: string; }
   ChatProtocolRequest: { input: unknown; output: unknown; }
   ChatProtocolResponse: { input: unknown; output: unknown; }
@@ -575,14 +576,14 @@ export type EmbeddingModel = {
 };
 
 export type CosineCalibration = {
-  readonly arabicAnchor: Scalars['String']['output'];
-  readonly englishAnchor: Scalars['String']['output'];
+  readonly arabicAnchor: Scalars['Vector']['output'];
+  readonly englishAnchor: Scalars['Vector']['output'];
   readonly midpoint: Scalars['Float']['output'];
   readonly slope: Scalars['Float']['output'];
 };
 
 export type QueryEmbedding = {
-  readonly vector: Scalars['String']['output'];
+  readonly vector: Scalars['Vector']['output'];
   readonly tokens: Scalars['Int']['output'];
   readonly cost: Scalars['USD']['output'];
 };
@@ -628,7 +629,7 @@ export type EmbedPassagesInput = {
 };
 
 export type PassageEmbeddings = {
-  readonly vectors: ReadonlyArray<Scalars['String']['output']>;
+  readonly vectors: ReadonlyArray<Scalars['Vector']['output']>;
   readonly tokens: Scalars['Int']['output'];
 };
 
@@ -1130,6 +1131,7 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
+  Vector: ResolverTypeWrapper<Scalars['Vector']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
   ChatProtocolRequest: ResolverTypeWrapper<Scalars['ChatProtocolRequest']['output']>;
   ChatProtocolResponse: ResolverTypeWrapper<Scalars['ChatProtocolResponse']['output']>;
@@ -1243,6 +1245,7 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
+  Vector: Scalars['Vector']['output'];
   Cursor: Scalars['Cursor']['output'];
   ChatProtocolRequest: Scalars['ChatProtocolRequest']['output'];
   ChatProtocolResponse: Scalars['ChatProtocolResponse']['output'];
@@ -1345,6 +1348,10 @@ export interface UsdScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes[
 
 export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['JSON'], any> {
   name: 'JSON';
+}
+
+export interface VectorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Vector'], any> {
+  name: 'Vector';
 }
 
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
@@ -1602,14 +1609,14 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 };
 
 export type CosineCalibrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CosineCalibration'] = ResolversParentTypes['CosineCalibration']> = {
-  arabicAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  englishAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  arabicAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
+  englishAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   midpoint?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   slope?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
-  vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  vector?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
@@ -1635,7 +1642,7 @@ export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends 
 };
 
 export type PassageEmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageEmbeddings'] = ResolversParentTypes['PassageEmbeddings']> = {
-  vectors?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  vectors?: Resolver<ReadonlyArray<ResolversTypes['Vector']>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -1925,6 +1932,7 @@ export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
+  Vector?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
   ChatProtocolRequest?: GraphQLScalarType;
   ChatProtocolResponse?: GraphQLScalarType;

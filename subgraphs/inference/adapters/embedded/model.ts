@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { fasterNetwork } from './faster-network.ts'
 import { modelParts } from './model-parts.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
@@ -68,7 +69,7 @@ export class Model {
     const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
     const layers: InferenceSession[] = []
-    for (const part of modelParts(await readFile(new URL('model.onnx', directory)), CUTS, OUTPUT)) {
+    for (const part of modelParts(fasterNetwork(await readFile(new URL('model.onnx', directory))), CUTS, OUTPUT)) {
       // No arena, because each session would keep its own.
       const options = { intraOpNumThreads: THREADS, extra: ASLEEP, enableCpuMemArena: false, enableMemPattern: false }
       layers.push(await InferenceSession.create(part, options))

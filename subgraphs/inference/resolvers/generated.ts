@@ -33,6 +33,7 @@ export type Scalars = {
   DateTime: { input: Date; output: Date; }
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
+  Vector: { input: never; output: Float32Array; }
   Cursor: { input: string; output: string; }
   ChatProtocolRequest: { input: unknown; output: unknown; }
   ChatProtocolResponse: { input: unknown; output: unknown; }
@@ -594,14 +595,14 @@ export type EmbeddingModel = {
 };
 
 export type CosineCalibration = {
-  readonly arabicAnchor: Scalars['String']['output'];
-  readonly englishAnchor: Scalars['String']['output'];
+  readonly arabicAnchor: Scalars['Vector']['output'];
+  readonly englishAnchor: Scalars['Vector']['output'];
   readonly midpoint: Scalars['Float']['output'];
   readonly slope: Scalars['Float']['output'];
 };
 
 export type QueryEmbedding = {
-  readonly vector: Scalars['String']['output'];
+  readonly vector: Scalars['Vector']['output'];
   readonly tokens: Scalars['Int']['output'];
   readonly cost: Scalars['USD']['output'];
 };
@@ -673,7 +674,7 @@ export type EmbedPassagesInput = {
 };
 
 export type PassageEmbeddings = {
-  readonly vectors: ReadonlyArray<Scalars['String']['output']>;
+  readonly vectors: ReadonlyArray<Scalars['Vector']['output']>;
   readonly tokens: Scalars['Int']['output'];
 };
 
@@ -1180,6 +1181,7 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
+  Vector: ResolverTypeWrapper<Scalars['Vector']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
   ChatProtocolRequest: ResolverTypeWrapper<Scalars['ChatProtocolRequest']['output']>;
   ChatProtocolResponse: ResolverTypeWrapper<Scalars['ChatProtocolResponse']['output']>;
@@ -1299,6 +1301,7 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
+  Vector: Scalars['Vector']['output'];
   Cursor: Scalars['Cursor']['output'];
   ChatProtocolRequest: Scalars['ChatProtocolRequest']['output'];
   ChatProtocolResponse: Scalars['ChatProtocolResponse']['output'];
@@ -1407,6 +1410,10 @@ export interface UsdScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes[
 
 export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['JSON'], any> {
   name: 'JSON';
+}
+
+export interface VectorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Vector'], any> {
+  name: 'Vector';
 }
 
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
@@ -1667,14 +1674,14 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 };
 
 export type CosineCalibrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CosineCalibration'] = ResolversParentTypes['CosineCalibration']> = {
-  arabicAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  englishAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  arabicAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
+  englishAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   midpoint?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   slope?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
-  vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  vector?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
@@ -1720,7 +1727,7 @@ export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends 
 };
 
 export type PassageEmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageEmbeddings'] = ResolversParentTypes['PassageEmbeddings']> = {
-  vectors?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  vectors?: Resolver<ReadonlyArray<ResolversTypes['Vector']>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -2015,6 +2022,7 @@ export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
+  Vector?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
   ChatProtocolRequest?: GraphQLScalarType;
   ChatProtocolResponse?: GraphQLScalarType;

@@ -1,5 +1,6 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
+import { readVector, type WireVector } from '../../common/link/wire-vector.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
@@ -51,7 +52,7 @@ export function inferenceOver(link: Link): Inference {
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
-      return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+      return { vector: readVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
     },
     async rewriteQuery({ history, ...input }, context) {
       const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
@@ -77,7 +78,7 @@ export function inferenceOver(link: Link): Inference {
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
-      return { vectors: embedPassages.vectors.map(decodeVector), tokens: embedPassages.tokens }
+      return { vectors: embedPassages.vectors.map(readVector), tokens: embedPassages.tokens }
     },
     closeEmbedding: async (holdId, tokens, context) =>
       parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
@@ -85,16 +86,10 @@ export function inferenceOver(link: Link): Inference {
 }
 
 function decodeCalibration({ arabicAnchor, englishAnchor, ...curve }: Pick<CosineCalibration, 'midpoint' | 'slope'> & Anchors) {
-  return { ...curve, arabicAnchor: decodeVector(arabicAnchor), englishAnchor: decodeVector(englishAnchor) }
+  return { ...curve, arabicAnchor: readVector(arabicAnchor), englishAnchor: readVector(englishAnchor) }
 }
 
 interface Anchors {
-  readonly arabicAnchor: string
-  readonly englishAnchor: string
-}
-
-/** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */
-function decodeVector(base64: string): Float32Array {
-  const bytes = Buffer.from(base64, 'base64')
-  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
+  readonly arabicAnchor: string | WireVector
+  readonly englishAnchor: string | WireVector
 }

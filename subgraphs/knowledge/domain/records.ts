@@ -280,7 +280,7 @@ export interface DocumentRecord extends Telling {
    */
   readonly textSha256?: string
   readonly attempts: number
-  /** Names the chunks that searches may give; null until it is ready for the first time. */
+  /** Names the chunks of the document when it is ready; null until it is ready for the first time. */
   readonly liveGeneration: string | null
   /** Number of the generation that ingestion writes: 1, and one more for each retry. */
   readonly generation: number
@@ -428,6 +428,19 @@ export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): 
 /** The replacement that waits or runs; null: none. A failed one waits for nothing. */
 export function findPending({ status, replacement }: DocumentRecord): Replacement | null {
   return status === 'ready' && replacement && replacement.status !== 'failed' ? replacement : null
+}
+
+/**
+ * The generation whose chunks searches give; null: none. A document that has never been ready gives those of its first
+ * ingestion as they come, from its first pages on. One whose index is repaired gives none until it is ready again.
+ */
+export function findableGeneration({
+  status,
+  liveGeneration,
+  generation,
+}: Pick<DocumentRecord, 'status' | 'liveGeneration' | 'generation'>): string | null {
+  if (status === 'ready') return liveGeneration
+  return status === 'processing' && liveGeneration === null ? generationName(generation) : null
 }
 
 /** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */

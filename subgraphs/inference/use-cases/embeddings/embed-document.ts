@@ -75,13 +75,14 @@ export async function embedPassages(
   checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_TOKENS)
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
   const texts = input.texts.map((text) => model.passagePrefix + text)
-  await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
+  const counted = await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
   const before = toQuantities(input.tokensBefore, 0)
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
   await letBegin(deps, input.holdId, before, context)
   const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
-    const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'passage' }, ask.signal)
+    const asked = { dimensions: null, purpose: 'passage' } as const
+    const { vectors, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
     return { vectors, tokens: usage.quantities.inputTokens }
   } finally {
     leave()

@@ -16,10 +16,12 @@ import {
   type DocumentErrorCode,
   type DocumentRecord,
   type FileRecord,
+  findableGeneration,
   findPending,
   generationName,
   generationNumber,
   MAX_VERSIONS,
+  type Progress,
   type Replacement,
   toSlowJob,
 } from '../../domain/records.ts'
@@ -89,8 +91,8 @@ export function isSuspect({ job }: DocumentRecord): boolean {
 /**
  * Runs the ingestion of a leased document to its end. It continues where an interrupted ingestion stopped: parsing and
  * chunking repeat with the same result, chunks in the index are not embedded again, and the hold for the embedding
- * stays. One write makes the new generation live. `gotOn` is called when a step is recorded; the document is then no
- * longer a suspect.
+ * stays. One write makes the document ready, and puts a new version in place of a live one. `gotOn` is called when a
+ * step is recorded; the document is then no longer a suspect.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  * @throws {unknown} if a repeat may succeed. The repeat continues from the last recorded step.
  */
@@ -245,6 +247,7 @@ class Ingestion {
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
     await this.#closeOther(context)
+    await this.#hideOther()
 
     const read = isSound(file.mediaType) ? this.#hear(collection, file, context) : this.#read(collection, file, context)
     const parsed = await read
@@ -290,6 +293,37 @@ class Ingestion {
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
   }
 
+  /** Reads the file, and records the pages as progress. Those that OCR reads are counted instead, once it has begun. */
+  async #parse(
+    file: Uint8Array | StreamedFile,
+    name: string,
+    { leavesPictures }: { readonly leavesPictures: boolean },
+  ): Promise<ParsedDocument> {
+    const isSlow = this.#document.job!.slowOrganizationId !== undefined
+    const lost = new AbortController()
+    let next: Progress | null = null
+    let writing: Promise<void> | null = null
+    // A slow store is told the latest number only.
+    const write = async () => {
+      for (let progress = next; progress; progress = next) {
+        next = null
+        await this.#report({ progress })
+      }
+      writing = null
+    }
+    const onPages = (done: number, total: number) => {
+      next = { done, total }
+      writing ??= write().catch((error: unknown) => lost.abort(error))
+    }
+    const signal = AbortSignal.any([this.#signal, lost.signal])
+    try {
+      return await this.#deps.parser.parse(file, name, signal, { leavesPictures, ...(!isSlow && { onPages }) })
+    } finally {
+      await writing
+      lost.signal.throwIfAborted()
+    }
+  }
+
   /** Makes documents of the files inside, once. */
   async #expand(
     { hasFiles, mediaType }: ParsedDocument,
@@ -312,7 +346,7 @@ class Ingestion {
     context: CallContext & { caller: Principal },
   ): Promise<ParsedDocument | null> {
     const opened = await openFile(this.#deps, file)
-    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    const read = await this.#parse(opened, file.name, { leavesPictures: collection.ocr === 'auto' })
     if (read.unread.length > 0 && (await this.#waitsForTurn(read.unread.length))) return null
     if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
       throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
@@ -388,10 +422,14 @@ class Ingestion {
     }
   }
 
-  /** Embeds and stores the chunks that are not in the index yet. */
+  /**
+   * Embeds and stores the chunks that are not in the index yet, in the order of the text. Searches find those of a first
+   * version at once.
+   */
   async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts): Promise<void> {
     const { index } = this.#deps
     const document = this.#indexedDocument(facts)
+    let details = 0
     const there = new Set(await index.ordinals(this.#indexName, document.documentId, document.generation))
     const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
     await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
@@ -426,7 +464,16 @@ class Ingestion {
           'job.firstFailureAt': null,
         },
       )
+      details = await this.#followDetails(details, facts)
     }
+  }
+
+  /** Gives the chunks that searches find already a name or metadata that has changed meanwhile. */
+  async #followDetails(before: number, { language }: Facts): Promise<number> {
+    const { details = 0 } = this.#document
+    if (details !== before && findableGeneration(this.#document) === this.#generation)
+      await indexDetails(this.#deps, { ...this.#document, language, liveGeneration: this.#generation })
+    return details
   }
 
   /**
@@ -495,6 +542,12 @@ class Ingestion {
     if ((embedding.generation ?? generation) === generation && (embedding.indexName ?? collectionId) === this.#indexName) return
     await this.#close(embedding.tokens, context)
     await this.#write({ embedding: null })
+  }
+
+  /** Takes what an ingestion of another file has left out of the index, where it would take places in searches. */
+  async #hideOther(): Promise<void> {
+    const { _id, collectionId, liveGeneration, generation } = this.#document
+    if (liveGeneration === null && generation > 1) await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
   }
 
   async #goLive(

@@ -13,8 +13,8 @@ import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
 import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
-import type { Transcription as Transcript } from '../use-cases/calls/create-transcription.ts';
-import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/calls/stream-transcription.ts';
+import type { Transcription as Transcript } from '../use-cases/transcription/create-transcription.ts';
+import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/transcription/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../use-cases/tables.ts';
 import type { NodeOfRun, Followed } from '../resolvers/workflow-runs.ts';
 import type { WorkflowError } from '../domain/workflows/run.ts';
@@ -55,6 +55,7 @@ export type Query = {
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
   readonly rerankModel: RerankModel;
+  readonly transcriptionModel: TranscriptionModel;
 };
 
 
@@ -132,6 +133,11 @@ export type QueryRerankModelArgs = {
   id: Scalars['ID']['input'];
 };
 
+
+export type QueryTranscriptionModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
 export type Mutation = {
   readonly createChatCompletion: ChatCompletion;
   readonly createEmbeddings: Embeddings;
@@ -153,6 +159,7 @@ export type Mutation = {
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
+  readonly transcribeDocument: DocumentTranscript;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -263,6 +270,11 @@ export type MutationRerankPassagesArgs = {
 
 export type MutationRewriteQueryArgs = {
   input: RewriteQueryInput;
+};
+
+
+export type MutationTranscribeDocumentArgs = {
+  input: TranscribeDocumentInput;
 };
 
 
@@ -609,6 +621,26 @@ export type RewrittenQuery = {
 
 export type RerankModel = {
   readonly id: Scalars['ID']['output'];
+};
+
+export type TranscriptionModel = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type TranscribeDocumentInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly contentBase64: Scalars['String']['input'];
+  readonly step: Scalars['String']['input'];
+};
+
+export type DocumentTranscript = {
+  readonly segments: ReadonlyArray<TranscriptSegment>;
+};
+
+export type TranscriptSegment = {
+  readonly start: Scalars['Float']['output'];
+  readonly end: Scalars['Float']['output'];
+  readonly text: Scalars['String']['output'];
 };
 
 export type PassageRanking = {
@@ -1186,6 +1218,10 @@ export type ResolversTypes = {
   HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
   RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
+  TranscriptionModel: ResolverTypeWrapper<TranscriptionModel>;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
+  TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
@@ -1291,6 +1327,10 @@ export type ResolversParentTypes = {
   HistoryMessageInput: HistoryMessageInput;
   RewrittenQuery: RewrittenQuery;
   RerankModel: RerankModel;
+  TranscriptionModel: TranscriptionModel;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: DocumentTranscript;
+  TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
@@ -1385,6 +1425,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
+  transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1408,6 +1449,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
+  transcribeDocument?: Resolver<ResolversTypes['DocumentTranscript'], ParentType, ContextType, RequireFields<MutationTranscribeDocumentArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1630,6 +1672,20 @@ export type RewrittenQueryResolvers<ContextType = Context, ParentType extends Re
 
 export type RerankModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankModel'] = ResolversParentTypes['RerankModel']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type TranscriptionModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionModel'] = ResolversParentTypes['TranscriptionModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type DocumentTranscriptResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentTranscript'] = ResolversParentTypes['DocumentTranscript']> = {
+  segments?: Resolver<ReadonlyArray<ResolversTypes['TranscriptSegment']>, ParentType, ContextType>;
+};
+
+export type TranscriptSegmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptSegment'] = ResolversParentTypes['TranscriptSegment']> = {
+  start?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
@@ -1976,6 +2032,9 @@ export type Resolvers<ContextType = Context> = {
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
+  TranscriptionModel?: TranscriptionModelResolvers<ContextType>;
+  DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
+  TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;

@@ -298,6 +298,7 @@ export type Collection = {
   readonly description?: Maybe<Scalars['String']['output']>;
   readonly embeddingModel?: Maybe<Model>;
   readonly rerankModel?: Maybe<Model>;
+  readonly transcriptionModel?: Maybe<Model>;
   readonly ocr: OcrMode;
   readonly organization?: Maybe<Organization>;
   readonly dimensions: Scalars['Int']['output'];
@@ -389,6 +390,7 @@ export type DocumentStatus =
 
 export type IngestionStage =
   | 'parsing'
+  | 'transcribing'
   | 'chunking'
   | 'embedding'
   | 'indexing';
@@ -405,6 +407,7 @@ export type Document = {
   readonly progress?: Maybe<Progress>;
   readonly error?: Maybe<DocumentError>;
   readonly warnings: ReadonlyArray<DocumentWarning>;
+  readonly transcriptionModel?: Maybe<Model>;
   readonly pageCount?: Maybe<Scalars['Int']['output']>;
   readonly chunkCount: Scalars['Int']['output'];
   readonly language?: Maybe<Scalars['String']['output']>;
@@ -496,6 +499,7 @@ export type DocumentErrorCode =
   | 'timeout'
   | 'poison'
   | 'embedding_failed'
+  | 'transcription_failed'
   | 'insufficient_quota'
   | 'model_not_found'
   | 'residency_policy_violation'
@@ -796,6 +800,7 @@ export type CreateCollectionInput = {
   readonly name: Scalars['String']['input'];
   readonly embeddingModel: Scalars['ID']['input'];
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
   readonly ocr?: InputMaybe<OcrMode>;
 };
@@ -806,6 +811,7 @@ export type UpdateCollectionInput = {
   readonly name?: InputMaybe<Scalars['String']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
   readonly ocr?: InputMaybe<OcrMode>;
 };
 
@@ -896,6 +902,7 @@ export type CreateDocumentInput = {
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type DocumentConflict =
@@ -917,6 +924,7 @@ export type AttachedFileInput = {
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type DocumentsInput = {
@@ -1218,7 +1226,7 @@ export type ResolversTypes = {
   FileStatus: ResolverTypeWrapper<'uploaded'>;
   File: ResolverTypeWrapper<FileRecord>;
   DocumentStatus: ResolverTypeWrapper<'queued' | 'processing' | 'ready' | 'failed'>;
-  IngestionStage: ResolverTypeWrapper<'parsing' | 'chunking' | 'embedding' | 'indexing'>;
+  IngestionStage: ResolverTypeWrapper<'parsing' | 'transcribing' | 'chunking' | 'embedding' | 'indexing'>;
   Document: ResolverTypeWrapper<DocumentRecord>;
   ReplacementStatus: ResolverTypeWrapper<'queued' | 'processing' | 'failed'>;
   DocumentReplacement: ResolverTypeWrapper<ReplacementOf>;
@@ -1227,7 +1235,7 @@ export type ResolversTypes = {
   DocumentText: ResolverTypeWrapper<DocumentText>;
   DocumentPage: ResolverTypeWrapper<DocumentPage>;
   Progress: ResolverTypeWrapper<Progress>;
-  DocumentErrorCode: ResolverTypeWrapper<'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout' | 'poison' | 'embedding_failed' | 'insufficient_quota' | 'model_not_found' | 'residency_policy_violation' | 'storage_quota_exceeded'>;
+  DocumentErrorCode: ResolverTypeWrapper<'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout' | 'poison' | 'embedding_failed' | 'transcription_failed' | 'insufficient_quota' | 'model_not_found' | 'residency_policy_violation' | 'storage_quota_exceeded'>;
   DocumentError: ResolverTypeWrapper<Omit<DocumentError, 'code'> & { code: ResolversTypes['DocumentErrorCode'] }>;
   DocumentWarning: ResolverTypeWrapper<DocumentWarning>;
   Chunk: ResolverTypeWrapper<ChunkOfDocument>;
@@ -1514,6 +1522,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   embeddingModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   rerankModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  transcriptionModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1570,7 +1579,7 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
 
 export type DocumentStatusResolvers = { QUEUED: 'queued', PROCESSING: 'processing', READY: 'ready', FAILED: 'failed' };
 
-export type IngestionStageResolvers = { PARSING: 'parsing', CHUNKING: 'chunking', EMBEDDING: 'embedding', INDEXING: 'indexing' };
+export type IngestionStageResolvers = { PARSING: 'parsing', TRANSCRIBING: 'transcribing', CHUNKING: 'chunking', EMBEDDING: 'embedding', INDEXING: 'indexing' };
 
 export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document'], FederationReferenceType extends FederationReferenceTypes['Document'] = FederationReferenceTypes['Document']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Document']> | FederationReferenceType, FederationReferenceType, ContextType>;
@@ -1585,6 +1594,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   progress?: Resolver<Maybe<ResolversTypes['Progress']>, ParentType, ContextType>;
   error?: Resolver<Maybe<ResolversTypes['DocumentError']>, ParentType, ContextType>;
   warnings?: Resolver<ReadonlyArray<ResolversTypes['DocumentWarning']>, ParentType, ContextType>;
+  transcriptionModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   pageCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   language?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1644,7 +1654,7 @@ export type ProgressResolvers<ContextType = Context, ParentType extends Resolver
   total?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type DocumentErrorCodeResolvers = { EMPTY: 'empty', CORRUPT: 'corrupt', PASSWORD_REQUIRED: 'password_required', NO_TEXT: 'no_text', UNSUPPORTED_TYPE: 'unsupported_type', LIMIT_EXCEEDED: 'limit_exceeded', TIMEOUT: 'timeout', POISON: 'poison', EMBEDDING_FAILED: 'embedding_failed', INSUFFICIENT_QUOTA: 'insufficient_quota', MODEL_NOT_FOUND: 'model_not_found', RESIDENCY_POLICY_VIOLATION: 'residency_policy_violation', STORAGE_QUOTA_EXCEEDED: 'storage_quota_exceeded' };
+export type DocumentErrorCodeResolvers = { EMPTY: 'empty', CORRUPT: 'corrupt', PASSWORD_REQUIRED: 'password_required', NO_TEXT: 'no_text', UNSUPPORTED_TYPE: 'unsupported_type', LIMIT_EXCEEDED: 'limit_exceeded', TIMEOUT: 'timeout', POISON: 'poison', EMBEDDING_FAILED: 'embedding_failed', TRANSCRIPTION_FAILED: 'transcription_failed', INSUFFICIENT_QUOTA: 'insufficient_quota', MODEL_NOT_FOUND: 'model_not_found', RESIDENCY_POLICY_VIOLATION: 'residency_policy_violation', STORAGE_QUOTA_EXCEEDED: 'storage_quota_exceeded' };
 
 export type DocumentErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentError'] = ResolversParentTypes['DocumentError']> = {
   code?: Resolver<ResolversTypes['DocumentErrorCode'], ParentType, ContextType>;

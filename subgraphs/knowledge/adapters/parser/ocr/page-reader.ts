@@ -38,6 +38,12 @@ const AUTO = 3
 const SINGLE_WORD = 8
 /** Pixels around a word that is read again. Without them the first and last strokes are lost. */
 const MARGIN = 4
+/** A page below this confidence may stand on its head: Tesseract turns pages that lie on a side, and no others. */
+const UPRIGHT_CONFIDENCE = 65
+/** The longest reading after which there is time for another: a page has 90 s. */
+const MAX_FIRST_READING_MS = 30_000
+/** For each value of Exif the one that shows the picture on its head. */
+const ON_ITS_HEAD = [3, 3, 4, 1, 2, 7, 8, 5, 6] as const
 /** A paragraph below this confidence is a stamp, a drawing or dirt. */
 const LEAST_CONFIDENCE = 35
 
@@ -62,13 +68,24 @@ export class PageReader {
     return new PageReader(await openCore({ wasmBinary, TesseractProgress: silent, print: silent, printErr: silent }))
   }
 
-  /** @throws {Error} if the picture cannot be decoded. */
+  /**
+   * Reads a picture. Reads one that it is unsure of again on its head, and keeps what it is surer of.
+   * @throws {Error} if the picture cannot be decoded.
+   */
   read(picture: Picture): PageText {
     this.#core.FS.writeFile('/input', picture.bytes)
+    const startMs = performance.now()
+    const read = this.#readAsShown(picture)
+    if (read.isBlank || read.confidence >= UPRIGHT_CONFIDENCE || performance.now() - startMs > MAX_FIRST_READING_MS) return read
+    const turned = this.#readAsShown({ ...picture, orientation: ON_ITS_HEAD[picture.orientation]! })
+    return turned.confidence > read.confidence ? turnedBack(turned) : read
+  }
+
+  #readAsShown(picture: Picture): PageText & { readonly isBlank: boolean } {
     this.#show(this.#both, picture)
     const table = recognise(this.#both)
     const lines = readLines(table).map((words) => this.#readLatinAgain(words, picture))
-    return { ...toPageText(lines), ...readSize(table) }
+    return { ...toPageText(lines), ...readSize(table), isBlank: lines.length === 0 }
   }
 
   /**
@@ -125,6 +142,13 @@ function toPageText(lines: readonly (readonly Word[])[]): Pick<PageText, 'confid
   }
   const kept = [...paragraphs.values()].filter((own) => meanConfidence(own.flat()) >= LEAST_CONFIDENCE)
   return { confidence: meanConfidence(kept.flat(2)), paragraphs: kept.map(joinLines) }
+}
+
+/** The text of a picture that was read on its head, with its lines where the picture shows them. */
+function turnedBack({ confidence, paragraphs, width, height }: PageText): PageText {
+  const back = (box: Box) => ({ ...box, x: width - box.x - box.width, y: height - box.y - box.height })
+  const own = paragraphs.map(({ text, lines }) => ({ text, lines: lines.map((line) => ({ text: line.text, box: back(line.box) })) }))
+  return { confidence, paragraphs: own, width, height }
 }
 
 /** Joins lines, and words that a hyphen divides at the end of a line. */

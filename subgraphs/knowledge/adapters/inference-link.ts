@@ -20,6 +20,9 @@ const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankMod
 const RERANK_PASSAGES =
   inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
+const TRANSCRIPTION_MODEL = inferenceOperation('query TranscriptionModel($id: ID!) { transcriptionModel(id: $id) { id } }')
+const TRANSCRIBE = inferenceOperation(`mutation TranscribeDocument($input: TranscribeDocumentInput!) {
+  transcribeDocument(input: $input) { segments { start end text } } }`)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -58,6 +61,12 @@ export function inferenceOver(link: Link): Inference {
       const variables = { modelId, query, texts, runHoldId: context.runHoldId, step: context.step }
       const { rerankPassages } = await ask(RERANK_PASSAGES, variables, context)
       return { results: rerankPassages.results, cost: parseUsd(rerankPassages.cost) }
+    },
+    transcriptionModel: async (id, context) => (await ask(TRANSCRIPTION_MODEL, { id }, context)).transcriptionModel,
+    async transcribe(modelId, sound, context) {
+      const contentBase64 = Buffer.from(sound.buffer, sound.byteOffset, sound.byteLength).toString('base64')
+      const input = { modelId, contentBase64, step: context.step }
+      return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
     },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

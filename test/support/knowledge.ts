@@ -13,7 +13,7 @@ import type { Accounts } from '../../subgraphs/knowledge/ports/accounts.ts'
 import type { BlobStore } from '../../subgraphs/knowledge/ports/blob-store.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
-import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
+import type { EmbeddingModel, Inference, SpokenSegment } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
 import type { PageRecogniser } from '../../subgraphs/knowledge/ports/page-recogniser.ts'
 import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
@@ -154,6 +154,26 @@ export class FakeInference implements Inference {
     if (rerank instanceof KisError) throw rerank
     const results = texts.map((text, index) => ({ index, score: rerank(text) })).sort((a, b) => b.score - a.score)
     return { results, cost: 7n }
+  }
+  /** What is said in every file; an error is the engine's failure. */
+  spoken: readonly SpokenSegment[] | KisError = []
+  /** The answers to steps. Each was charged once. */
+  readonly steps = new Map<string, readonly SpokenSegment[]>()
+  /** How often an engine was asked to transcribe. */
+  transcribed = 0
+  async transcriptionModel(id: string, { caller }: { readonly caller: Principal }) {
+    if (!id.startsWith('speech') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return { id }
+  }
+  async transcribe(modelId: string, _sound: Uint8Array, context: { readonly caller: Principal; readonly step: string }) {
+    await this.transcriptionModel(modelId, context)
+    const there = this.steps.get(context.step)
+    if (there) return there
+    this.transcribed++
+    const { spoken } = this
+    if (spoken instanceof KisError) throw spoken
+    this.steps.set(context.step, spoken)
+    return spoken
   }
   async openEmbedding(_modelId: string, tokens: number) {
     if (tokens > this.balance) throw new KisError('insufficient_quota', 'The wallet has too little.')

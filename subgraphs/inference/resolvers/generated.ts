@@ -13,8 +13,8 @@ import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
 import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
-import type { Transcription as Transcript } from '../use-cases/calls/create-transcription.ts';
-import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/calls/stream-transcription.ts';
+import type { Transcription as Transcript } from '../use-cases/transcription/create-transcription.ts';
+import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/transcription/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../use-cases/tables.ts';
 import type { NodeOfRun, Followed } from '../resolvers/workflow-runs.ts';
 import type { WorkflowError } from '../domain/workflows/run.ts';
@@ -56,6 +56,7 @@ export type Query = {
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
   readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
+  readonly transcriptionModel: TranscriptionModel;
 };
 
 
@@ -139,6 +140,11 @@ export type QueryRerankModelArgs = {
   id: Scalars['ID']['input'];
 };
 
+
+export type QueryTranscriptionModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
 export type Mutation = {
   readonly createChatCompletion: ChatCompletion;
   readonly createEmbeddings: Embeddings;
@@ -160,6 +166,7 @@ export type Mutation = {
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
+  readonly transcribeDocument: DocumentTranscript;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -270,6 +277,11 @@ export type MutationRerankPassagesArgs = {
 
 export type MutationRewriteQueryArgs = {
   input: RewriteQueryInput;
+};
+
+
+export type MutationTranscribeDocumentArgs = {
+  input: TranscribeDocumentInput;
 };
 
 
@@ -618,6 +630,26 @@ export type RerankModel = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type TranscriptionModel = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type TranscribeDocumentInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly contentBase64: Scalars['String']['input'];
+  readonly step: Scalars['String']['input'];
+};
+
+export type DocumentTranscript = {
+  readonly segments: ReadonlyArray<TranscriptSegment>;
+};
+
+export type TranscriptSegment = {
+  readonly start: Scalars['Float']['output'];
+  readonly end: Scalars['Float']['output'];
+  readonly text: Scalars['String']['output'];
+};
+
 export type PassageRanking = {
   readonly results: ReadonlyArray<RerankResult>;
   readonly cost: Scalars['USD']['output'];
@@ -780,6 +812,7 @@ export type AgentRun = {
 export type Citation = {
   readonly mark: Scalars['Int']['output'];
   readonly chunkId: Scalars['ID']['output'];
+  readonly chunk?: Maybe<Chunk>;
   readonly text: Scalars['String']['output'];
   readonly fileName: Scalars['String']['output'];
   readonly collection?: Maybe<Collection>;
@@ -997,6 +1030,10 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type Chunk = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type File = {
   readonly id: Scalars['ID']['output'];
 };
@@ -1194,6 +1231,10 @@ export type ResolversTypes = {
   HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
   RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
+  TranscriptionModel: ResolverTypeWrapper<TranscriptionModel>;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
+  TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
   EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
@@ -1242,6 +1283,7 @@ export type ResolversTypes = {
   Collection: ResolverTypeWrapper<Reference>;
   SearchTool: ResolverTypeWrapper<SearchTool>;
   Document: ResolverTypeWrapper<Document>;
+  Chunk: ResolverTypeWrapper<Chunk>;
   File: ResolverTypeWrapper<File>;
   FileVerification: ResolverTypeWrapper<FileVerification>;
   StoreFile: ResolverTypeWrapper<StoreFile>;
@@ -1299,6 +1341,10 @@ export type ResolversParentTypes = {
   HistoryMessageInput: HistoryMessageInput;
   RewrittenQuery: RewrittenQuery;
   RerankModel: RerankModel;
+  TranscriptionModel: TranscriptionModel;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: DocumentTranscript;
+  TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
   EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
@@ -1340,6 +1386,7 @@ export type ResolversParentTypes = {
   Collection: Reference;
   SearchTool: SearchTool;
   Document: Document;
+  Chunk: Chunk;
   File: File;
   FileVerification: FileVerification;
   StoreFile: StoreFile;
@@ -1394,6 +1441,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
   quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
+  transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1417,6 +1465,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
+  transcribeDocument?: Resolver<ResolversTypes['DocumentTranscript'], ParentType, ContextType, RequireFields<MutationTranscribeDocumentArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1641,6 +1690,20 @@ export type RerankModelResolvers<ContextType = Context, ParentType extends Resol
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type TranscriptionModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionModel'] = ResolversParentTypes['TranscriptionModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type DocumentTranscriptResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentTranscript'] = ResolversParentTypes['DocumentTranscript']> = {
+  segments?: Resolver<ReadonlyArray<ResolversTypes['TranscriptSegment']>, ParentType, ContextType>;
+};
+
+export type TranscriptSegmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptSegment'] = ResolversParentTypes['TranscriptSegment']> = {
+  start?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -1736,6 +1799,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  chunk?: Resolver<Maybe<ResolversTypes['Chunk']>, ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
@@ -1902,6 +1966,10 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -1986,6 +2054,9 @@ export type Resolvers<ContextType = Context> = {
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
+  TranscriptionModel?: TranscriptionModelResolvers<ContextType>;
+  DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
+  TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
   EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
@@ -2026,6 +2097,7 @@ export type Resolvers<ContextType = Context> = {
   Collection?: CollectionResolvers<ContextType>;
   SearchTool?: SearchToolResolvers<ContextType>;
   Document?: DocumentResolvers<ContextType>;
+  Chunk?: ChunkResolvers<ContextType>;
   File?: FileResolvers<ContextType>;
   FileVerification?: FileVerificationResolvers<ContextType>;
   StoreFile?: StoreFileResolvers<ContextType>;

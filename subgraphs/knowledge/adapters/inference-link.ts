@@ -22,6 +22,9 @@ const RERANK_PASSAGES =
 const QUOTE_EMBEDDING = inferenceOperation(
   'query QuoteEmbedding($modelId: ID!, $tokens: Int!) { quoteEmbedding(modelId: $modelId, tokens: $tokens) { amount isCovered perMillion } }',
 )
+const TRANSCRIPTION_MODEL = inferenceOperation('query TranscriptionModel($id: ID!) { transcriptionModel(id: $id) { id } }')
+const TRANSCRIBE = inferenceOperation(`mutation TranscribeDocument($input: TranscribeDocumentInput!) {
+  transcribeDocument(input: $input) { segments { start end text } } }`)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -64,6 +67,12 @@ export function inferenceOver(link: Link): Inference {
     async quoteEmbedding(modelId, tokens, context) {
       const { amount, isCovered, perMillion } = (await ask(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
       return { amount: parseUsd(amount), isCovered, perMillion: parseUsd(perMillion) }
+    },
+    transcriptionModel: async (id, context) => (await ask(TRANSCRIPTION_MODEL, { id }, context)).transcriptionModel,
+    async transcribe(modelId, sound, context) {
+      const contentBase64 = Buffer.from(sound.buffer, sound.byteOffset, sound.byteLength).toString('base64')
+      const input = { modelId, contentBase64, step: context.step }
+      return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
     },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

@@ -25,6 +25,8 @@ export interface CollectionRecord {
   readonly reembedding?: Reembedded
   /** Orders what its searches find. Absent or null: none. */
   readonly rerankModel?: string | null
+  /** Writes down what is said in sound. Absent or null: the collection takes no sound. */
+  readonly transcriptionModel?: string | null
   /** Absent in collections of earlier versions, which do not use OCR. */
   readonly ocr?: OcrMode
   /** False as soon as it is deleted: nobody sees it any more. */
@@ -161,7 +163,7 @@ export interface CountedNumber {
 }
 
 export type DocumentStatus = 'queued' | 'processing' | 'ready' | 'failed'
-export type IngestionStage = 'parsing' | 'chunking' | 'embedding' | 'indexing'
+export type IngestionStage = 'parsing' | 'transcribing' | 'chunking' | 'embedding' | 'indexing'
 export const DOCUMENT_ERROR_CODES = [
   'empty',
   'corrupt',
@@ -172,6 +174,7 @@ export const DOCUMENT_ERROR_CODES = [
   'timeout',
   'poison',
   'embedding_failed',
+  'transcription_failed',
   'insufficient_quota',
   'model_not_found',
   'residency_policy_violation',
@@ -245,6 +248,8 @@ export interface DocumentRecord extends Telling {
   readonly depth?: number
   /** The files inside that are not read, once all that are have become documents. Absent: that is not done. */
   readonly unreadFiles?: readonly string[]
+  /** The speech model that its owner named for it. Absent: that of the collection. */
+  readonly transcriptionModel?: string
   /** The document's name: its file's, until it is changed. */
   readonly fileName: string
   /** How often name and metadata have changed. Absent: never. */

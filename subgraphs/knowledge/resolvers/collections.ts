@@ -35,6 +35,7 @@ export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
+  transcriptionModel: ({ transcriptionModel }) => (transcriptionModel ? { id: transcriptionModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
   sources: (collection, args, { deps }) => listSources(deps, collection, args),
   ocr: ({ ocr }) => ocr ?? 'off',

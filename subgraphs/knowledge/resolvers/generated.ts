@@ -323,6 +323,7 @@ export type Collection = {
   readonly description?: Maybe<Scalars['String']['output']>;
   readonly embeddingModel?: Maybe<Model>;
   readonly rerankModel?: Maybe<Model>;
+  readonly transcriptionModel?: Maybe<Model>;
   readonly ocr: OcrMode;
   readonly organization?: Maybe<Organization>;
   readonly dimensions: Scalars['Int']['output'];
@@ -422,6 +423,7 @@ export type DocumentStatus =
 
 export type IngestionStage =
   | 'parsing'
+  | 'transcribing'
   | 'chunking'
   | 'embedding'
   | 'indexing';
@@ -438,6 +440,7 @@ export type Document = {
   readonly progress?: Maybe<Progress>;
   readonly error?: Maybe<DocumentError>;
   readonly warnings: ReadonlyArray<DocumentWarning>;
+  readonly transcriptionModel?: Maybe<Model>;
   readonly pageCount?: Maybe<Scalars['Int']['output']>;
   readonly chunkCount: Scalars['Int']['output'];
   readonly language?: Maybe<Scalars['String']['output']>;
@@ -529,6 +532,7 @@ export type DocumentErrorCode =
   | 'timeout'
   | 'poison'
   | 'embedding_failed'
+  | 'transcription_failed'
   | 'insufficient_quota'
   | 'model_not_found'
   | 'residency_policy_violation'
@@ -555,6 +559,23 @@ export type Chunk = {
   readonly pageEnd?: Maybe<Scalars['Int']['output']>;
   readonly charStart: Scalars['Int']['output'];
   readonly charEnd: Scalars['Int']['output'];
+  readonly pageBoxes?: Maybe<ReadonlyArray<PageBoxes>>;
+};
+
+export type PageBoxes = {
+  readonly page: Scalars['Int']['output'];
+  readonly width: Scalars['Float']['output'];
+  readonly height: Scalars['Float']['output'];
+  readonly boxes: ReadonlyArray<TextBox>;
+};
+
+export type TextBox = {
+  readonly x: Scalars['Float']['output'];
+  readonly y: Scalars['Float']['output'];
+  readonly width: Scalars['Float']['output'];
+  readonly height: Scalars['Float']['output'];
+  readonly start: Scalars['Int']['output'];
+  readonly end: Scalars['Int']['output'];
 };
 
 export type SearchMode =
@@ -812,6 +833,7 @@ export type CreateCollectionInput = {
   readonly name: Scalars['String']['input'];
   readonly embeddingModel: Scalars['ID']['input'];
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
   readonly ocr?: InputMaybe<OcrMode>;
 };
@@ -822,6 +844,7 @@ export type UpdateCollectionInput = {
   readonly name?: InputMaybe<Scalars['String']['input']>;
   readonly description?: InputMaybe<Scalars['String']['input']>;
   readonly rerankModel?: InputMaybe<Scalars['ID']['input']>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
   readonly ocr?: InputMaybe<OcrMode>;
 };
 
@@ -912,6 +935,7 @@ export type CreateDocumentInput = {
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type DocumentConflict =
@@ -933,6 +957,7 @@ export type AttachedFileInput = {
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
+  readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type DocumentsInput = {
@@ -1296,7 +1321,7 @@ export type ResolversTypes = {
   FileStatus: ResolverTypeWrapper<'uploaded'>;
   File: ResolverTypeWrapper<FileRecord>;
   DocumentStatus: ResolverTypeWrapper<'queued' | 'processing' | 'ready' | 'failed'>;
-  IngestionStage: ResolverTypeWrapper<'parsing' | 'chunking' | 'embedding' | 'indexing'>;
+  IngestionStage: ResolverTypeWrapper<'parsing' | 'transcribing' | 'chunking' | 'embedding' | 'indexing'>;
   Document: ResolverTypeWrapper<DocumentRecord>;
   ReplacementStatus: ResolverTypeWrapper<'queued' | 'processing' | 'failed'>;
   DocumentReplacement: ResolverTypeWrapper<ReplacementOf>;
@@ -1305,10 +1330,12 @@ export type ResolversTypes = {
   DocumentText: ResolverTypeWrapper<DocumentText>;
   DocumentPage: ResolverTypeWrapper<DocumentPage>;
   Progress: ResolverTypeWrapper<Progress>;
-  DocumentErrorCode: ResolverTypeWrapper<'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout' | 'poison' | 'embedding_failed' | 'insufficient_quota' | 'model_not_found' | 'residency_policy_violation' | 'storage_quota_exceeded'>;
+  DocumentErrorCode: ResolverTypeWrapper<'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout' | 'poison' | 'embedding_failed' | 'transcription_failed' | 'insufficient_quota' | 'model_not_found' | 'residency_policy_violation' | 'storage_quota_exceeded'>;
   DocumentError: ResolverTypeWrapper<Omit<DocumentError, 'code'> & { code: ResolversTypes['DocumentErrorCode'] }>;
   DocumentWarning: ResolverTypeWrapper<DocumentWarning>;
   Chunk: ResolverTypeWrapper<ChunkOfDocument>;
+  PageBoxes: ResolverTypeWrapper<PageBoxes>;
+  TextBox: ResolverTypeWrapper<TextBox>;
   SearchMode: ResolverTypeWrapper<'hybrid' | 'vector' | 'lexical'>;
   SearchInput: SearchInput;
   SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>> }>;
@@ -1439,6 +1466,8 @@ export type ResolversParentTypes = {
   DocumentError: DocumentError;
   DocumentWarning: DocumentWarning;
   Chunk: ChunkOfDocument;
+  PageBoxes: PageBoxes;
+  TextBox: TextBox;
   SearchInput: SearchInput;
   SearchResult: Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversParentTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversParentTypes['SearchGroup']>> };
   SearchGroup: Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversParentTypes['Document'], hits: ReadonlyArray<ResolversParentTypes['SearchHit']> };
@@ -1608,6 +1637,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   embeddingModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   rerankModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  transcriptionModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1665,7 +1695,7 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
 
 export type DocumentStatusResolvers = { QUEUED: 'queued', PROCESSING: 'processing', READY: 'ready', FAILED: 'failed' };
 
-export type IngestionStageResolvers = { PARSING: 'parsing', CHUNKING: 'chunking', EMBEDDING: 'embedding', INDEXING: 'indexing' };
+export type IngestionStageResolvers = { PARSING: 'parsing', TRANSCRIBING: 'transcribing', CHUNKING: 'chunking', EMBEDDING: 'embedding', INDEXING: 'indexing' };
 
 export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document'], FederationReferenceType extends FederationReferenceTypes['Document'] = FederationReferenceTypes['Document']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Document']> | FederationReferenceType, FederationReferenceType, ContextType>;
@@ -1680,6 +1710,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   progress?: Resolver<Maybe<ResolversTypes['Progress']>, ParentType, ContextType>;
   error?: Resolver<Maybe<ResolversTypes['DocumentError']>, ParentType, ContextType>;
   warnings?: Resolver<ReadonlyArray<ResolversTypes['DocumentWarning']>, ParentType, ContextType>;
+  transcriptionModel?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   pageCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   language?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1739,7 +1770,7 @@ export type ProgressResolvers<ContextType = Context, ParentType extends Resolver
   total?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type DocumentErrorCodeResolvers = { EMPTY: 'empty', CORRUPT: 'corrupt', PASSWORD_REQUIRED: 'password_required', NO_TEXT: 'no_text', UNSUPPORTED_TYPE: 'unsupported_type', LIMIT_EXCEEDED: 'limit_exceeded', TIMEOUT: 'timeout', POISON: 'poison', EMBEDDING_FAILED: 'embedding_failed', INSUFFICIENT_QUOTA: 'insufficient_quota', MODEL_NOT_FOUND: 'model_not_found', RESIDENCY_POLICY_VIOLATION: 'residency_policy_violation', STORAGE_QUOTA_EXCEEDED: 'storage_quota_exceeded' };
+export type DocumentErrorCodeResolvers = { EMPTY: 'empty', CORRUPT: 'corrupt', PASSWORD_REQUIRED: 'password_required', NO_TEXT: 'no_text', UNSUPPORTED_TYPE: 'unsupported_type', LIMIT_EXCEEDED: 'limit_exceeded', TIMEOUT: 'timeout', POISON: 'poison', EMBEDDING_FAILED: 'embedding_failed', TRANSCRIPTION_FAILED: 'transcription_failed', INSUFFICIENT_QUOTA: 'insufficient_quota', MODEL_NOT_FOUND: 'model_not_found', RESIDENCY_POLICY_VIOLATION: 'residency_policy_violation', STORAGE_QUOTA_EXCEEDED: 'storage_quota_exceeded' };
 
 export type DocumentErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentError'] = ResolversParentTypes['DocumentError']> = {
   code?: Resolver<ResolversTypes['DocumentErrorCode'], ParentType, ContextType>;
@@ -1763,7 +1794,24 @@ export type ChunkResolvers<ContextType = Context, ParentType extends ResolversPa
   pageEnd?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  pageBoxes?: Resolver<Maybe<ReadonlyArray<ResolversTypes['PageBoxes']>>, ParentType, ContextType>;
 }>;
+
+export type PageBoxesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PageBoxes'] = ResolversParentTypes['PageBoxes']> = {
+  page?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  width?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  height?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  boxes?: Resolver<ReadonlyArray<ResolversTypes['TextBox']>, ParentType, ContextType>;
+};
+
+export type TextBoxResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TextBox'] = ResolversParentTypes['TextBox']> = {
+  x?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  y?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  width?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  height?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  start?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
 
 export type SearchModeResolvers = { HYBRID: 'hybrid', VECTOR: 'vector', LEXICAL: 'lexical' };
 
@@ -2223,6 +2271,8 @@ export type Resolvers<ContextType = Context> = {
   DocumentError?: DocumentErrorResolvers<ContextType>;
   DocumentWarning?: DocumentWarningResolvers<ContextType>;
   Chunk?: ChunkResolvers<ContextType>;
+  PageBoxes?: PageBoxesResolvers<ContextType>;
+  TextBox?: TextBoxResolvers<ContextType>;
   SearchMode?: SearchModeResolvers;
   SearchResult?: SearchResultResolvers<ContextType>;
   SearchGrouping?: SearchGroupingResolvers;

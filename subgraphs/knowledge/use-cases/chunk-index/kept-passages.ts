@@ -48,6 +48,11 @@ export function textMapKey(documentId: string, generation: string): string {
   return `${ingestionPrefix(documentId, generation)}map`
 }
 
+/** Returns the key of a group of the lines of an ingestion: see `page-boxes.ts`. */
+export function linesKey(documentId: string, generation: string, group: number): string {
+  return `${ingestionPrefix(documentId, generation)}lines_${group}`
+}
+
 /** Returns the number of the group, and so of the blob, of a passage. */
 export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / PASSAGES_PER_BLOB)

@@ -7,7 +7,7 @@ import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
-import { ZIP } from '../../domain/media-types.ts'
+import { isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
 import {
   buildChunkId,
   type CollectionRecord,
@@ -15,6 +15,7 @@ import {
   type DocumentError,
   type DocumentErrorCode,
   type DocumentRecord,
+  type FileRecord,
   findPending,
   generationName,
   generationNumber,
@@ -40,9 +41,11 @@ import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 import { expandDocument, isExpandable } from './expand-document.ts'
 import { LeaseLost, Postponed } from './lease-lost.ts'
+import { keepLines } from './page-boxes.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
 import { keepSketch } from './similar-documents.ts'
+import { transcribeSound } from './transcribe-sound.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
@@ -98,7 +101,7 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
       await run.toTheEnd()
     } catch (error) {
       // An error that an abort causes says nothing about the document.
-      const verdict = signal.aborted ? undefined : toVerdict(error)
+      const verdict = signal.aborted ? undefined : run.toVerdict(error)
       if (!verdict) throw error
       await run.fail(verdict)
     }
@@ -111,20 +114,28 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
 }
 
 /**
- * Ends the ingestion of a leased document as failed.
+ * Ends the ingestion of a leased document as failed, because its last step failed too often.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  * @throws {unknown} if the clean-up fails. The call may be repeated.
  */
-export async function failDocument(deps: Deps, leased: DocumentRecord, code: DocumentErrorCode, message: string): Promise<void> {
-  await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, message))
+export async function failDocument(deps: Deps, leased: DocumentRecord, reason: string): Promise<void> {
+  const code = modelFailure(leased)
+  const advice = code === 'transcription_failed' ? ' Retry the document later, or set another `transcription_model`.' : ''
+  await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, reason + advice))
 }
 
-function toVerdict(error: unknown): Verdict | undefined {
+function toVerdict(error: unknown, document: DocumentRecord): Verdict | undefined {
   if (error instanceof Verdict) return error
   if (error instanceof ParseFailure) return new Verdict(error.code, error.message, error)
   if (!(error instanceof KisError) || error.shouldRetry) return undefined
   const code = DOCUMENT_ERROR_CODES.find((known) => known === error.code)
-  return new Verdict(code ?? 'embedding_failed', error.message, error)
+  return new Verdict(code ?? modelFailure(document), error.message, error)
+}
+
+/** The code of a failure of the model that the document is at. */
+function modelFailure(document: DocumentRecord): 'transcription_failed' | 'embedding_failed' {
+  const { stage } = findPending(document) ?? document
+  return stage === 'transcribing' ? 'transcription_failed' : 'embedding_failed'
 }
 
 /** Facts about the whole document that parsing finds. */
@@ -147,6 +158,11 @@ class Ingestion {
     this.#indexName = leased.collectionId
     this.#signal = signal
     this.#gotOn = gotOn
+  }
+
+  /** Returns the verdict that an error is. Undefined: a repeat may succeed. */
+  toVerdict(error: unknown): Verdict | undefined {
+    return toVerdict(error, this.#document)
   }
 
   get #generation(): string {
@@ -230,18 +246,9 @@ class Ingestion {
     const model = await inference.embeddingModel(collection.embeddingModel, context)
     await this.#closeOther(context)
 
-    const opened = await openFile(this.#deps, file)
-    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
-    if (read.unread.length > 0 && !isSlow) {
-      const job = toSlowJob({ ...this.#document.job!, organizationId }, this.#deps.clock.now())
-      await this.#report({ progress: { done: 0, total: read.unread.length } }, { job: { ...job } })
-      return
-    }
-    if (pending && (read.hasFiles || this.#document.unreadFiles))
-      throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
-    await this.#expand(read, { collection, file: opened, principal: context.caller })
-    const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
-    const parsed = { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
+    const read = isSound(file.mediaType) ? this.#hear(collection, file, context) : this.#read(collection, file, context)
+    const parsed = await read
+    if (!parsed) return
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     // A live version keeps its own until the swap.
@@ -258,6 +265,7 @@ class Ingestion {
     const text = Buffer.from(parsed.text)
     await blobs.put(textKey(_id, this.#generation), text)
     await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
+    await keepLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
@@ -295,6 +303,51 @@ class Ingestion {
     const whole = { document: this.#document, collection, file, mediaType }
     const unreadFiles = await expandDocument(this.#deps, principal, whole, isOurs, this.#signal)
     await this.#write({ unreadFiles: [...unreadFiles] })
+  }
+
+  /** Reads the file. Returns null if the document has to wait for its turn among slow work first. */
+  async #read(
+    collection: CollectionRecord,
+    file: FileRecord,
+    context: CallContext & { caller: Principal },
+  ): Promise<ParsedDocument | null> {
+    const opened = await openFile(this.#deps, file)
+    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    if (read.unread.length > 0 && (await this.#waitsForTurn(read.unread.length))) return null
+    if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
+      throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
+    await this.#expand(read, { collection, file: opened, principal: context.caller })
+    const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
+    return { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
+  }
+
+  /** As `#read`, for sound, which a speech model transcribes. */
+  async #hear(collection: CollectionRecord, file: FileRecord, context: CallContext): Promise<ParsedDocument | null> {
+    const modelId = this.#document.transcriptionModel ?? collection.transcriptionModel
+    if (!modelId)
+      throw new Verdict(
+        'unsupported_type',
+        'The file is sound, and no speech model is named. Set `transcription_model` of the collection, then retry the document.',
+      )
+    if (file.sizeBytes > MAX_SOUND_BYTES)
+      throw new Verdict(
+        'limit_exceeded',
+        `Speech models take at most ${MAX_SOUND_BYTES / 1024 / 1024} MiB. Split the file, or compress it.`,
+      )
+    if (await this.#waitsForTurn(1)) return null
+    await this.#report({ stage: 'transcribing', progress: { done: 0, total: 1 } })
+    const heard = await transcribeSound(this.#deps, this.#document, file, modelId, context)
+    await this.#report({ progress: { done: 1, total: 1 } }, { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null })
+    return heard
+  }
+
+  /** Gives the job back to wait for its turn among slow work, unless it has had that. Reports whether it waits. */
+  async #waitsForTurn(total: number): Promise<boolean> {
+    const { job, organizationId } = this.#document
+    if (job!.slowOrganizationId !== undefined) return false
+    const slow = toSlowJob({ ...job!, organizationId }, this.#deps.clock.now())
+    await this.#report({ progress: { done: 0, total } }, { job: { ...slow } })
+    return true
   }
 
   /** Recognises pages, and records each as progress. */

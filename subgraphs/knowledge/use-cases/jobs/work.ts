@@ -232,7 +232,7 @@ async function recordFailure<T extends JobRecord>(
     exhausted && current.kind === 'ingest' && (await deps.store.documents.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (document) {
     const reason = error instanceof KisError ? error.message : 'The service failed to process the document.'
-    const ended = await failDocument(deps, document, 'embedding_failed', reason).then(
+    const ended = await failDocument(deps, document, reason).then(
       () => true,
       () => false,
     )

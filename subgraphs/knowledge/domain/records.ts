@@ -394,6 +394,7 @@ export interface ReembeddingRecord {
   readonly hold: { readonly id: string; readonly tokens: number; readonly used: number } | null
   /** Null while it is under way. Set before its index goes, so that a crash does not change the outcome. */
   readonly outcome: 'completed' | 'failed' | 'cancelled' | null
+  /** Why it failed, or waits for a repeat. */
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
   readonly startedAt: Date
   readonly endedAt: Date | null

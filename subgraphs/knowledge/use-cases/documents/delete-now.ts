@@ -6,10 +6,10 @@ import { deleteFromIndices } from '../chunk-index/index-names.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, dropUnpackedFile } from '../files/files.ts'
+import { stopReembedding } from '../stop-reembedding.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 import { forgetSketch } from './similar-documents.ts'
-import { stopReembedding } from './stop-reembedding.ts'
 
 /**
  * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the

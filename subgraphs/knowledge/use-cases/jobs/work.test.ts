@@ -30,6 +30,7 @@ import type { Deps } from '../deps.ts'
 import { createCollection, deleteCollection } from '../documents/collections.ts'
 import { createDocument, getDocument } from '../documents/documents.ts'
 import { uploadFile } from '../files/files.ts'
+import { findReembedding, startReembedding } from '../reembedding/reembeddings.ts'
 import { work } from './work.ts'
 
 const context = makeContext()
@@ -78,6 +79,25 @@ const engineDown = () => new KisError('engine_unavailable', 'The engine does not
 const findDocument = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
   (await Promise.all(ids.map((id) => findDocument(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
+
+it('a re-embedding waits for its engine, says why, and goes on', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { collectionId, ids } = await attach(deps, 2)
+  await using _workers = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  // More often than a document is tried.
+  let downs = 8
+  let said: unknown
+  world.inference.beforeBatch = async () => {
+    if (downs-- > 0) throw engineDown()
+    said ??= (await findReembedding(deps, context, _id))?.error
+  }
+  const { _id } = await startReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
+  await eventually(async () => (await findReembedding(deps, context, _id))?.status === 'completed')
+  expect(said).toEqual({ code: 'engine_unavailable', message: 'The engine does not answer.' })
+  expect(await findReembedding(deps, context, _id)).toMatchObject({ error: null, hold: null, done: 2 })
+})
 
 it('two processes do each job once', async () => {
   const world = newWorld()

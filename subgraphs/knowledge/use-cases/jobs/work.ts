@@ -15,7 +15,7 @@ import { LeaseLost, Postponed } from '../documents/lease-lost.ts'
 import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
-import { failReembedding, reembed } from '../reembedding/reembed.ts'
+import { noteFailure, reembed } from '../reembedding/reembed.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
 
 /**
@@ -42,6 +42,8 @@ const EVENT_SWEEP_MS = 2_000
 const MAX_REPEATS = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
+/** The same for a re-embedding, which waits for an engine that is away: what it has embedded is worth more than a day. */
+const MAX_REEMBEDDING_FAILING_MS = 24 * 3_600_000
 
 interface JobRecord extends StoredDocument {
   readonly organizationId: string
@@ -221,7 +223,11 @@ async function recordFailure<T extends JobRecord>(
   // An outage does not count against the time limit of repeats.
   const firstFailureAt = isOutage ? null : (current.firstFailureAt ?? now)
   log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
-  const exhausted = firstFailureAt !== null && (failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS)
+  const failingMs = firstFailureAt === null ? 0 : now.getTime() - firstFailureAt.getTime()
+  const isReembedding = current.kind === 'reembed'
+  const exhausted = isReembedding
+    ? failingMs > MAX_REEMBEDDING_FAILING_MS
+    : firstFailureAt !== null && (failures > MAX_REPEATS || failingMs > MAX_FAILING_MS)
   const document =
     exhausted && current.kind === 'ingest' && (await deps.store.documents.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (document) {
@@ -235,9 +241,7 @@ async function recordFailure<T extends JobRecord>(
   const evaluation =
     exhausted && current.kind === 'evaluate' && (await deps.store.evaluations.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (evaluation) return failEvaluation(deps, evaluation, error)
-  const reembedding =
-    exhausted && current.kind === 'reembed' && (await deps.store.reembeddings.findOne({ _id: record._id, 'job.lease': current.lease }))
-  if (reembedding) await failReembedding(deps, reembedding, error)
+  if (isReembedding) await noteFailure(deps, { _id: record._id, lease: current.lease! }, error, exhausted)
   const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },

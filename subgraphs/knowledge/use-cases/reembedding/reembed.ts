@@ -46,13 +46,19 @@ export async function reembed(deps: Deps, leased: ReembeddingRecord, signal: Abo
   await new Reembedding(deps, leased, signal).toTheEnd()
 }
 
-/** Notes that a re-embedding cannot go on. Its job then only tidies up. */
-export async function failReembedding({ store }: Pick<Deps, 'store'>, { _id, job }: ReembeddingRecord, reason: unknown): Promise<void> {
+/** Says why a re-embedding waits or, if it is `over`, why it failed. Its job then only tidies up. */
+export async function noteFailure(
+  { store }: Pick<Deps, 'store'>,
+  { _id, lease }: { readonly _id: string; readonly lease: string },
+  reason: unknown,
+  over: boolean,
+): Promise<void> {
   const error =
     reason instanceof KisError
       ? { code: reason.code, message: reason.message }
       : { code: 'internal', message: 'The service failed to embed the collection.' }
-  await store.reembeddings.findOneAndUpdate({ _id, 'job.lease': job!.lease, outcome: null }, { $set: { outcome: 'failed', error } })
+  const outcome = over ? { outcome: 'failed' } : {}
+  await store.reembeddings.findOneAndUpdate({ _id, 'job.lease': lease, outcome: null }, { $set: { error, ...outcome } })
 }
 
 class Reembedding {
@@ -71,9 +77,15 @@ class Reembedding {
       try {
         await this.#embedAndSwap()
       } catch (error) {
-        if (error instanceof Cancelled) await this.#write({ outcome: 'cancelled' })
-        else if (error instanceof LeaseLost || this.#signal.aborted || !(error instanceof KisError) || error.shouldRetry) throw error
-        else await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
+        if (error instanceof Cancelled) await this.#write({ outcome: 'cancelled', error: null })
+        else if (error instanceof LeaseLost || this.#signal.aborted) throw error
+        else if (error instanceof KisError && !error.shouldRetry)
+          await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
+        else {
+          // Nothing is held while it waits. If this fails too, billing charges the hold when it expires.
+          await this.#closeHold().catch(() => undefined)
+          throw error
+        }
       }
     }
     await this.#tidy()
@@ -86,7 +98,7 @@ class Reembedding {
       for (let pass = 0; pass < MAX_PASSES && (await this.#fill()) > FEW; pass++);
       await this.#swap()
     }
-    await this.#write({ outcome: 'completed' })
+    await this.#write({ outcome: 'completed', error: null })
   }
 
   /**
@@ -223,6 +235,7 @@ class Reembedding {
         hold: { ...hold!, used: hold!.used + embedded.tokens },
         tokens: tokens + embedded.tokens,
         done: done + chunks.length,
+        error: null,
         'job.failures': 0,
         'job.firstFailureAt': null,
       })

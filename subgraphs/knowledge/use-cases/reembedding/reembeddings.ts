@@ -8,7 +8,7 @@ import { formatUsd } from '../../../common/usd.ts'
 import { indexNameOf, newIndexName } from '../../domain/index-name.ts'
 import { type CollectionRecord, newJob, type ReembeddingRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
-import { stopReembedding } from '../documents/stop-reembedding.ts'
+import { stopReembedding } from '../stop-reembedding.ts'
 import { quoteReembedding } from './quote-reembedding.ts'
 
 /** Re-embeddings of one collection that are kept. A new one deletes the oldest. */

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from './deps.ts'
 
 /** Has the worker of a re-embedding end it: after the batch that it is at, and at once if it waits for a repeat. */
 export async function stopReembedding({ store, clock, wake }: Pick<Deps, 'store' | 'clock' | 'wake'>, id: string): Promise<void> {

@@ -20,7 +20,7 @@ const ARABIC_PAGES = 300
 const FIRST_WORD = 'بغداذي'
 /** Passages of the first batch. What comes after it is counted. */
 const FIRST_PASSAGES = 16
-const POLL_MS = 100
+const POLL_MS = 250
 const MAX_WAIT_MS = 600_000
 
 export async function benchIngestion(): Promise<BenchRow[]> {

@@ -262,13 +262,14 @@ class Ingestion {
     // Reading and cutting a document counts as a step, but only the first time.
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = detectDocumentLanguage(parsed.text)
+    // Before the first passage is found, which a reader may then see on its page.
+    await keepLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#report({ stage: 'indexing', progress: { done: 0, total: 1 } })
     const text = Buffer.from(parsed.text)
     await blobs.put(textKey(_id, this.#generation), text)
     await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
-    await keepLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import type { DocumentParser } from '../../subgraphs/knowledge/ports/document-parser.ts'
+import { recallOf, wordsIn } from '../support/data/word-recall.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const XQUAD = new URL('../../../shared/eval/xquad-dev.json', import.meta.url)
@@ -43,25 +44,6 @@ async function readPlainText(file: string): Promise<string> {
   return parts.join('')
 }
 
-function countWords(text: string): ReadonlyMap<string, number> {
-  const words = new Map<string, number>()
-  const plain = text.normalize('NFKC').replace(/[\p{M}\u0640\u00ad\u200b-\u200f]/gu, '')
-  for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) words.set(word, (words.get(word) ?? 0) + 1)
-  return words
-}
-
-/** The share of a reference's words that a text has, each as often. */
-function measureRecall(reference: string, text: string): number {
-  const found = countWords(text)
-  let all = 0
-  let kept = 0
-  for (const [word, count] of countWords(reference)) {
-    all += count
-    kept += Math.min(count, found.get(word) ?? 0)
-  }
-  return kept / all
-}
-
 describe('words of real PDFs', () => {
   let parser: DocumentParser
   const table: Record<string, { readonly ours: string; readonly 'plain pdf.js': string }> = {}
@@ -80,13 +62,13 @@ describe('words of real PDFs', () => {
 
   it.runIf(IS_THERE).each(Object.entries(REFERENCES))('are those that %s was printed from', async (file, referenceOf) => {
     const reference = await referenceOf(parser)
-    const recall = measureRecall(reference, await textOf(parser, file))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': measureRecall(reference, await readPlainText(file)).toFixed(4) }
+    const recall = recallOf(wordsIn(reference), wordsIn(await textOf(parser, file)))
+    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': recallOf(wordsIn(reference), wordsIn(await readPlainText(file))).toFixed(4) }
     expect(recall).toBeGreaterThan(0.99)
   })
 
   it.runIf(IS_THERE).each(OF_PLAIN)('of %s are those that pdf.js finds', async (file) => {
-    const recall = measureRecall(await readPlainText(file), await textOf(parser, file))
+    const recall = recallOf(wordsIn(await readPlainText(file)), wordsIn(await textOf(parser, file)))
     table[file] = { ours: recall.toFixed(4), 'plain pdf.js': '1' }
     expect(recall).toBeGreaterThan(0.92)
   })

@@ -1,5 +1,6 @@
 import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { resolveBareGaps } from './bare-gaps.ts'
 import type { GlyphItem, GlyphStyle } from './pdfjs.ts'
 
 /** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
@@ -21,7 +22,7 @@ export interface TextRun {
 
 /** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
 export interface Frame {
-  readonly runs: TextRun[]
+  readonly runs: readonly TextRun[]
   /** The height of the page in this frame. */
   readonly height: number
 }
@@ -32,7 +33,10 @@ export interface Frame {
  */
 export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
-  const frames: readonly Frame[] = [height, width, height, width, height].map((own) => ({ runs: [], height: own }))
+  const frames: readonly (Frame & { readonly runs: TextRun[] })[] = [height, width, height, width, height].map((own) => ({
+    runs: [],
+    height: own,
+  }))
   const bold = new Map<string, boolean>()
   let count = 0
   const reader = page.streamTextContent({ disableNormalization: true }).getReader()
@@ -50,7 +54,7 @@ export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> 
       frames[turn]!.runs.push(run)
     }
   }
-  return frames.filter(({ runs }) => runs.length > 0)
+  return frames.filter(({ runs }) => runs.length > 0).map(({ runs, ...frame }) => ({ ...frame, runs: resolveBareGaps(runs) }))
 }
 
 /**

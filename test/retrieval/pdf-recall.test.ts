@@ -1,9 +1,13 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { PDFiumLibrary } from '@hyzyla/pdfium'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import type { DocumentParser } from '../../subgraphs/knowledge/ports/document-parser.ts'
-import { recallOf, wordsIn } from '../support/data/word-recall.ts'
+import { pairsIn, recallOf, wordsIn } from '../support/data/word-recall.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const XQUAD = new URL('../../../shared/eval/xquad-dev.json', import.meta.url)
@@ -44,9 +48,53 @@ async function readPlainText(file: string): Promise<string> {
   return parts.join('')
 }
 
+/** What PDFium gives, which draws pages for OCR. */
+async function readWithPdfium(file: string): Promise<string> {
+  const library = await PDFiumLibrary.init()
+  const document = await library.loadDocument(readFileSync(new URL(file, CORPUS)))
+  try {
+    return [...document.pages()].map((page) => page.getText()).join('\n')
+  } finally {
+    document.destroy()
+    library.destroy()
+  }
+}
+
+/** What poppler gives in its default mode, in the order of reading. Null: it is not on the machine. */
+async function readWithPoppler(file: string): Promise<string | null> {
+  try {
+    const { stdout } = await promisify(execFile)('pdftotext', [fileURLToPath(new URL(file, CORPUS)), '-'], { maxBuffer: 64 * 1024 * 1024 })
+    return stdout
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** The share of a reference's words that a text has, each as often. With `run` 2 its pairs of neighbours, which tell order. */
+function measureRecall(reference: string, text: string, run: 1 | 2 = 1): number {
+  const [all, found] = [reference, text].map((one) => (run === 1 ? wordsIn(one) : pairsIn(wordsIn(one))))
+  return recallOf(all!, found!)
+}
+
+/** A row of the printed table: the recall of words and of pairs, ours and that of others. */
+async function measureAll(reference: string, file: string, ours: string): Promise<Readonly<Record<string, string>>> {
+  const texts = {
+    ours,
+    'plain pdf.js': await readPlainText(file),
+    PDFium: await readWithPdfium(file),
+    poppler: await readWithPoppler(file),
+  }
+  const cells = Object.entries(texts).map(([name, text]) => {
+    const [words, pairs] = ([1, 2] as const).map((run) => (text === null ? 0 : measureRecall(reference, text, run)).toFixed(3))
+    return [name, text === null ? 'not here' : `${words} ${pairs}`]
+  })
+  return Object.fromEntries(cells)
+}
+
 describe('words of real PDFs', () => {
   let parser: DocumentParser
-  const table: Record<string, { readonly ours: string; readonly 'plain pdf.js': string }> = {}
+  const table: Record<string, Readonly<Record<string, string>>> = {}
   beforeAll(async () => {
     parser = await openDocumentParser({ log: silentLog })
   })
@@ -60,16 +108,21 @@ describe('words of real PDFs', () => {
     expect.fail('KIS_REQUIRE_SHARED is 1 and ../shared/corpus or ../shared/eval is absent')
   })
 
+  it.runIf(IS_THERE)('poppler is measured beside', async (context) => {
+    if ((await readWithPoppler(OF_PLAIN[0]!)) === null) context.skip('`pdftotext` of poppler-utils is not on this machine')
+  })
+
   it.runIf(IS_THERE).each(Object.entries(REFERENCES))('are those that %s was printed from', async (file, referenceOf) => {
     const reference = await referenceOf(parser)
-    const recall = recallOf(wordsIn(reference), wordsIn(await textOf(parser, file)))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': recallOf(wordsIn(reference), wordsIn(await readPlainText(file))).toFixed(4) }
-    expect(recall).toBeGreaterThan(0.99)
+    const text = await textOf(parser, file)
+    table[file] = await measureAll(reference, file, text)
+    expect(measureRecall(reference, text)).toBeGreaterThan(0.99)
   })
 
   it.runIf(IS_THERE).each(OF_PLAIN)('of %s are those that pdf.js finds', async (file) => {
-    const recall = recallOf(wordsIn(await readPlainText(file)), wordsIn(await textOf(parser, file)))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': '1' }
-    expect(recall).toBeGreaterThan(0.92)
+    const reference = await readPlainText(file)
+    const text = await textOf(parser, file)
+    table[file] = await measureAll(reference, file, text)
+    expect(measureRecall(reference, text)).toBeGreaterThan(0.92)
   })
 })

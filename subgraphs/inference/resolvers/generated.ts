@@ -54,6 +54,7 @@ export type Query = {
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
 };
@@ -126,6 +127,12 @@ export type QueryAgentsOfCollectionArgs = {
 export type QueryCountTokensArgs = {
   modelId: Scalars['ID']['input'];
   texts: ReadonlyArray<Scalars['String']['input']>;
+};
+
+
+export type QueryQuoteEmbeddingArgs = {
+  modelId: Scalars['ID']['input'];
+  tokens: Scalars['Int']['input'];
 };
 
 
@@ -648,6 +655,12 @@ export type PassageRanking = {
   readonly cost: Scalars['USD']['output'];
 };
 
+export type EmbeddingQuote = {
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly perMillion: Scalars['USD']['output'];
+};
+
 export type EmbeddingSession = {
   readonly holdId: Scalars['ID']['output'];
 };
@@ -799,6 +812,7 @@ export type AgentRun = {
 export type Citation = {
   readonly mark: Scalars['Int']['output'];
   readonly chunkId: Scalars['ID']['output'];
+  readonly chunk?: Maybe<Chunk>;
   readonly text: Scalars['String']['output'];
   readonly fileName: Scalars['String']['output'];
   readonly collection?: Maybe<Collection>;
@@ -1016,6 +1030,10 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type Chunk = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type File = {
   readonly id: Scalars['ID']['output'];
 };
@@ -1218,6 +1236,7 @@ export type ResolversTypes = {
   DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
   TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
+  EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1264,6 +1283,7 @@ export type ResolversTypes = {
   Collection: ResolverTypeWrapper<Reference>;
   SearchTool: ResolverTypeWrapper<SearchTool>;
   Document: ResolverTypeWrapper<Document>;
+  Chunk: ResolverTypeWrapper<Chunk>;
   File: ResolverTypeWrapper<File>;
   FileVerification: ResolverTypeWrapper<FileVerification>;
   StoreFile: ResolverTypeWrapper<StoreFile>;
@@ -1326,6 +1346,7 @@ export type ResolversParentTypes = {
   DocumentTranscript: DocumentTranscript;
   TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
+  EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1365,6 +1386,7 @@ export type ResolversParentTypes = {
   Collection: Reference;
   SearchTool: SearchTool;
   Document: Document;
+  Chunk: Chunk;
   File: File;
   FileVerification: FileVerification;
   StoreFile: StoreFile;
@@ -1417,6 +1439,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
   transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
@@ -1686,6 +1709,12 @@ export type PassageRankingResolvers<ContextType = Context, ParentType extends Re
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type EmbeddingQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingQuote'] = ResolversParentTypes['EmbeddingQuote']> = {
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  perMillion?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
 export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingSession'] = ResolversParentTypes['EmbeddingSession']> = {
   holdId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -1770,6 +1799,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  chunk?: Resolver<Maybe<ResolversTypes['Chunk']>, ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
@@ -1936,6 +1966,10 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -2024,6 +2058,7 @@ export type Resolvers<ContextType = Context> = {
   DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
   TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
+  EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;
@@ -2062,6 +2097,7 @@ export type Resolvers<ContextType = Context> = {
   Collection?: CollectionResolvers<ContextType>;
   SearchTool?: SearchToolResolvers<ContextType>;
   Document?: DocumentResolvers<ContextType>;
+  Chunk?: ChunkResolvers<ContextType>;
   File?: FileResolvers<ContextType>;
   FileVerification?: FileVerificationResolvers<ContextType>;
   StoreFile?: StoreFileResolvers<ContextType>;

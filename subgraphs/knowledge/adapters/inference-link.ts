@@ -22,6 +22,9 @@ const RERANK_PASSAGES =
 const TRANSCRIPTION_MODEL = inferenceOperation('query TranscriptionModel($id: ID!) { transcriptionModel(id: $id) { id } }')
 const TRANSCRIBE = inferenceOperation(`mutation TranscribeDocument($input: TranscribeDocumentInput!) {
   transcribeDocument(input: $input) { segments { start end text } } }`)
+const QUOTE_EMBEDDING = inferenceOperation(
+  'query QuoteEmbedding($modelId: ID!, $tokens: Int!) { quoteEmbedding(modelId: $modelId, tokens: $tokens) { amount isCovered perMillion } }',
+)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -67,12 +70,17 @@ export function inferenceOver(link: Link): Inference {
       const input = { modelId, contentBase64, step: context.step }
       return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
     },
+    async quoteEmbedding(modelId, tokens, context) {
+      const { amount, isCovered, perMillion } = (await ask(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
+      return { amount: parseUsd(amount), isCovered, perMillion: parseUsd(perMillion) }
+    },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
       return { vectors: embedPassages.vectors.map(decodeVector), tokens: embedPassages.tokens }
     },
-    closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
+    closeEmbedding: async (holdId, tokens, context) =>
+      parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
   }
 }
 

@@ -22,18 +22,28 @@ export interface TextRun {
 
 /** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
 export interface Frame {
+  /** The number of quarter turns from upright, or 4 for any other angle. */
+  readonly turn: number
   readonly runs: readonly TextRun[]
   /** The height of the page in this frame. */
   readonly height: number
+}
+
+/** What a page shows, and its size. */
+export interface PageText {
+  readonly width: number
+  readonly height: number
+  readonly frames: readonly Frame[]
 }
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
-export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> {
+export async function readFrames(page: PDFPageProxy): Promise<PageText> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
-  const frames: readonly (Frame & { readonly runs: TextRun[] })[] = [height, width, height, width, height].map((own) => ({
+  const frames: readonly (Frame & { readonly runs: TextRun[] })[] = [height, width, height, width, height].map((own, turn) => ({
+    turn,
     runs: [],
     height: own,
   }))
@@ -54,7 +64,8 @@ export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> 
       frames[turn]!.runs.push(run)
     }
   }
-  return frames.filter(({ runs }) => runs.length > 0).map(({ runs, ...frame }) => ({ ...frame, runs: resolveBareGaps(runs) }))
+  const written = frames.filter(({ runs }) => runs.length > 0)
+  return { width, height, frames: written.map(({ runs, ...frame }) => ({ ...frame, runs: resolveBareGaps(runs) })) }
 }
 
 /**

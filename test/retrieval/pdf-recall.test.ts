@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import type { DocumentParser } from '../../subgraphs/knowledge/ports/document-parser.ts'
+import { pairsIn, recallOf, wordsIn } from '../support/data/word-recall.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const XQUAD = new URL('../../../shared/eval/xquad-dev.json', import.meta.url)
@@ -70,28 +71,10 @@ async function readWithPoppler(file: string): Promise<string | null> {
   }
 }
 
-/** Counts the words of a text, or its runs of several words. */
-function countWords(text: string, run: number): ReadonlyMap<string, number> {
-  const plain = text.normalize('NFKC').replace(/[\p{M}\u0640\u00ad\u200b-\u200f]/gu, '')
-  const words = plain.match(/[\p{L}\p{N}]+/gu) ?? []
-  const counts = new Map<string, number>()
-  for (let at = 0; at + run <= words.length; at += 1) {
-    const key = words.slice(at, at + run).join(' ')
-    counts.set(key, (counts.get(key) ?? 0) + 1)
-  }
-  return counts
-}
-
 /** The share of a reference's words that a text has, each as often. With `run` 2 its pairs of neighbours, which tell order. */
-function measureRecall(reference: string, text: string, run = 1): number {
-  const found = countWords(text, run)
-  let all = 0
-  let kept = 0
-  for (const [word, count] of countWords(reference, run)) {
-    all += count
-    kept += Math.min(count, found.get(word) ?? 0)
-  }
-  return kept / all
+function measureRecall(reference: string, text: string, run: 1 | 2 = 1): number {
+  const [all, found] = [reference, text].map((one) => (run === 1 ? wordsIn(one) : pairsIn(wordsIn(one))))
+  return recallOf(all!, found!)
 }
 
 /** A row of the printed table: the recall of words and of pairs, ours and that of others. */
@@ -103,7 +86,7 @@ async function measureAll(reference: string, file: string, ours: string): Promis
     poppler: await readWithPoppler(file),
   }
   const cells = Object.entries(texts).map(([name, text]) => {
-    const [words, pairs] = [1, 2].map((run) => (text === null ? 0 : measureRecall(reference, text, run)).toFixed(3))
+    const [words, pairs] = ([1, 2] as const).map((run) => (text === null ? 0 : measureRecall(reference, text, run)).toFixed(3))
     return [name, text === null ? 'not here' : `${words} ${pairs}`]
   })
   return Object.fromEntries(cells)

@@ -8,7 +8,7 @@ export function toTranscript(mediaType: string, segments: readonly SpokenSegment
   const blocks: Block[] = []
   let length = 0
   for (const { start, end, text } of segments) {
-    const line = normaliseText(text).replace(/\s*\n\s*/g, ' ')
+    const line = normaliseText(text).replace(/\s+/g, ' ')
     if (line === '') continue
     const charStart = length + (lines.length === 0 ? 0 : 1)
     length = charStart + line.length

@@ -38,6 +38,7 @@ import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey,
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { findAttachedFile, openFile } from '../files/files.ts'
+import { transcribeSound } from '../sound/transcribe-sound.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
@@ -47,7 +48,6 @@ import { keepLines } from './page-boxes.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
 import { keepSketch } from './similar-documents.ts'
-import { transcribeSound } from './transcribe-sound.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some

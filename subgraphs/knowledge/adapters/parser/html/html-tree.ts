@@ -51,8 +51,11 @@ export function* findElements(root: Node, tagName?: string): Generator<Element> 
   }
 }
 
+/** Asides that are notes, as books mark them (EPUB Structural Semantics). */
+const NOTES = /^(?:foot|end|rear)notes?$/
+
 export function isHidden(element: Element): boolean {
-  if (NOT_CONTENT.has(element.tagName)) return true
+  if (NOT_CONTENT.has(element.tagName) && !isNote(element)) return true
   return element.attrs.some(({ name, value }) => {
     if (name === 'hidden') return value !== 'until-found'
     if (name === 'aria-hidden') return value === 'true'
@@ -60,6 +63,10 @@ export function isHidden(element: Element): boolean {
     if (name === 'style') return /display\s*:\s*none|visibility\s*:\s*hidden/i.test(value)
     return name === 'class' && value.split(/\s+/).some((token) => NOT_CONTENT_CLASSES.has(token))
   })
+}
+
+function isNote({ tagName, attrs }: Element): boolean {
+  return tagName === 'aside' && attrs.some(({ name, value }) => name === 'epub:type' && value.split(/\s+/).some((type) => NOTES.test(type)))
 }
 
 export function readClasses(element: Element): readonly string[] {

@@ -111,6 +111,7 @@ function readContent(root: Node, builder: DocumentBuilder): void {
       continue
     }
     if (leaving) {
+      if (isNoteNumber(node)) line.push(' ')
       if (INLINE.has(node.tagName) || node.tagName === 'br') continue
       flush()
       if (contexts.at(-1)?.element === node) contexts.pop()
@@ -173,6 +174,11 @@ function countItems(list: Element): number {
 function isBackLink(element: Element): boolean {
   if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
   return readClasses(element).includes('mw-cite-backlink')
+}
+
+/** Reports whether an element is the number before a note, as LibreOffice writes it, without a space. */
+function isNoteNumber(element: Element): boolean {
+  return element.tagName === 'a' && /^#(?:calledF\d|sd(?:foot|end)note\d+anc$)/.test(findAttribute(element, 'href') ?? '')
 }
 
 function foldSpace(text: string): string {

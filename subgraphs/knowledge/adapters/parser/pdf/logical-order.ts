@@ -169,7 +169,7 @@ const SPACED_VOWEL = /[ \u00a0](?=[\u064b-\u0655\u0670])/g
 const LONE_VOWEL = /(?<![\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[\u064b-\u0655\u0670]/g
 /** Faulty glyph tables give these characters for parts of letters. */
 const STRAY =
-  /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[«»\u00c0-\u00ff\ue000-\uf8ff](?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc])/g
+  /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[«»\u00b2\u00b3\u00b9\u00c0-\u00ff\ue000-\uf8ff](?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc])/g
 /** An Arabic word does not begin inside a Latin word or a number. The exception is the abbreviation for Hijri years. */
 const AFTER_LATIN = /(?<=[\p{Script=Latin}\p{Nd}])(?!هـ)(?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{2})/gu
 const BEFORE_NUMBER = /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{3})(?=\p{Nd})/gu

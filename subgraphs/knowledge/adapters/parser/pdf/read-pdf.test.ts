@@ -35,6 +35,19 @@ describe('a line of Arabic', () => {
     expect(await textOf(...pieces)).toBe('حل المشكلات من خلال')
   })
 
+  it('has no space where letters are kerned apart, if its font writes the spaces', async () => {
+    const [yal, ra] = [rtl(111, 100, 'يال'), rtl(118, 100, 'ر')]
+    expect(await textOf(yal, ra)).toBe('ر يال')
+    // A gap of a quarter of the letters' size, with a written space in it.
+    let x = 118
+    const words = ['خمسة', 'صور', 'إلى', 'مسقط', 'من', 'الرحلة', 'ثمن'].map((word) => {
+      const { glyphs } = rtl(0, 0, word)
+      x += 2.5 + measureWidth(glyphs, 10)
+      return { x: x - measureWidth(glyphs, 10) - 5, y: 100, glyphs: [' ', ...glyphs], size: 10, isBold: false }
+    })
+    expect(await textOf(yal, ra, ...words)).toBe('ثمن الرحلة من مسقط إلى صور خمسة ريال')
+  })
+
   it('has no space inside a word whose pieces touch, though they stand at different heights', async () => {
     const first = rtl(500, 100, 'الأو')
     expect(await textOf(first, rtl(first.x, 102, 'لى'))).toBe('الأولى')

@@ -1,5 +1,6 @@
 import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { resolveBareGaps } from './bare-gaps.ts'
 import type { GlyphItem, GlyphStyle } from './pdfjs.ts'
 
 /** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
@@ -23,7 +24,7 @@ export interface TextRun {
 export interface Frame {
   /** The number of quarter turns from upright, or 4 for any other angle. */
   readonly turn: number
-  readonly runs: TextRun[]
+  readonly runs: readonly TextRun[]
   /** The height of the page in this frame. */
   readonly height: number
 }
@@ -41,7 +42,11 @@ export interface PageText {
  */
 export async function readFrames(page: PDFPageProxy): Promise<PageText> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
-  const frames: readonly Frame[] = [height, width, height, width, height].map((own, turn) => ({ turn, runs: [], height: own }))
+  const frames: readonly (Frame & { readonly runs: TextRun[] })[] = [height, width, height, width, height].map((own, turn) => ({
+    turn,
+    runs: [],
+    height: own,
+  }))
   const bold = new Map<string, boolean>()
   let count = 0
   const reader = page.streamTextContent({ disableNormalization: true }).getReader()
@@ -59,7 +64,8 @@ export async function readFrames(page: PDFPageProxy): Promise<PageText> {
       frames[turn]!.runs.push(run)
     }
   }
-  return { width, height, frames: frames.filter(({ runs }) => runs.length > 0) }
+  const written = frames.filter(({ runs }) => runs.length > 0)
+  return { width, height, frames: written.map(({ runs, ...frame }) => ({ ...frame, runs: resolveBareGaps(runs) })) }
 }
 
 /**

@@ -2,9 +2,12 @@
  * Changes pdf.js's worker while it is loaded. The child imports this module before any reader, because a reader may not
  * change how modules are loaded. The original worker joins the glyphs of a line to a string and reverses right-to-left
  * runs. This breaks glyphs of several letters, such as lam-alef. The changed worker returns the glyphs from left to
- * right, and the names of the fonts.
+ * right, and the names of the fonts. It also tells gaps that the file fills with a space from gaps that it only leaves.
  */
 import { registerHooks } from 'node:module'
+
+/** Stands for a gap without a space: a word gap, or wide kerning. */
+export const BARE_GAP = '\u200a'
 
 const CHANGES = [
   [
@@ -14,6 +17,10 @@ const CHANGES = [
   ['str: bidiResult.str,', 'str: bidiResult.str, glyphs: bidiResult.glyphs,'],
   // Split the pieces of a line at gaps wider than a word gap, so that cells can be told apart.
   ['const SPACE_IN_FLOW_MAX_FACTOR = 0.6;', 'const SPACE_IN_FLOW_MAX_FACTOR = 0.35;'],
+  [
+    'if (textContentItem.initialized) {\n          resetLastChars();\n          textContentItem.str.push(" ");',
+    `if (textContentItem.initialized) {\n          const gap = shouldAddWhitepsace() ? " " : "${BARE_GAP}";\n          resetLastChars();\n          textContentItem.str.push(gap);`,
+  ],
   ['fontFamily: font.fallbackName,', 'fontFamily: font.fallbackName, name: font.name,'],
 ] as const
 

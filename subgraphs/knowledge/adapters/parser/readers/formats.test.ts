@@ -121,6 +121,10 @@ describe('texts', () => {
 
   it('reads the chapters of a book in the order of reading', async () => {
     expect(await outline(EPUB)).toEqual(['heading1: الأول', 'paragraph: بداية.', 'heading2: Two', 'paragraph: The end.'])
+    const notes = `<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><p>Text<sup><a epub:type="noteref" href="#dataF1">1</a></sup></p><aside>An advertisement.</aside><aside epub:type="footnote" id="dataF1"><p><sup><a href="#calledF1">1</a></sup>The source.</p></aside></body></html>`
+    expect(await outline(declaredZip('application/epub+zip', { ...EPUB_PARTS, 'OEBPS/a.xhtml': notes }))).toEqual(
+      expect.arrayContaining(['paragraph: Text1', 'paragraph: 1 The source.']),
+    )
     const locked = declaredZip('application/epub+zip', { ...EPUB_PARTS, 'META-INF/encryption.xml': '<x URI="OEBPS/a.xhtml"/>' })
     await expect(read(locked)).rejects.toMatchObject({ code: 'password_required' })
   })

@@ -23,12 +23,12 @@ import { MAX_SOUND_BYTES } from '../../domain/media-types.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { InnerFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
+import { createCollection, updateCollection } from '../documents/collections.ts'
+import { createDocument, deleteDocument, getDocument, retryDocument } from '../documents/documents.ts'
+import { listChunks } from '../documents/list-chunks.ts'
+import { readText } from '../documents/read-text.ts'
 import { uploadFile } from '../files/files.ts'
 import { work } from '../jobs/work.ts'
-import { createCollection, updateCollection } from './collections.ts'
-import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
-import { listChunks } from './list-chunks.ts'
-import { readText } from './read-text.ts'
 
 const context = makeContext()
 const folder = mkdtempSync(join(tmpdir(), 'kis-sound-'))

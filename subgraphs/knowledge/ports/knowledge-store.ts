@@ -6,6 +6,7 @@ import type {
   CollectionRecord,
   DocumentRecord,
   EvaluationRecord,
+  EvaluationWatchRecord,
   FileRecord,
   GoldQuestionRecord,
   SketchRecord,
@@ -26,6 +27,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly usage: DocumentCollection<UsageRecord>
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
   readonly evaluations: DocumentCollection<EvaluationRecord>
+  readonly evaluationWatches: DocumentCollection<EvaluationWatchRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -74,7 +76,12 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
+        OUTBOX_INDEX,
       ],
+    }),
+    evaluationWatches: store.collection({
+      name: 'evaluation_watches',
+      indexes: [{ fields: ['organizationId'] }, { fields: ['collectionId'] }],
     }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),

@@ -1,6 +1,6 @@
 import { CollectionFields, collectionMutations, collectionQueries } from './collections.ts'
 import { DocumentFields, documentMutations, documentQueries, documentSubscriptions, ReplacementFields, VersionFields } from './documents.ts'
-import { EvaluationFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
+import { EvaluationFields, EvaluationWatchFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
 import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
@@ -37,6 +37,7 @@ export const resolvers: Resolvers = {
   DocumentReplacement: ReplacementFields,
   DocumentVersion: VersionFields,
   Evaluation: EvaluationFields,
+  EvaluationWatch: EvaluationWatchFields,
   File: FileFields,
   GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,

@@ -45,6 +45,7 @@ const EXAMPLES = {
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
   questions: ['docs/guide/evaluation.md', 'sh', '/gold-questions'],
   evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
+  watch: ['docs/guide/evaluation.md', 'sh', '/evaluation-watch'],
   upload: ['docs/guide/upload.md', 'sh', '/files'],
   tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
   web: ['docs/guide/upload.md', 'sh', '"url"'],
@@ -235,6 +236,8 @@ describe('the examples of the documentation', () => {
     const { stdout: started } = await shell(example('evaluation'), { COLLECTION })
     const { id } = JSON.parse(started)
     await eventually(async () => (await caller.rest('GET', `/v1/evaluations/${id}`)).body.status === 'completed', 30_000)
+    const { stdout: watch } = await shell(example('watch'), { COLLECTION })
+    expect(JSON.parse(watch)).toMatchObject({ object: 'evaluation_watch', max_fall: 0.1 })
   })
 
   it('upload a file, at once and by tus', async () => {

@@ -110,7 +110,7 @@ export async function continueCollectionDeletion(deps: Deps, { _id, organization
     await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
-  for (const records of [store.sources, store.goldQuestions, store.evaluations])
+  for (const records of [store.sources, store.goldQuestions, store.evaluationWatches, store.evaluations])
     while ((await records.deleteMany({ collectionId: _id })) > 0);
   await index.dropCollection(_id)
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })

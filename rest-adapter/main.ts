@@ -25,6 +25,7 @@ import { embeddingRoutes } from './routes/embeddings.ts'
 import { evaluationWatchRoutes } from './routes/evaluation/evaluation-watches.ts'
 import { evaluationRoutes } from './routes/evaluation/evaluations.ts'
 import { goldQuestionRoutes } from './routes/evaluation/gold-questions.ts'
+import { suggestionRoutes } from './routes/evaluation/suggestions.ts'
 import { fileRoutes } from './routes/files.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
@@ -72,6 +73,7 @@ export const restRoutes: readonly Route[] = [
   ...documentBatchRoutes,
   ...searchRoutes,
   ...goldQuestionRoutes,
+  ...suggestionRoutes,
   ...evaluationRoutes,
   ...evaluationWatchRoutes,
   ...fileRoutes,

@@ -131,6 +131,12 @@ export class FakeInference implements Inference {
     if (this.rewritten instanceof KisError) throw this.rewritten
     return { query: this.rewritten, cost: 11n }
   }
+  /** What a chat model asks about a passage; an error is the engine's failure. */
+  asks: (text: string, languages: readonly string[]) => readonly { readonly question: string; readonly phrase: string }[] = () => []
+  async suggestQuestions({ passages }: Parameters<Inference['suggestQuestions']>[0]) {
+    const questions = passages.flatMap(({ text, languages }, passage) => this.asks(text, languages).map((each) => ({ passage, ...each })))
+    return { questions, cost: 13n }
+  }
   async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
     if (!id.startsWith('rank') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return { id }

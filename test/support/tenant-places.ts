@@ -150,6 +150,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateCollection: () => ({ collection_name: 'Changed' }),
   createDocument: (own) => ({ file_id: own.file }),
   addGoldQuestions: () => ({ questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] }),
+  suggestGoldQuestions: (own) => ({ model: 'mock-chat', document_ids: [own.document], count: 1 }),
   startEvaluation: () => ({ settings: [{ mode: 'lexical' }] }),
   setEvaluationWatch: () => ({ settings: [{ mode: 'lexical' }] }),
   createDocuments: (own) => ({ documents: [{ file_id: own.file }] }),
@@ -227,6 +228,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.evaluation.id': [names('evaluation')],
   'AddGoldQuestionsInput.collectionId': [names('collection')],
   'mutation.deleteGoldQuestion.id': [names('goldQuestion')],
+  'SuggestGoldQuestionsInput.collectionId': [names('collection')],
+  'SuggestGoldQuestionsInput.documentIds': [names('document', (given) => [given])],
+  'SuggestGoldQuestionsInput.model': [names('agentModel')],
   'StartEvaluationInput.collectionId': [names('collection')],
   'SetEvaluationWatchInput.collectionId': [names('collection')],
   'mutation.deleteEvaluationWatch.collectionId': [names('collection')],
@@ -435,6 +439,9 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),
   addGoldQuestions: (own) => ({
     input: { collectionId: own.collection, questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] },
+  }),
+  suggestGoldQuestions: (own) => ({
+    input: { collectionId: own.collection, documentIds: [own.document], model: 'mock-chat', count: 1 },
   }),
   deleteGoldQuestion: (own) => ({ id: own.goldQuestion }),
   startEvaluation: (own) => ({ input: { collectionId: own.collection, settings: [{ mode: 'LEXICAL' }] } }),

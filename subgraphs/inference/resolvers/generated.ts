@@ -153,6 +153,7 @@ export type Mutation = {
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
+  readonly suggestQuestions: SuggestedQuestions;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -263,6 +264,11 @@ export type MutationRerankPassagesArgs = {
 
 export type MutationRewriteQueryArgs = {
   input: RewriteQueryInput;
+};
+
+
+export type MutationSuggestQuestionsArgs = {
+  input: SuggestQuestionsInput;
 };
 
 
@@ -605,6 +611,28 @@ export type HistoryRole =
 export type RewrittenQuery = {
   readonly query: Scalars['String']['output'];
   readonly cost: Scalars['USD']['output'];
+};
+
+export type SuggestQuestionsInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly passages: ReadonlyArray<PassageToAskInput>;
+};
+
+export type PassageToAskInput = {
+  readonly heading: Scalars['String']['input'];
+  readonly text: Scalars['String']['input'];
+  readonly languages: ReadonlyArray<Scalars['String']['input']>;
+};
+
+export type SuggestedQuestions = {
+  readonly questions: ReadonlyArray<SuggestedQuestion>;
+  readonly cost: Scalars['USD']['output'];
+};
+
+export type SuggestedQuestion = {
+  readonly passage: Scalars['Int']['output'];
+  readonly question: Scalars['String']['output'];
+  readonly phrase: Scalars['String']['output'];
 };
 
 export type RerankModel = {
@@ -1180,6 +1208,10 @@ export type ResolversTypes = {
   HistoryMessageInput: HistoryMessageInput;
   HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
   RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
+  SuggestQuestionsInput: SuggestQuestionsInput;
+  PassageToAskInput: PassageToAskInput;
+  SuggestedQuestions: ResolverTypeWrapper<SuggestedQuestions>;
+  SuggestedQuestion: ResolverTypeWrapper<SuggestedQuestion>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
@@ -1284,6 +1316,10 @@ export type ResolversParentTypes = {
   RewriteQueryInput: RewriteQueryInput;
   HistoryMessageInput: HistoryMessageInput;
   RewrittenQuery: RewrittenQuery;
+  SuggestQuestionsInput: SuggestQuestionsInput;
+  PassageToAskInput: PassageToAskInput;
+  SuggestedQuestions: SuggestedQuestions;
+  SuggestedQuestion: SuggestedQuestion;
   RerankModel: RerankModel;
   PassageRanking: PassageRanking;
   EmbeddingSession: EmbeddingSession;
@@ -1401,6 +1437,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
+  suggestQuestions?: Resolver<ResolversTypes['SuggestedQuestions'], ParentType, ContextType, RequireFields<MutationSuggestQuestionsArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1619,6 +1656,17 @@ export type HistoryRoleResolvers = { USER: 'user', ASSISTANT: 'assistant' };
 export type RewrittenQueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RewrittenQuery'] = ResolversParentTypes['RewrittenQuery']> = {
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type SuggestedQuestionsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SuggestedQuestions'] = ResolversParentTypes['SuggestedQuestions']> = {
+  questions?: Resolver<ReadonlyArray<ResolversTypes['SuggestedQuestion']>, ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type SuggestedQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SuggestedQuestion'] = ResolversParentTypes['SuggestedQuestion']> = {
+  passage?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  question?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  phrase?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type RerankModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankModel'] = ResolversParentTypes['RerankModel']> = {
@@ -1963,6 +2011,8 @@ export type Resolvers<ContextType = Context> = {
   QueryEmbedding?: QueryEmbeddingResolvers<ContextType>;
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
+  SuggestedQuestions?: SuggestedQuestionsResolvers<ContextType>;
+  SuggestedQuestion?: SuggestedQuestionResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;

@@ -5,6 +5,7 @@ import { detectLanguage } from '../domain/text/language.ts'
 import { deleteWatch, setWatch } from '../use-cases/evaluation/evaluation-watches.ts'
 import { deleteEvaluation, findEvaluation, startEvaluation } from '../use-cases/evaluation/evaluations.ts'
 import { addGoldQuestions, deleteGoldQuestion } from '../use-cases/evaluation/gold-questions.ts'
+import { suggestGoldQuestions } from '../use-cases/evaluation/suggest-gold-questions.ts'
 import type {
   EvaluationResolvers,
   EvaluationWatchResolvers,
@@ -20,6 +21,10 @@ export const evaluationQueries: QueryResolvers = {
 export const evaluationMutations: MutationResolvers = {
   async addGoldQuestions(_parent, { input }, { deps, ...context }) {
     return { questions: await addGoldQuestions(deps, context, input) }
+  },
+  async suggestGoldQuestions(_parent, { input }, { deps, ...context }) {
+    const { suggestions, ...answer } = await suggestGoldQuestions(deps, context, input)
+    return { ...answer, suggestions: suggestions.map(({ document, ...each }) => ({ ...each, chunk: { ...each.chunk, record: document } })) }
   },
   async deleteGoldQuestion(_parent, { id }, { deps, ...context }) {
     await deleteGoldQuestion(deps, context, id)

@@ -133,6 +133,7 @@ export type Mutation = {
   readonly retryDocument: DocumentPayload;
   readonly deleteDocument: DeletePayload;
   readonly addGoldQuestions: GoldQuestionsPayload;
+  readonly suggestGoldQuestions: SuggestedGoldQuestions;
   readonly deleteGoldQuestion: DeletePayload;
   readonly startEvaluation: EvaluationPayload;
   readonly deleteEvaluation: DeletePayload;
@@ -238,6 +239,11 @@ export type MutationDeleteDocumentArgs = {
 
 export type MutationAddGoldQuestionsArgs = {
   input: AddGoldQuestionsInput;
+};
+
+
+export type MutationSuggestGoldQuestionsArgs = {
+  input: SuggestGoldQuestionsInput;
 };
 
 
@@ -665,6 +671,28 @@ export type GoldQuestionConnection = {
 export type GoldQuestionEdge = {
   readonly node: GoldQuestion;
   readonly cursor: Scalars['String']['output'];
+};
+
+export type SuggestGoldQuestionsInput = {
+  readonly collectionId: Scalars['ID']['input'];
+  readonly documentIds?: InputMaybe<ReadonlyArray<Scalars['ID']['input']>>;
+  readonly model: Scalars['ID']['input'];
+  readonly count?: InputMaybe<Scalars['Int']['input']>;
+  readonly otherLanguage?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type SuggestedGoldQuestions = {
+  readonly suggestions: ReadonlyArray<GoldQuestionSuggestion>;
+  readonly dropped: Scalars['Int']['output'];
+  readonly error?: Maybe<Scalars['String']['output']>;
+  readonly cost: Scalars['USD']['output'];
+};
+
+export type GoldQuestionSuggestion = {
+  readonly query: Scalars['String']['output'];
+  readonly language: Scalars['String']['output'];
+  readonly expected: ReadonlyArray<ExpectedPassage>;
+  readonly chunk: Chunk;
 };
 
 export type EvaluationSettingsInput = {
@@ -1303,6 +1331,9 @@ export type ResolversTypes = {
   GoldQuestionsPayload: ResolverTypeWrapper<Omit<GoldQuestionsPayload, 'questions'> & { questions: ReadonlyArray<ResolversTypes['GoldQuestion']> }>;
   GoldQuestionConnection: ResolverTypeWrapper<Omit<GoldQuestionConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['GoldQuestionEdge']> }>;
   GoldQuestionEdge: ResolverTypeWrapper<Omit<GoldQuestionEdge, 'node'> & { node: ResolversTypes['GoldQuestion'] }>;
+  SuggestGoldQuestionsInput: SuggestGoldQuestionsInput;
+  SuggestedGoldQuestions: ResolverTypeWrapper<Omit<SuggestedGoldQuestions, 'suggestions'> & { suggestions: ReadonlyArray<ResolversTypes['GoldQuestionSuggestion']> }>;
+  GoldQuestionSuggestion: ResolverTypeWrapper<Omit<GoldQuestionSuggestion, 'chunk'> & { chunk: ResolversTypes['Chunk'] }>;
   EvaluationSettingsInput: EvaluationSettingsInput;
   StartEvaluationInput: StartEvaluationInput;
   EvaluationPayload: ResolverTypeWrapper<Omit<EvaluationPayload, 'evaluation'> & { evaluation: ResolversTypes['Evaluation'] }>;
@@ -1428,6 +1459,9 @@ export type ResolversParentTypes = {
   GoldQuestionsPayload: Omit<GoldQuestionsPayload, 'questions'> & { questions: ReadonlyArray<ResolversParentTypes['GoldQuestion']> };
   GoldQuestionConnection: Omit<GoldQuestionConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['GoldQuestionEdge']> };
   GoldQuestionEdge: Omit<GoldQuestionEdge, 'node'> & { node: ResolversParentTypes['GoldQuestion'] };
+  SuggestGoldQuestionsInput: SuggestGoldQuestionsInput;
+  SuggestedGoldQuestions: Omit<SuggestedGoldQuestions, 'suggestions'> & { suggestions: ReadonlyArray<ResolversParentTypes['GoldQuestionSuggestion']> };
+  GoldQuestionSuggestion: Omit<GoldQuestionSuggestion, 'chunk'> & { chunk: ResolversParentTypes['Chunk'] };
   EvaluationSettingsInput: EvaluationSettingsInput;
   StartEvaluationInput: StartEvaluationInput;
   EvaluationPayload: Omit<EvaluationPayload, 'evaluation'> & { evaluation: ResolversParentTypes['Evaluation'] };
@@ -1550,6 +1584,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   retryDocument?: Resolver<ResolversTypes['DocumentPayload'], ParentType, ContextType, RequireFields<MutationRetryDocumentArgs, 'id'>>;
   deleteDocument?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteDocumentArgs, 'id'>>;
   addGoldQuestions?: Resolver<ResolversTypes['GoldQuestionsPayload'], ParentType, ContextType, RequireFields<MutationAddGoldQuestionsArgs, 'input'>>;
+  suggestGoldQuestions?: Resolver<ResolversTypes['SuggestedGoldQuestions'], ParentType, ContextType, RequireFields<MutationSuggestGoldQuestionsArgs, 'input'>>;
   deleteGoldQuestion?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteGoldQuestionArgs, 'id'>>;
   startEvaluation?: Resolver<ResolversTypes['EvaluationPayload'], ParentType, ContextType, RequireFields<MutationStartEvaluationArgs, 'input'>>;
   deleteEvaluation?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteEvaluationArgs, 'id'>>;
@@ -1817,6 +1852,20 @@ export type GoldQuestionConnectionResolvers<ContextType = Context, ParentType ex
 export type GoldQuestionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionEdge'] = ResolversParentTypes['GoldQuestionEdge']> = {
   node?: Resolver<ResolversTypes['GoldQuestion'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type SuggestedGoldQuestionsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SuggestedGoldQuestions'] = ResolversParentTypes['SuggestedGoldQuestions']> = {
+  suggestions?: Resolver<ReadonlyArray<ResolversTypes['GoldQuestionSuggestion']>, ParentType, ContextType>;
+  dropped?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type GoldQuestionSuggestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionSuggestion'] = ResolversParentTypes['GoldQuestionSuggestion']> = {
+  query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  language?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
+  chunk?: Resolver<ResolversTypes['Chunk'], ParentType, ContextType>;
 };
 
 export type EvaluationPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationPayload'] = ResolversParentTypes['EvaluationPayload']> = {
@@ -2207,6 +2256,8 @@ export type Resolvers<ContextType = Context> = {
   GoldQuestionsPayload?: GoldQuestionsPayloadResolvers<ContextType>;
   GoldQuestionConnection?: GoldQuestionConnectionResolvers<ContextType>;
   GoldQuestionEdge?: GoldQuestionEdgeResolvers<ContextType>;
+  SuggestedGoldQuestions?: SuggestedGoldQuestionsResolvers<ContextType>;
+  GoldQuestionSuggestion?: GoldQuestionSuggestionResolvers<ContextType>;
   EvaluationPayload?: EvaluationPayloadResolvers<ContextType>;
   EvaluationStatus?: EvaluationStatusResolvers;
   Evaluation?: EvaluationResolvers<ContextType>;

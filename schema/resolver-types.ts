@@ -53,6 +53,7 @@ export const resolverTypes = {
     DocumentReplacement: 'resolvers/documents.ts#ReplacementOf',
     DocumentVersion: 'resolvers/documents.ts#VersionOf',
     File: 'domain/records.ts#FileRecord',
+    IndexVerification: 'use-cases/verify/verify-index.ts#IndexVerification as Verification',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
     Upload: 'domain/records.ts#UploadRecord',

@@ -30,6 +30,7 @@ import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
+import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { isDocumentEvent, toWebhookEvent } from './use-cases/documents/document-events.ts'
@@ -120,14 +121,17 @@ export async function createKnowledge(
     wake: workers.wake,
   }
   const toEvent = (event: EventRecord) => (isDocumentEvent(event) ? toWebhookEvent(event) : toFallEvent(event))
+  const termsFailed = (error: unknown) => log.warn({ err: error }, 'the terms of the chunk index could not be checked')
   const working = Promise.all([opened, after]).then(
-    () =>
-      Promise.all([
+    async () => {
+      await checkTerms(deps).catch(termsFailed)
+      await Promise.all([
         keepSources(deps, signal),
         keepWatches(deps, signal),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
         pumpWebhooks(eventLogSource(events, toEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
-      ]),
+      ])
+    },
     () => undefined,
   )
 

@@ -268,6 +268,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),
       evaluationWatches: life.sees(store.evaluationWatches, 'evaluationWatches'),
+      indexMarks: store.indexMarks,
       events: store.events,
       eventHeads: store.eventHeads,
     },

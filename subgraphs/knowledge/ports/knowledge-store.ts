@@ -1,6 +1,6 @@
 import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
-import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 import type {
   BlobRecord,
   CollectionRecord,
@@ -15,6 +15,11 @@ import type {
   WebSourceRecord,
 } from '../domain/records.ts'
 
+/** What is known of the whole chunk index. */
+export interface IndexMark extends StoredDocument {
+  readonly version: number
+}
+
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
@@ -28,6 +33,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
   readonly evaluations: DocumentCollection<EvaluationRecord>
   readonly evaluationWatches: DocumentCollection<EvaluationWatchRecord>
+  readonly indexMarks: DocumentCollection<IndexMark>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -83,6 +89,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       name: 'evaluation_watches',
       indexes: [{ fields: ['organizationId'] }, { fields: ['collectionId'] }],
     }),
+    indexMarks: store.collection({ name: 'index_marks', indexes: [] }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

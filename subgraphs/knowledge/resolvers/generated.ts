@@ -3,7 +3,7 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { EvaluationRecord, EvaluationWatchRecord, GoldQuestionRecord, CollectionRecord, DocumentRecord, FileRecord, UploadRecord, WebSourceRecord } from '../domain/records.ts';
 import type { ChunkOfDocument } from '../resolvers/search.ts';
 import type { ReplacementOf, VersionOf } from '../resolvers/documents.ts';
-import type { IndexFinding as Finding } from '../use-cases/verify/verify-index.ts';
+import type { IndexVerification as Verification, IndexFinding as Finding } from '../use-cases/verify/verify-index.ts';
 import type { Reference } from '../resolvers/organizations.ts';
 import type { Context } from '../resolvers/context.ts';
 export type Maybe<T> = T | null | undefined;
@@ -1054,6 +1054,7 @@ export type IndexVerification = {
   readonly documents: Scalars['Int']['output'];
   readonly chunks: Scalars['Int']['output'];
   readonly findings: ReadonlyArray<IndexFinding>;
+  readonly needsRebuild: Scalars['Boolean']['output'];
   readonly next?: Maybe<Scalars['String']['output']>;
 };
 
@@ -1388,7 +1389,7 @@ export type ResolversTypes = {
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
   IndexRebuild: ResolverTypeWrapper<IndexRebuild>;
   VerifyIndexInput: VerifyIndexInput;
-  IndexVerification: ResolverTypeWrapper<Omit<IndexVerification, 'findings'> & { findings: ReadonlyArray<ResolversTypes['IndexFinding']> }>;
+  IndexVerification: ResolverTypeWrapper<Verification>;
   IndexFindingKind: ResolverTypeWrapper<'missing' | 'incomplete' | 'extra' | 'repairing'>;
   IndexFinding: ResolverTypeWrapper<Finding>;
   BlobVerification: ResolverTypeWrapper<Omit<BlobVerification, 'findings'> & { findings: ReadonlyArray<ResolversTypes['BlobFinding']> }>;
@@ -1511,7 +1512,7 @@ export type ResolversParentTypes = {
   DeletePayload: DeletePayload;
   IndexRebuild: IndexRebuild;
   VerifyIndexInput: VerifyIndexInput;
-  IndexVerification: Omit<IndexVerification, 'findings'> & { findings: ReadonlyArray<ResolversParentTypes['IndexFinding']> };
+  IndexVerification: Verification;
   IndexFinding: Finding;
   BlobVerification: Omit<BlobVerification, 'findings'> & { findings: ReadonlyArray<ResolversParentTypes['BlobFinding']> };
   BlobFinding: BlobFinding;
@@ -2094,13 +2095,14 @@ export type IndexRebuildResolvers<ContextType = Context, ParentType extends Reso
   replaced?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 };
 
-export type IndexVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IndexVerification'] = ResolversParentTypes['IndexVerification']> = {
+export type IndexVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IndexVerification'] = ResolversParentTypes['IndexVerification']> = Needed<ParentType, {
   collections?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunks?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   findings?: Resolver<ReadonlyArray<ResolversTypes['IndexFinding']>, ParentType, ContextType>;
+  needsRebuild?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   next?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
+}>;
 
 export type IndexFindingKindResolvers = { MISSING: 'missing', INCOMPLETE: 'incomplete', EXTRA: 'extra', REPAIRING: 'repairing' };
 

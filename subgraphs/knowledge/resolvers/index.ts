@@ -6,7 +6,7 @@ import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
 import { ChunkFields, searchQueries } from './search.ts'
 import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
-import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
+import { IndexFindingFields, IndexVerificationFields, verifyMutations, verifyQueries } from './verify.ts'
 
 import { WebSourceFields, webSourceMutations, webSourceQueries } from './web-sources.ts'
 
@@ -41,6 +41,7 @@ export const resolvers: Resolvers = {
   File: FileFields,
   GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,
+  IndexVerification: IndexVerificationFields,
   Organization: OrganizationFields,
   Upload: UploadFields,
   WebSource: WebSourceFields,

@@ -31,6 +31,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { reembeddingRoutes } from './routes/reembeddings.ts'
 import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
@@ -76,6 +77,7 @@ export const restRoutes: readonly Route[] = [
   ...suggestionRoutes,
   ...evaluationRoutes,
   ...evaluationWatchRoutes,
+  ...reembeddingRoutes,
   ...fileRoutes,
   ...tusRoutes,
   ...uploadRoutes,

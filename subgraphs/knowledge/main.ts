@@ -37,6 +37,7 @@ import { isDocumentEvent, toWebhookEvent } from './use-cases/documents/document-
 import { toFallEvent } from './use-cases/evaluation/evaluation-events.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { work } from './use-cases/jobs/work.ts'
+import { RecordRoom } from './use-cases/record-room.ts'
 import { keepSources } from './use-cases/web/refresh-source.ts'
 
 /** Below the 2 s in which `problems()` must answer. */
@@ -114,6 +115,7 @@ export async function createKnowledge(
     egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
     digests: new CollectionDigests(collections, clock),
+    room: new RecordRoom(collections, clock),
     events,
     clock,
     ids,

@@ -13,8 +13,8 @@ import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
 import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
-import type { Transcription as Transcript } from '../use-cases/calls/create-transcription.ts';
-import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/calls/stream-transcription.ts';
+import type { Transcription as Transcript } from '../use-cases/transcription/create-transcription.ts';
+import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/transcription/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../use-cases/tables.ts';
 import type { NodeOfRun, Followed } from '../resolvers/workflow-runs.ts';
 import type { WorkflowError } from '../domain/workflows/run.ts';
@@ -54,7 +54,9 @@ export type Query = {
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
+  readonly transcriptionModel: TranscriptionModel;
 };
 
 
@@ -128,7 +130,18 @@ export type QueryCountTokensArgs = {
 };
 
 
+export type QueryQuoteEmbeddingArgs = {
+  modelId: Scalars['ID']['input'];
+  tokens: Scalars['Int']['input'];
+};
+
+
 export type QueryRerankModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryTranscriptionModelArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -154,6 +167,7 @@ export type Mutation = {
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
   readonly suggestQuestions: SuggestedQuestions;
+  readonly transcribeDocument: DocumentTranscript;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -269,6 +283,11 @@ export type MutationRewriteQueryArgs = {
 
 export type MutationSuggestQuestionsArgs = {
   input: SuggestQuestionsInput;
+};
+
+
+export type MutationTranscribeDocumentArgs = {
+  input: TranscribeDocumentInput;
 };
 
 
@@ -639,9 +658,35 @@ export type RerankModel = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type TranscriptionModel = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type TranscribeDocumentInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly contentBase64: Scalars['String']['input'];
+  readonly step: Scalars['String']['input'];
+};
+
+export type DocumentTranscript = {
+  readonly segments: ReadonlyArray<TranscriptSegment>;
+};
+
+export type TranscriptSegment = {
+  readonly start: Scalars['Float']['output'];
+  readonly end: Scalars['Float']['output'];
+  readonly text: Scalars['String']['output'];
+};
+
 export type PassageRanking = {
   readonly results: ReadonlyArray<RerankResult>;
   readonly cost: Scalars['USD']['output'];
+};
+
+export type EmbeddingQuote = {
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly perMillion: Scalars['USD']['output'];
 };
 
 export type EmbeddingSession = {
@@ -795,6 +840,7 @@ export type AgentRun = {
 export type Citation = {
   readonly mark: Scalars['Int']['output'];
   readonly chunkId: Scalars['ID']['output'];
+  readonly chunk?: Maybe<Chunk>;
   readonly text: Scalars['String']['output'];
   readonly fileName: Scalars['String']['output'];
   readonly collection?: Maybe<Collection>;
@@ -1012,6 +1058,10 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type Chunk = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type File = {
   readonly id: Scalars['ID']['output'];
 };
@@ -1213,7 +1263,12 @@ export type ResolversTypes = {
   SuggestedQuestions: ResolverTypeWrapper<SuggestedQuestions>;
   SuggestedQuestion: ResolverTypeWrapper<SuggestedQuestion>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
+  TranscriptionModel: ResolverTypeWrapper<TranscriptionModel>;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
+  TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
+  EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1260,6 +1315,7 @@ export type ResolversTypes = {
   Collection: ResolverTypeWrapper<Reference>;
   SearchTool: ResolverTypeWrapper<SearchTool>;
   Document: ResolverTypeWrapper<Document>;
+  Chunk: ResolverTypeWrapper<Chunk>;
   File: ResolverTypeWrapper<File>;
   FileVerification: ResolverTypeWrapper<FileVerification>;
   StoreFile: ResolverTypeWrapper<StoreFile>;
@@ -1321,7 +1377,12 @@ export type ResolversParentTypes = {
   SuggestedQuestions: SuggestedQuestions;
   SuggestedQuestion: SuggestedQuestion;
   RerankModel: RerankModel;
+  TranscriptionModel: TranscriptionModel;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: DocumentTranscript;
+  TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
+  EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1361,6 +1422,7 @@ export type ResolversParentTypes = {
   Collection: Reference;
   SearchTool: SearchTool;
   Document: Document;
+  Chunk: Chunk;
   File: File;
   FileVerification: FileVerification;
   StoreFile: StoreFile;
@@ -1413,7 +1475,9 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
+  transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1438,6 +1502,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
   suggestQuestions?: Resolver<ResolversTypes['SuggestedQuestions'], ParentType, ContextType, RequireFields<MutationSuggestQuestionsArgs, 'input'>>;
+  transcribeDocument?: Resolver<ResolversTypes['DocumentTranscript'], ParentType, ContextType, RequireFields<MutationTranscribeDocumentArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1673,9 +1738,29 @@ export type RerankModelResolvers<ContextType = Context, ParentType extends Resol
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type TranscriptionModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionModel'] = ResolversParentTypes['TranscriptionModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type DocumentTranscriptResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentTranscript'] = ResolversParentTypes['DocumentTranscript']> = {
+  segments?: Resolver<ReadonlyArray<ResolversTypes['TranscriptSegment']>, ParentType, ContextType>;
+};
+
+export type TranscriptSegmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptSegment'] = ResolversParentTypes['TranscriptSegment']> = {
+  start?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type EmbeddingQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingQuote'] = ResolversParentTypes['EmbeddingQuote']> = {
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  perMillion?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
 export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingSession'] = ResolversParentTypes['EmbeddingSession']> = {
@@ -1762,6 +1847,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  chunk?: Resolver<Maybe<ResolversTypes['Chunk']>, ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
@@ -1928,6 +2014,10 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -2014,7 +2104,11 @@ export type Resolvers<ContextType = Context> = {
   SuggestedQuestions?: SuggestedQuestionsResolvers<ContextType>;
   SuggestedQuestion?: SuggestedQuestionResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
+  TranscriptionModel?: TranscriptionModelResolvers<ContextType>;
+  DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
+  TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
+  EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;
@@ -2053,6 +2147,7 @@ export type Resolvers<ContextType = Context> = {
   Collection?: CollectionResolvers<ContextType>;
   SearchTool?: SearchToolResolvers<ContextType>;
   Document?: DocumentResolvers<ContextType>;
+  Chunk?: ChunkResolvers<ContextType>;
   File?: FileResolvers<ContextType>;
   FileVerification?: FileVerificationResolvers<ContextType>;
   StoreFile?: StoreFileResolvers<ContextType>;

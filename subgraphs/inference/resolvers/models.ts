@@ -4,6 +4,7 @@ import { toBase64 } from '../domain/embeddings/vectors.ts'
 import { isOffered } from '../domain/engines/residency.ts'
 import type { CosineCalibration } from '../ports/engines.ts'
 import { countTokens, describeEmbeddingModel } from '../use-cases/embeddings/describe-embedding-model.ts'
+import { quoteEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import type { ModelResolvers, PriceResolvers, QueryResolvers } from './generated.ts'
 
 export type UnitPrices = Model['price']
@@ -23,6 +24,7 @@ export const modelQueries: QueryResolvers = {
     return { ...model, calibration: calibration && encodeCalibration(calibration) }
   },
   countTokens: (_parent, input, { deps, ...ask }) => countTokens(deps, ask, input),
+  quoteEmbedding: (_parent, input, { deps, ...ask }) => quoteEmbedding(deps, ask, input),
 }
 
 function encodeCalibration({ arabicAnchor, englishAnchor, ...curve }: CosineCalibration) {

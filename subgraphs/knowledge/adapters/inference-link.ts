@@ -22,6 +22,12 @@ const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankMod
 const RERANK_PASSAGES =
   inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
   rerankPassages(modelId: $modelId, query: $query, texts: $texts, runHoldId: $runHoldId, step: $step) { results { index score } cost } }`)
+const TRANSCRIPTION_MODEL = inferenceOperation('query TranscriptionModel($id: ID!) { transcriptionModel(id: $id) { id } }')
+const TRANSCRIBE = inferenceOperation(`mutation TranscribeDocument($input: TranscribeDocumentInput!) {
+  transcribeDocument(input: $input) { segments { start end text } } }`)
+const QUOTE_EMBEDDING = inferenceOperation(
+  'query QuoteEmbedding($modelId: ID!, $tokens: Int!) { quoteEmbedding(modelId: $modelId, tokens: $tokens) { amount isCovered perMillion } }',
+)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -65,12 +71,23 @@ export function inferenceOver(link: Link): Inference {
       const { rerankPassages } = await ask(RERANK_PASSAGES, variables, context)
       return { results: rerankPassages.results, cost: parseUsd(rerankPassages.cost) }
     },
+    transcriptionModel: async (id, context) => (await ask(TRANSCRIPTION_MODEL, { id }, context)).transcriptionModel,
+    async transcribe(modelId, sound, context) {
+      const contentBase64 = Buffer.from(sound.buffer, sound.byteOffset, sound.byteLength).toString('base64')
+      const input = { modelId, contentBase64, step: context.step }
+      return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
+    },
+    async quoteEmbedding(modelId, tokens, context) {
+      const { amount, isCovered, perMillion } = (await ask(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
+      return { amount: parseUsd(amount), isCovered, perMillion: parseUsd(perMillion) }
+    },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
       return { vectors: embedPassages.vectors.map(decodeVector), tokens: embedPassages.tokens }
     },
-    closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
+    closeEmbedding: async (holdId, tokens, context) =>
+      parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
   }
 }
 

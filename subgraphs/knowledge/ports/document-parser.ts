@@ -27,6 +27,33 @@ export interface BlockLocation {
   readonly end: string
 }
 
+/**
+ * A rectangle of a page. `x` and `y` are its left and upper edges, from the left and upper edges of the page as it is
+ * shown, turned if the file says so. In points, 72 to the inch; for pictures in pixels.
+ */
+export interface Box {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** A line of the text, or a row of a table, and where its page shows it. */
+export interface PlacedLine extends Box {
+  readonly page: number
+  /** UTF-16 offsets into the text. */
+  readonly charStart: number
+  readonly charEnd: number
+}
+
+/** Where the pages show the text. */
+export interface Layout {
+  /** The sizes of the pages that have lines, in the unit of the lines. */
+  readonly pages: readonly { readonly page: number; readonly width: number; readonly height: number }[]
+  /** In the order of the text. They do not overlap in it. */
+  readonly lines: readonly PlacedLine[]
+}
+
 export interface ParsedDocument {
   readonly mediaType: string
   /**
@@ -35,6 +62,8 @@ export interface ParsedDocument {
    */
   readonly text: string
   readonly blocks: readonly Block[]
+  /** Absent in formats without pages that look the same everywhere. */
+  readonly layout?: Layout
   readonly pageCount: number | null
   readonly warnings: readonly {
     readonly code:

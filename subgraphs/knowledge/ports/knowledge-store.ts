@@ -9,6 +9,7 @@ import type {
   EvaluationWatchRecord,
   FileRecord,
   GoldQuestionRecord,
+  ReembeddingRecord,
   SketchRecord,
   UploadRecord,
   UsageRecord,
@@ -34,6 +35,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly evaluations: DocumentCollection<EvaluationRecord>
   readonly evaluationWatches: DocumentCollection<EvaluationWatchRecord>
   readonly indexMarks: DocumentCollection<IndexMark>
+  readonly reembeddings: DocumentCollection<ReembeddingRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -68,6 +70,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         SLOW_JOB_TURNS_INDEX,
+        { fields: ['job.lease'], sparse: true },
         { fields: ['parentId', 'listed'], sparse: true },
         OUTBOX_INDEX,
       ],
@@ -90,6 +93,15 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       indexes: [{ fields: ['organizationId'] }, { fields: ['collectionId'] }],
     }),
     indexMarks: store.collection({ name: 'index_marks', indexes: [] }),
+    reembeddings: store.collection({
+      name: 'reembeddings',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

@@ -9,6 +9,7 @@ import { countByStatus, countChunks, countDocuments, listDocuments } from '../us
 import { findWatch } from '../use-cases/evaluation/evaluation-watches.ts'
 import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
 import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
+import { listReembeddings } from '../use-cases/reembedding/reembeddings.ts'
 import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -35,6 +36,7 @@ export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
+  transcriptionModel: ({ transcriptionModel }) => (transcriptionModel ? { id: transcriptionModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
   sources: (collection, args, { deps }) => listSources(deps, collection, args),
   ocr: ({ ocr }) => ocr ?? 'off',
@@ -46,5 +48,6 @@ export const CollectionFields: CollectionResolvers = {
   goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
   evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
   evaluationWatch: (collection, _args, { deps }) => findWatch(deps, collection),
+  reembeddings: (collection, args, { deps }) => listReembeddings(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -47,6 +47,7 @@ const EXAMPLES = {
   evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
   suggestions: ['docs/guide/evaluation.md', 'sh', '/suggestions'],
   watch: ['docs/guide/evaluation.md', 'sh', '/evaluation-watch'],
+  reembedding: ['docs/guide/embedding-models.md', 'sh', '/reembeddings'],
   upload: ['docs/guide/upload.md', 'sh', '/files'],
   tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
   web: ['docs/guide/upload.md', 'sh', '"url"'],
@@ -242,6 +243,15 @@ describe('the examples of the documentation', () => {
     expect(JSON.parse(suggestions)).toMatchObject({ object: 'gold_question.suggestions', error: null, data: [{}, {}] })
     const { stdout: watch } = await shell(example('watch'), { COLLECTION })
     expect(JSON.parse(watch)).toMatchObject({ object: 'evaluation_watch', max_fall: 0.1 })
+  })
+
+  it('give a collection another embedding model', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id: COLLECTION } = await newCollection(caller)
+    const { stdout } = await shell(example('reembedding'), { COLLECTION })
+    const [quote, started] = stdout.split(/(?<=\})(?=\{"id)/).map((answer) => JSON.parse(answer))
+    expect(quote).toMatchObject({ embedding_model: 'text-embedding-3-small', residency: 'cloud', is_covered: true })
+    await eventually(async () => (await caller.rest('GET', `/v1/reembeddings/${started.id}`)).body.status === 'completed', 30_000)
   })
 
   it('upload a file, at once and by tus', async () => {

@@ -2,6 +2,7 @@ import { checkInteger, listAt, textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
+import type { HoldQuote } from '../../ports/billing.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
@@ -36,6 +37,27 @@ export async function openEmbedding(
   })
   leave()
   return id
+}
+
+export interface EmbeddingQuote extends HoldQuote {
+  /** The price of a million tokens. */
+  readonly perMillion: bigint
+}
+
+/**
+ * Gives what `openEmbedding` would hold, in nano-USD, and whether the wallet covers it now. Nothing is held.
+ * @throws {KisError} the error of a check or of billing.
+ */
+export async function quoteEmbedding(
+  deps: Ports,
+  ask: AskContext,
+  { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
+): Promise<EmbeddingQuote> {
+  const { context, model } = admitEmbedding(deps, ask, modelId)
+  checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
+  const { rateCard } = model
+  const [quote] = await deps.billing.quoteHolds([{ rateCard, ceiling: toQuantities(tokens, 0) }], context)
+  return { ...quote!, perMillion: rateCard.inputTokens }
 }
 
 /**

@@ -5,6 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type EvaluatedSettings, type EvaluationRecord, newJob } from '../../domain/records.ts'
 import type { SearchMode } from '../../domain/search/fuse.ts'
 import type { Deps } from '../deps.ts'
@@ -44,8 +45,8 @@ export async function startEvaluation(
 ): Promise<EvaluationRecord> {
   const caller = requireEvaluator(context)
   const settings = checkSettings(input.collectionId, input.settings ?? [{}])
-  const { _id: collectionId } = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
-  return beginEvaluation(deps, caller, { _id: deps.ids('evl'), collectionId, settings: JSON.stringify(settings) })
+  const collection = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
+  return beginEvaluation(deps, caller, collection, { _id: deps.ids('evl'), settings: JSON.stringify(settings) })
 }
 
 /** Requires what a key needs to evaluate a collection. */
@@ -61,9 +62,10 @@ export function requireEvaluator({ caller }: Pick<LinkContext, 'caller'>): Princ
 export async function beginEvaluation(
   { store, clock, wake }: Pick<Deps, 'store' | 'clock' | 'wake'>,
   { organizationId, apiKeyId }: Principal,
-  input: Pick<EvaluationRecord, '_id' | 'collectionId' | 'settings' | 'changes' | 'maxFallThousandths'>,
+  collection: CollectionRecord,
+  input: Pick<EvaluationRecord, '_id' | 'settings' | 'changes' | 'maxFallThousandths'>,
 ): Promise<EvaluationRecord> {
-  const { collectionId } = input
+  const collectionId = collection._id
   const questions = await store.goldQuestions.find({ collectionId }, { sort: { _id: 1 }, limit: MAX_QUESTIONS })
   if (questions.length === 0)
     throw new KisError('invalid_request', 'The collection has no gold questions. Add some first.', { param: 'input.collectionId' })
@@ -74,6 +76,8 @@ export async function beginEvaluation(
     organizationId,
     apiKeyId,
     openKey: collectionId,
+    collectionId,
+    indexName: indexNameOf(collection),
     questions: JSON.stringify(questions.map(({ _id: id, query, expected }) => ({ id, query, expected }))),
     ranks: '[]',
     status: 'running',

@@ -143,8 +143,8 @@ async function start(
     if (!(await store.evaluations.findOne({ _id: id }))) {
       const fall = maxFallThousandths === null ? {} : { maxFallThousandths }
       const payer = requirePayer(caller)
-      await getCollection(deps, organizationId, _id)
-      await beginEvaluation(deps, payer, { _id: id, collectionId: _id, settings, changes, ...fall })
+      const collection = await getCollection(deps, organizationId, _id)
+      await beginEvaluation(deps, payer, collection, { _id: id, settings, changes, ...fall })
     }
     await store.evaluationWatches.findOneAndUpdate({ _id, 'starting.id': id }, { $unset: { starting: '' } })
   } catch (error) {

@@ -2,6 +2,7 @@ import { NotFound } from '../../../common/errors.ts'
 import { buildChunkId, type CollectionRecord, type DocumentRecord } from '../../domain/records.ts'
 import { isJunk } from '../../domain/search/prose.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
+import { readIndex } from '../chunk-index/index-names.ts'
 import type { Deps } from '../deps.ts'
 
 /** Documents that passages are picked from, newest first: one page of an index. */
@@ -23,14 +24,16 @@ export interface PickedPassage {
  */
 export async function pickPassages(
   { store, index }: Pick<Deps, 'store' | 'index'>,
-  { _id: collectionId }: CollectionRecord,
+  collection: CollectionRecord,
   documentIds: readonly string[] | null,
   count: number,
 ): Promise<readonly PickedPassage[]> {
-  const documents = await findDocuments({ store }, collectionId, documentIds)
+  const documents = await findDocuments({ store }, collection._id, documentIds)
   const ready = documents.filter(({ status, liveGeneration, chunkCount }) => status === 'ready' && liveGeneration && chunkCount > 0)
   const ids = pickChunks(shuffled(ready), count * READ_FOR_EACH)
-  const chunks = new Map((await index.get(collectionId, [...ids.keys()])).map((chunk) => [chunk.chunkId, chunk]))
+  const chunks = new Map(
+    (await readIndex({ store }, collection._id, (name) => index.get(name, [...ids.keys()]))).map((chunk) => [chunk.chunkId, chunk]),
+  )
   return [...ids]
     .flatMap(([id, document]) => {
       const chunk = chunks.get(id)

@@ -1,6 +1,7 @@
 import type { LinkContext } from '../../../common/link/link.ts'
 import { type DocumentRecord, partsOfChunkId } from '../../domain/records.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
+import { readIndex } from '../chunk-index/index-names.ts'
 import type { Deps } from '../deps.ts'
 import { findDocument } from '../documents/documents.ts'
 
@@ -16,6 +17,6 @@ export async function findChunk(
   const parts = partsOfChunkId(id)
   const document = parts ? await findDocument(deps, context, parts.documentId) : null
   if (document?.status !== 'ready' || document.liveGeneration !== parts?.generation) return null
-  const [chunk] = await deps.index.get(document.collectionId, [id])
+  const [chunk] = await readIndex(deps, document.collectionId, (name) => deps.index.get(name, [id]))
   return chunk ? { chunk, document } : null
 }

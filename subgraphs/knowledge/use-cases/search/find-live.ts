@@ -1,3 +1,4 @@
+import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, generationNumber } from '../../domain/records.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
@@ -31,7 +32,7 @@ export async function findLive(
   signal: AbortSignal,
 ): Promise<Live> {
   const look = async (filter: SearchFilter | null) => {
-    const found = await deps.index.search({ ...asked, collectionId: collection._id, candidates, filter }, signal)
+    const found = await deps.index.search({ ...asked, collectionId: indexNameOf(collection), candidates, filter }, signal)
     const ids = [...new Set(found.map(({ documentId }) => documentId))]
     const documents = await readyDocuments(deps, collection, ids)
     const ageOf = ({ documentId, generation }: ChunkCandidate) => {

@@ -20,9 +20,9 @@ type Pictures = (page: number) => Promise<Picture>
 /** Opens a file whose pages are to be recognised. */
 export async function openPictures(bytes: Uint8Array, mediaType: string): Promise<Pictures> {
   if (mediaType === PDF) return openDrawnPages(bytes)
-  if (mediaType !== 'image/tiff') return async () => ({ bytes, orientation: readOrientation(bytes) })
+  if (mediaType !== 'image/tiff') return async () => ({ bytes, scale: 1, orientation: readOrientation(bytes) })
   const pages = listTiffPages(bytes)
-  return async (page) => ({ bytes: withFirstPage(bytes, pages[page - 1]!), orientation: 1 })
+  return async (page) => ({ bytes: withFirstPage(bytes, pages[page - 1]!), scale: 1, orientation: 1 })
 }
 
 /** Draws the pages of a PDF with PDFium. */
@@ -39,7 +39,7 @@ async function openDrawnPages(bytes: Uint8Array): Promise<Pictures> {
     const scale = Math.min(DPI / POINTS_PER_INCH, fitting)
     const { width, height, data } = await page.render({ scale, render: 'bitmap', colorSpace: 'Gray' })
     const header = Buffer.from(`P5\n${width} ${height}\n255\n`)
-    return { bytes: Buffer.concat([header, data]), dpi: Math.round(scale * POINTS_PER_INCH), orientation: 1 }
+    return { bytes: Buffer.concat([header, data]), dpi: Math.round(scale * POINTS_PER_INCH), scale, orientation: 1 }
   }
 }
 

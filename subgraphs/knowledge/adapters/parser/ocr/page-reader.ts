@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import openCore, { type TessBaseApi, type TesseractCore } from 'tesseract.js-core/tesseract-core-simd-lstm.js'
-import { readLines, type Word } from './tsv.ts'
+import type { Box } from '../../../ports/document-parser.ts'
+import { readLines, readSize, type Word } from './tsv.ts'
 
 /** A picture of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
 export interface Picture {
   readonly bytes: Uint8Array
   /** Undefined if only the picture itself may say it. */
   readonly dpi?: number
+  /** Its pixels of one unit of the page: of a point, where a page was drawn. */
+  readonly scale: number
   /** The value of Exif, 1 to 8. */
   readonly orientation: number
 }
@@ -16,7 +19,16 @@ export interface Picture {
 export interface PageText {
   /** The mean over all letters, 0 to 100. */
   readonly confidence: number
-  readonly paragraphs: readonly string[]
+  readonly paragraphs: readonly Paragraph[]
+  /** The size of the picture as it is shown, in pixels. */
+  readonly width: number
+  readonly height: number
+}
+
+export interface Paragraph {
+  readonly text: string
+  /** Its lines, and where they are in the picture, in pixels. */
+  readonly lines: readonly { readonly text: string; readonly box: Box }[]
 }
 
 /** Engine 1 is the neural network; the data has no other. */
@@ -54,8 +66,9 @@ export class PageReader {
   read(picture: Picture): PageText {
     this.#core.FS.writeFile('/input', picture.bytes)
     this.#show(this.#both, picture)
-    const lines = readLines(recognise(this.#both)).map((words) => this.#readLatinAgain(words, picture))
-    return toPageText(lines)
+    const table = recognise(this.#both)
+    const lines = readLines(table).map((words) => this.#readLatinAgain(words, picture))
+    return { ...toPageText(lines), ...readSize(table) }
   }
 
   /**
@@ -102,7 +115,7 @@ function recognise(api: TessBaseApi): string {
   return api.GetTSVText(0)
 }
 
-function toPageText(lines: readonly (readonly Word[])[]): PageText {
+function toPageText(lines: readonly (readonly Word[])[]): Pick<PageText, 'confidence' | 'paragraphs'> {
   const paragraphs = new Map<string, (readonly Word[])[]>()
   for (const words of lines) {
     const { paragraph } = words[0]!
@@ -115,12 +128,22 @@ function toPageText(lines: readonly (readonly Word[])[]): PageText {
 }
 
 /** Joins lines, and words that a hyphen divides at the end of a line. */
-function joinLines(lines: readonly (readonly Word[])[]): string {
-  return lines
-    .map((words) => words.map(({ text }) => text).join(' '))
-    .join('\n')
-    .replace(/(\p{Ll})-\n(?=\p{Ll})/gu, '$1')
-    .replaceAll('\n', ' ')
+function joinLines(lines: readonly (readonly Word[])[]): Paragraph {
+  const texts = lines.map((words) => words.map(({ text }) => text).join(' '))
+  const joined = texts.map((text, index) => {
+    const next = texts[index + 1]
+    if (next === undefined) return text
+    return /\p{Ll}-$/u.test(text) && /^\p{Ll}/u.test(next) ? text.slice(0, -1) : `${text} `
+  })
+  return { text: joined.join(''), lines: lines.map((words, index) => ({ text: joined[index]!, box: boxAround(words) })) }
+}
+
+function boxAround(words: readonly Word[]): Box {
+  const x = Math.min(...words.map(({ left }) => left))
+  const y = Math.min(...words.map(({ top }) => top))
+  const right = Math.max(...words.map(({ left, width }) => left + width))
+  const bottom = Math.max(...words.map(({ top, height }) => top + height))
+  return { x, y, width: right - x, height: bottom - y }
 }
 
 /** A long word counts more than a short one. */

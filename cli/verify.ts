@@ -28,15 +28,18 @@ interface Page {
   readonly documents: number
   readonly chunks: number
   readonly findings: readonly Finding[]
+  readonly needsRebuild: boolean
   readonly next: string | null
 }
 
 const VERIFY_INDEX = `mutation VerifyIndex($input: VerifyIndexInput!) {
   verifyIndex(input: $input) {
-    collections documents chunks next
+    collections documents chunks needsRebuild next
     findings { kind collectionId documentId generation expected found repaired restored }
   }
 }`
+
+const OLD_TERMS = 'the index has words of an earlier version, so searches miss some: run `kis reindex`'
 
 /** How often documents that are being ingested again are checked. */
 const LOOK_MS = 1_000
@@ -60,6 +63,7 @@ export async function verify(
   }
   const first = await pass(service, { repair, collectionId }, tell)
   const result = first.requeued.size === 0 && !first.mended ? first : await afterRepair(service, first, collectionId, tell)
+  if (result.needsRebuild) say(json ? JSON.stringify({ part: 'index', kind: 'old_terms' }) : OLD_TERMS)
   say(json ? JSON.stringify({ part: 'index', ...result.counts }) : describeCounts(result.counts))
   const { missing, incomplete, extra, repairing } = result.counts
   return missing + incomplete + extra + repairing === 0
@@ -69,6 +73,8 @@ interface Pass {
   readonly counts: Readonly<Record<'collections' | 'documents' | 'chunks' | 'missing' | 'incomplete' | 'extra' | 'repairing', number>>
   /** Something was repaired at once. */
   readonly mended: boolean
+  /** The index has the terms of an earlier version. */
+  readonly needsRebuild: boolean
   /** Collections with documents that are ingested again. */
   readonly requeued: ReadonlySet<string>
 }
@@ -92,7 +98,7 @@ async function pass(
       mended ||= finding.repaired
       if (finding.kind === 'REPAIRING' || (finding.repaired && finding.kind !== 'EXTRA')) requeued.add(finding.collectionId)
     }
-    if (page.next === null) return { counts, mended, requeued }
+    if (page.next === null) return { counts, mended, needsRebuild: page.needsRebuild, requeued }
     after = page.next
   }
 }

@@ -22,9 +22,11 @@ import { documentBatchRoutes } from './routes/document-batches.ts'
 import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
-import { evaluationRoutes } from './routes/evaluations.ts'
+import { evaluationWatchRoutes } from './routes/evaluation/evaluation-watches.ts'
+import { evaluationRoutes } from './routes/evaluation/evaluations.ts'
+import { goldQuestionRoutes } from './routes/evaluation/gold-questions.ts'
+import { suggestionRoutes } from './routes/evaluation/suggestions.ts'
 import { fileRoutes } from './routes/files.ts'
-import { goldQuestionRoutes } from './routes/gold-questions.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
@@ -72,7 +74,9 @@ export const restRoutes: readonly Route[] = [
   ...documentBatchRoutes,
   ...searchRoutes,
   ...goldQuestionRoutes,
+  ...suggestionRoutes,
   ...evaluationRoutes,
+  ...evaluationWatchRoutes,
   ...reembeddingRoutes,
   ...fileRoutes,
   ...tusRoutes,

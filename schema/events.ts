@@ -5,6 +5,7 @@
 export const EVENTS = {
   'document.updated': 'knowledge',
   'document.deleted': 'knowledge',
+  'evaluation.score_fell': 'knowledge',
   'agent_run.completed': 'inference',
   'agent_run.failed': 'inference',
   'agent_run.cancelled': 'inference',

@@ -45,6 +45,7 @@ export const resolverTypes = {
   },
   knowledge: {
     Evaluation: 'domain/records.ts#EvaluationRecord',
+    EvaluationWatch: 'domain/records.ts#EvaluationWatchRecord',
     GoldQuestion: 'domain/records.ts#GoldQuestionRecord',
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
@@ -52,6 +53,7 @@ export const resolverTypes = {
     DocumentReplacement: 'resolvers/documents.ts#ReplacementOf',
     DocumentVersion: 'resolvers/documents.ts#VersionOf',
     File: 'domain/records.ts#FileRecord',
+    IndexVerification: 'use-cases/verify/verify-index.ts#IndexVerification as Verification',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
     Reembedding: 'domain/records.ts#ReembeddingRecord',

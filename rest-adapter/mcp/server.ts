@@ -6,7 +6,7 @@ import { toKisError } from '../http/errors.ts'
 import type { Call } from '../http/route.ts'
 import type { Exchange } from './exchange.ts'
 import { runAgent } from './run-agent.ts'
-import { searchCollection } from './search.ts'
+import { SEARCH_ARGUMENTS, searchCollection } from './search.ts'
 import { findTool, listTools } from './tools.ts'
 
 const INFO = { name: 'knowledge-and-inference-service', title: 'Knowledge and Inference Service', version: '1' }
@@ -27,7 +27,7 @@ export function createServer(call: Call, exchange: Exchange): Server {
     async ({ params: { name, arguments: given = {}, _meta } }, { signal, sendNotification }) => {
       const tool = await asProtocolErrors(call, () => findTool(call, name))
       return asToolErrors(call, async () => {
-        refuseUnknown(given, tool.kind === 'search' ? ['query', 'limit', 'filter'] : ['input'])
+        refuseUnknown(given, tool.kind === 'search' ? SEARCH_ARGUMENTS : ['input'])
         if (tool.kind === 'search') return searchCollection(call, tool.collection, given)
         exchange.stream()
         let progress = 0

@@ -3,6 +3,7 @@ import { gatewayOperation, type OperationText } from '../../schema/operations.ts
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { ConnectionData } from '../http/lists.ts'
 import type { Call } from '../http/route.ts'
+import { toInputSchema } from './search.ts'
 
 /** Tools on a page. Many clients read only the first page. */
 const PAGE_TOOLS = 50
@@ -52,7 +53,7 @@ const SEARCHES: Kind<CollectionData> = {
     title,
     description: searchTool?.description ?? '',
     // Inference makes this JSON Schema of an object.
-    inputSchema: (searchTool?.parameters ?? { type: 'object' }) as Tool['inputSchema'],
+    inputSchema: toInputSchema(searchTool?.parameters) as Tool['inputSchema'],
     annotations: READ_ONLY,
   }),
 }

@@ -6,7 +6,7 @@ import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/doc
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
-import { EventLog } from '../common/events/event-log.ts'
+import { EventLog, type EventRecord, type Telling } from '../common/events/event-log.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
@@ -30,9 +30,12 @@ import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
+import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
-import { toWebhookEvent } from './use-cases/documents/document-events.ts'
+import { isDocumentEvent, toWebhookEvent } from './use-cases/documents/document-events.ts'
+import { toFallEvent } from './use-cases/evaluation/evaluation-events.ts'
+import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
 import { keepSources } from './use-cases/web/refresh-source.ts'
@@ -100,7 +103,7 @@ export async function createKnowledge(
   const ownFiles = new FileChecks([...(mongodb ? [] : [files.documents, files.blobs]), ...(elasticsearch ? [] : [files.index])])
   const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
-  const events = new EventLog([collections.documents], collections, log)
+  const events = new EventLog<Telling>([collections.documents, collections.evaluations], collections, log)
   const deps: Deps = {
     store: collections,
     blobs: blobs.late((it) => it),
@@ -119,13 +122,18 @@ export async function createKnowledge(
     log,
     wake: workers.wake,
   }
+  const toEvent = (event: EventRecord) => (isDocumentEvent(event) ? toWebhookEvent(event) : toFallEvent(event))
+  const termsFailed = (error: unknown) => log.warn({ err: error }, 'the terms of the chunk index could not be checked')
   const working = Promise.all([opened, after]).then(
-    () =>
-      Promise.all([
+    async () => {
+      await checkTerms(deps).catch(termsFailed)
+      await Promise.all([
         keepSources(deps, signal),
+        keepWatches(deps, signal),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
-        pumpWebhooks(eventLogSource(events, toWebhookEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
-      ]),
+        pumpWebhooks(eventLogSource(events, toEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
+      ])
+    },
     () => undefined,
   )
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
-import { EventLog } from '../../subgraphs/common/events/event-log.ts'
+import { EventLog, type Telling } from '../../subgraphs/common/events/event-log.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
@@ -143,6 +143,12 @@ export class FakeInference implements Inference {
   async rewriteQuery() {
     if (this.rewritten instanceof KisError) throw this.rewritten
     return { query: this.rewritten, cost: 11n }
+  }
+  /** What a chat model asks about a passage; an error is the engine's failure. */
+  asks: (text: string, languages: readonly string[]) => readonly { readonly question: string; readonly phrase: string }[] = () => []
+  async suggestQuestions({ passages }: Parameters<Inference['suggestQuestions']>[0]) {
+    const questions = passages.flatMap(({ text, languages }, passage) => this.asks(text, languages).map((each) => ({ passage, ...each })))
+    return { questions, cost: 13n }
   }
   async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
     if (!id.startsWith('rank') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
@@ -298,6 +304,8 @@ export function depsOn(world: World, life = new Life()): Deps {
       usage: life.sees(store.usage, 'usage'),
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),
+      evaluationWatches: life.sees(store.evaluationWatches, 'evaluationWatches'),
+      indexMarks: store.indexMarks,
       reembeddings: life.sees(store.reembeddings, 'reembeddings'),
       events: store.events,
       eventHeads: store.eventHeads,
@@ -311,7 +319,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     // Other processes read this log too, so it does not belong to one life.
-    events: new EventLog([store.documents], store, silentLog),
+    events: new EventLog<Telling>([store.documents, store.evaluations], store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,

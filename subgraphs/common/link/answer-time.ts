@@ -19,6 +19,8 @@ export const LONG_FIELDS = [
   'embedPassages',
   'rerankPassages',
   'rewriteQuery',
+  'suggestQuestions',
+  'suggestGoldQuestions',
   'uploadFile',
   'deleteCollection',
   'verifyIndex',

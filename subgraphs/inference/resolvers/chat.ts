@@ -10,6 +10,7 @@ import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
 import { rewriteQuery } from '../use-cases/rewrite/rewrite-query.ts'
+import { suggestQuestions } from '../use-cases/suggest/suggest-questions.ts'
 import type {
   ChatChoiceResolvers,
   ChatCompletionEventResolvers,
@@ -35,6 +36,7 @@ export const chatQueries: QueryResolvers = {
 
 export const chatMutations: MutationResolvers = {
   rewriteQuery: (_parent, { input }, { deps, ...ask }) => rewriteQuery(deps, ask, input),
+  suggestQuestions: (_parent, { input }, { deps, ...ask }) => suggestQuestions(deps, ask, input),
   createChatCompletion: (_parent, { input }, { deps, ...ask }) =>
     isAgentModel(input.request)
       ? completeByAgent(deps, ask, input)

@@ -167,6 +167,7 @@ export type Mutation = {
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
+  readonly suggestQuestions: SuggestedQuestions;
   readonly transcribeDocument: DocumentTranscript;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
@@ -278,6 +279,11 @@ export type MutationRerankPassagesArgs = {
 
 export type MutationRewriteQueryArgs = {
   input: RewriteQueryInput;
+};
+
+
+export type MutationSuggestQuestionsArgs = {
+  input: SuggestQuestionsInput;
 };
 
 
@@ -625,6 +631,28 @@ export type HistoryRole =
 export type RewrittenQuery = {
   readonly query: Scalars['String']['output'];
   readonly cost: Scalars['USD']['output'];
+};
+
+export type SuggestQuestionsInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly passages: ReadonlyArray<PassageToAskInput>;
+};
+
+export type PassageToAskInput = {
+  readonly heading: Scalars['String']['input'];
+  readonly text: Scalars['String']['input'];
+  readonly languages: ReadonlyArray<Scalars['String']['input']>;
+};
+
+export type SuggestedQuestions = {
+  readonly questions: ReadonlyArray<SuggestedQuestion>;
+  readonly cost: Scalars['USD']['output'];
+};
+
+export type SuggestedQuestion = {
+  readonly passage: Scalars['Int']['output'];
+  readonly question: Scalars['String']['output'];
+  readonly phrase: Scalars['String']['output'];
 };
 
 export type RerankModel = {
@@ -1232,6 +1260,10 @@ export type ResolversTypes = {
   HistoryMessageInput: HistoryMessageInput;
   HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
   RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
+  SuggestQuestionsInput: SuggestQuestionsInput;
+  PassageToAskInput: PassageToAskInput;
+  SuggestedQuestions: ResolverTypeWrapper<SuggestedQuestions>;
+  SuggestedQuestion: ResolverTypeWrapper<SuggestedQuestion>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
   TranscriptionModel: ResolverTypeWrapper<TranscriptionModel>;
   TranscribeDocumentInput: TranscribeDocumentInput;
@@ -1343,6 +1375,10 @@ export type ResolversParentTypes = {
   RewriteQueryInput: RewriteQueryInput;
   HistoryMessageInput: HistoryMessageInput;
   RewrittenQuery: RewrittenQuery;
+  SuggestQuestionsInput: SuggestQuestionsInput;
+  PassageToAskInput: PassageToAskInput;
+  SuggestedQuestions: SuggestedQuestions;
+  SuggestedQuestion: SuggestedQuestion;
   RerankModel: RerankModel;
   TranscriptionModel: TranscriptionModel;
   TranscribeDocumentInput: TranscribeDocumentInput;
@@ -1472,6 +1508,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
+  suggestQuestions?: Resolver<ResolversTypes['SuggestedQuestions'], ParentType, ContextType, RequireFields<MutationSuggestQuestionsArgs, 'input'>>;
   transcribeDocument?: Resolver<ResolversTypes['DocumentTranscript'], ParentType, ContextType, RequireFields<MutationTranscribeDocumentArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
@@ -1691,6 +1728,17 @@ export type HistoryRoleResolvers = { USER: 'user', ASSISTANT: 'assistant' };
 export type RewrittenQueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RewrittenQuery'] = ResolversParentTypes['RewrittenQuery']> = {
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type SuggestedQuestionsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SuggestedQuestions'] = ResolversParentTypes['SuggestedQuestions']> = {
+  questions?: Resolver<ReadonlyArray<ResolversTypes['SuggestedQuestion']>, ParentType, ContextType>;
+  cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type SuggestedQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SuggestedQuestion'] = ResolversParentTypes['SuggestedQuestion']> = {
+  passage?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  question?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  phrase?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type RerankModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankModel'] = ResolversParentTypes['RerankModel']> = {
@@ -2061,6 +2109,8 @@ export type Resolvers<ContextType = Context> = {
   QueryEmbedding?: QueryEmbeddingResolvers<ContextType>;
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
+  SuggestedQuestions?: SuggestedQuestionsResolvers<ContextType>;
+  SuggestedQuestion?: SuggestedQuestionResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
   TranscriptionModel?: TranscriptionModelResolvers<ContextType>;
   DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;

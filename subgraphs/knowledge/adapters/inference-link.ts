@@ -16,6 +16,9 @@ const COUNT_TOKENS = inferenceOperation(
 const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
   embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
 const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
+const SUGGEST_QUESTIONS = inferenceOperation(
+  'mutation SuggestQuestions($input: SuggestQuestionsInput!) { suggestQuestions(input: $input) { questions { passage question phrase } cost } }',
+)
 const RERANK_MODEL = inferenceOperation('query RerankModel($id: ID!) { rerankModel(id: $id) { id } }')
 const RERANK_PASSAGES =
   inferenceOperation(`mutation RerankPassages($modelId: ID!, $query: String!, $texts: [String!]!, $runHoldId: ID, $step: String) {
@@ -58,6 +61,10 @@ export function inferenceOver(link: Link): Inference {
       const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
       const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
       return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
+    },
+    async suggestQuestions(input, context) {
+      const { suggestQuestions } = await ask(SUGGEST_QUESTIONS, { input }, context)
+      return { questions: suggestQuestions.questions, cost: parseUsd(suggestQuestions.cost) }
     },
     rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
     async rerankPassages(modelId, query, texts, context) {

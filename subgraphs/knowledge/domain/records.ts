@@ -2,6 +2,7 @@ import type { ErrorCode } from '../../../schema/errors.ts'
 import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './chunking/outline.ts'
+import type { CollectionChanges } from './evaluation/changes.ts'
 import type { Expected } from './evaluation/ranks.ts'
 import type { SearchMode } from './search/fuse.ts'
 
@@ -330,7 +331,7 @@ export interface EvaluatedQuestion {
 }
 
 /** An evaluation of a collection's search: its gold questions, asked by each of the settings. */
-export interface EvaluationRecord {
+export interface EvaluationRecord extends Telling {
   /** `evl_…` */
   readonly _id: string
   readonly organizationId: string
@@ -353,10 +354,45 @@ export interface EvaluationRecord {
   /** The charge so far in nano-USD, as a decimal. */
   readonly cost: string
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  /** What had changed when a watch started it. Absent: somebody asked for it. */
+  readonly changes?: CollectionChanges
+  /** By how much a measure may fall, in thousandths, before a webhook says so. Absent: nobody wants to know. */
+  readonly maxFallThousandths?: number
+  /** A `Comparison` as JSON. Absent: none was made. */
+  readonly comparison?: string
   readonly startedAt: Date
   readonly endedAt: Date | null
   /** Set until it has ended. */
   readonly job?: Job
+}
+
+/** Evaluates a collection after changes. */
+export interface EvaluationWatchRecord {
+  /** The id of the collection, which has one watch at most. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** The key that pays, and whose rules count. */
+  readonly apiKeyId: string
+  /** `EvaluatedSettings`s as JSON. */
+  readonly settings: string
+  readonly minIntervalSeconds: number
+  /** Null: no event. */
+  readonly maxFallThousandths: number | null
+  /** The number of the last event of the organization that `changes` counts. */
+  readonly position: number
+  /** Since its last evaluation began. */
+  readonly changes: CollectionChanges
+  /** The number of changes that a worker has seen, and when it saw the last and the first of them. */
+  readonly seen: number
+  readonly changedAt: Date | null
+  readonly waitingSince: Date | null
+  /** The evaluation that is being started, and the changes that it is for. */
+  readonly starting?: { readonly id: string; readonly changes: CollectionChanges }
+  readonly startedAt: Date | null
+  /** Why it has stopped. Null: it watches. */
+  readonly error: EvaluationRecord['error']
+  readonly createdAt: Date
 }
 
 /** Another embedding model for the passages of a collection. */

@@ -1,4 +1,5 @@
 import type { Principal } from '../../common/identity/principal.ts'
+import type { Language } from '../domain/text/language.ts'
 
 /** What a model's cosines are worth, measured. */
 export interface CosineCalibration {
@@ -71,6 +72,22 @@ export interface Inference {
     },
     context: CallContext,
   ): Promise<{ readonly query: string; readonly cost: bigint }>
+  /**
+   * Has a chat model write questions that passages (at most 5) answer, each in its languages, with the words that answer
+   * them; `passage` is the place in `passages`, and `cost` is in nano-USD. What the model says of the passages is not
+   * checked. Takes at most 60 s.
+   * @throws {KisError} as `rewriteQuery`
+   */
+  suggestQuestions(
+    input: {
+      readonly modelId: string
+      readonly passages: readonly { readonly heading: string; readonly text: string; readonly languages: readonly Language[] }[]
+    },
+    context: CallContext,
+  ): Promise<{
+    readonly questions: readonly { readonly passage: number; readonly question: string; readonly phrase: string }[]
+    readonly cost: bigint
+  }>
   /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not rerank with the model */
   rerankModel(id: string, context: CallContext): Promise<{ readonly id: string }>
   /**

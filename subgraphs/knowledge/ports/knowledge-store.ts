@@ -1,11 +1,12 @@
 import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
-import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 import type {
   BlobRecord,
   CollectionRecord,
   DocumentRecord,
   EvaluationRecord,
+  EvaluationWatchRecord,
   FileRecord,
   GoldQuestionRecord,
   ReembeddingRecord,
@@ -14,6 +15,11 @@ import type {
   UsageRecord,
   WebSourceRecord,
 } from '../domain/records.ts'
+
+/** What is known of the whole chunk index. */
+export interface IndexMark extends StoredDocument {
+  readonly version: number
+}
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
@@ -27,6 +33,8 @@ export interface KnowledgeStore extends EventCollections {
   readonly usage: DocumentCollection<UsageRecord>
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
   readonly evaluations: DocumentCollection<EvaluationRecord>
+  readonly evaluationWatches: DocumentCollection<EvaluationWatchRecord>
+  readonly indexMarks: DocumentCollection<IndexMark>
   readonly reembeddings: DocumentCollection<ReembeddingRecord>
 }
 
@@ -77,8 +85,14 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
+        OUTBOX_INDEX,
       ],
     }),
+    evaluationWatches: store.collection({
+      name: 'evaluation_watches',
+      indexes: [{ fields: ['organizationId'] }, { fields: ['collectionId'] }],
+    }),
+    indexMarks: store.collection({ name: 'index_marks', indexes: [] }),
     reembeddings: store.collection({
       name: 'reembeddings',
       indexes: [

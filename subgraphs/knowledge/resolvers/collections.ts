@@ -6,6 +6,7 @@ import {
   updateCollection,
 } from '../use-cases/documents/collections.ts'
 import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { findWatch } from '../use-cases/evaluation/evaluation-watches.ts'
 import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
 import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
 import { listReembeddings } from '../use-cases/reembedding/reembeddings.ts'
@@ -46,6 +47,7 @@ export const CollectionFields: CollectionResolvers = {
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
   goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
   evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
+  evaluationWatch: (collection, _args, { deps }) => findWatch(deps, collection),
   reembeddings: (collection, args, { deps }) => listReembeddings(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -2,9 +2,17 @@ import type { Ranks } from '../domain/evaluation/ranks.ts'
 import { scoreQuestions } from '../domain/evaluation/scores.ts'
 import type { EvaluatedQuestion, EvaluatedSettings } from '../domain/records.ts'
 import { detectLanguage } from '../domain/text/language.ts'
+import { deleteWatch, setWatch } from '../use-cases/evaluation/evaluation-watches.ts'
 import { deleteEvaluation, findEvaluation, startEvaluation } from '../use-cases/evaluation/evaluations.ts'
 import { addGoldQuestions, deleteGoldQuestion } from '../use-cases/evaluation/gold-questions.ts'
-import type { EvaluationResolvers, GoldQuestionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+import { suggestGoldQuestions } from '../use-cases/evaluation/suggest-gold-questions.ts'
+import type {
+  EvaluationResolvers,
+  EvaluationWatchResolvers,
+  GoldQuestionResolvers,
+  MutationResolvers,
+  QueryResolvers,
+} from './generated.ts'
 
 export const evaluationQueries: QueryResolvers = {
   evaluation: (_parent, { id }, { deps, ...context }) => findEvaluation(deps, context, id),
@@ -13,6 +21,10 @@ export const evaluationQueries: QueryResolvers = {
 export const evaluationMutations: MutationResolvers = {
   async addGoldQuestions(_parent, { input }, { deps, ...context }) {
     return { questions: await addGoldQuestions(deps, context, input) }
+  },
+  async suggestGoldQuestions(_parent, { input }, { deps, ...context }) {
+    const { suggestions, ...answer } = await suggestGoldQuestions(deps, context, input)
+    return { ...answer, suggestions: suggestions.map(({ document, ...each }) => ({ ...each, chunk: { ...each.chunk, record: document } })) }
   },
   async deleteGoldQuestion(_parent, { id }, { deps, ...context }) {
     await deleteGoldQuestion(deps, context, id)
@@ -25,6 +37,13 @@ export const evaluationMutations: MutationResolvers = {
     await deleteEvaluation(deps, context, id)
     return { id }
   },
+  async setEvaluationWatch(_parent, { input }, { deps, ...context }) {
+    return { watch: await setWatch(deps, context, input) }
+  },
+  async deleteEvaluationWatch(_parent, { collectionId }, { deps, ...context }) {
+    await deleteWatch(deps, context, collectionId)
+    return { id: collectionId }
+  },
 }
 
 export const GoldQuestionFields: GoldQuestionResolvers = {
@@ -35,6 +54,8 @@ export const EvaluationFields: EvaluationResolvers = {
   id: ({ _id }) => _id,
   progress: ({ done, total }) => ({ done, total }),
   cost: ({ cost }) => BigInt(cost),
+  changes: ({ changes }) => changes ?? null,
+  comparison: ({ comparison }) => (comparison === undefined ? null : JSON.parse(comparison)),
   settings(evaluation) {
     const questions = parseQuestions(evaluation)
     const ranks = parseRanks(evaluation)
@@ -47,6 +68,11 @@ export const EvaluationFields: EvaluationResolvers = {
     const questions = parseQuestions(evaluation)
     return parseRanks(evaluation).map((ranks, i) => ({ ...questions[i]!, ranks }))
   },
+}
+
+export const EvaluationWatchFields: EvaluationWatchResolvers = {
+  settings: ({ settings }) => JSON.parse(settings),
+  maxFall: ({ maxFallThousandths }) => (maxFallThousandths === null ? null : maxFallThousandths / 1_000),
 }
 
 function parseQuestions({ questions }: { readonly questions: string }): readonly EvaluatedQuestion[] {

@@ -1,13 +1,13 @@
 import { CollectionFields, collectionMutations, collectionQueries } from './collections.ts'
 import { DocumentFields, documentMutations, documentQueries, documentSubscriptions, ReplacementFields, VersionFields } from './documents.ts'
-import { EvaluationFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
+import { EvaluationFields, EvaluationWatchFields, evaluationMutations, evaluationQueries, GoldQuestionFields } from './evaluations.ts'
 import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
 import { ReembeddingFields, ReembeddingQuoteFields, reembeddingMutations, reembeddingQueries } from './reembeddings.ts'
 import { ChunkFields, searchQueries } from './search.ts'
 import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
-import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
+import { IndexFindingFields, IndexVerificationFields, verifyMutations, verifyQueries } from './verify.ts'
 
 import { WebSourceFields, webSourceMutations, webSourceQueries } from './web-sources.ts'
 
@@ -40,9 +40,11 @@ export const resolvers: Resolvers = {
   DocumentReplacement: ReplacementFields,
   DocumentVersion: VersionFields,
   Evaluation: EvaluationFields,
+  EvaluationWatch: EvaluationWatchFields,
   File: FileFields,
   GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,
+  IndexVerification: IndexVerificationFields,
   Organization: OrganizationFields,
   Reembedding: ReembeddingFields,
   ReembeddingQuote: ReembeddingQuoteFields,

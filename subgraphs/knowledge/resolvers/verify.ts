@@ -1,8 +1,9 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
+import { hasOldTerms } from '../use-cases/chunk-index/index-mark.ts'
 import { rebuildIndex } from '../use-cases/chunk-index/rebuild-index.ts'
 import { verifyBlobs } from '../use-cases/verify/verify-blobs.ts'
 import { verifyIndex } from '../use-cases/verify/verify-index.ts'
-import type { IndexFindingResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+import type { IndexFindingResolvers, IndexVerificationResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const verifyQueries: QueryResolvers = {
   verifyBlobs: (_parent, { after }, { deps, caller }) => verifyBlobs(deps, caller, after ?? null),
@@ -16,4 +17,8 @@ export const verifyMutations: MutationResolvers = {
 
 export const IndexFindingFields: IndexFindingResolvers = {
   restored: ({ restored }) => restored === true,
+}
+
+export const IndexVerificationFields: IndexVerificationResolvers = {
+  needsRebuild: (_verification, _args, { deps }) => hasOldTerms(deps),
 }

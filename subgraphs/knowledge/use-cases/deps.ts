@@ -1,10 +1,9 @@
 import type { Egress } from '../../common/egress/egress.ts'
-import type { EventLog } from '../../common/events/event-log.ts'
+import type { EventLog, Telling } from '../../common/events/event-log.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import type { IdSource } from '../../common/process/ids.ts'
 import type { Log } from '../../common/process/log.ts'
-import type { DocumentRecord } from '../domain/records.ts'
 import type { Accounts } from '../ports/accounts.ts'
 import type { BlobStore } from '../ports/blob-store.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
@@ -36,7 +35,7 @@ export interface Ports {
 export interface Deps extends Ports {
   readonly digests: CollectionDigests
   readonly room: RecordRoom
-  readonly events: EventLog<DocumentRecord>
+  readonly events: EventLog<Telling>
   /** Tells the workers that a job is due. */
   readonly wake: () => void
 }

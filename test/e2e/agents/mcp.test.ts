@@ -99,10 +99,11 @@ describe('the service as an MCP server, by the official client', () => {
     const { data } = await caller.graphql('query ($id: ID!) { collection(id: $id) { searchTool { description parameters } } }', {
       id: ids.collectionId,
     })
-    expect(data.collection.searchTool).toEqual({ description: tools[0]!.description, parameters: tools[0]!.inputSchema })
+    expect(data.collection.searchTool.description).toEqual(tools[0]!.description)
+    expect(tools[0]!.inputSchema.properties).toMatchObject(data.collection.searchTool.parameters.properties)
     // It follows what the collection holds.
     for (const heading of ['Harbours', 'الموانئ']) expect(tools[0]!.description).toContain(heading)
-    expect(Object.keys(tools[0]!.inputSchema.properties!)).toEqual(['query', 'limit', 'filter'])
+    expect(Object.keys(tools[0]!.inputSchema.properties!)).toEqual(['query', 'limit', 'filter', 'expand', 'per_document', 'mode'])
     await mcp.client.ping()
   })
 
@@ -137,6 +138,32 @@ describe('the service as an MCP server, by the official client', () => {
     const result = await mcp.call('search_ports', { query: 'harbour', filter: { file_name: 'موانئ.md' } })
     const { results } = result.structuredContent as unknown as Passages
     expect(new Set(results.map(({ file }) => file.file_name))).toEqual(new Set(['موانئ.md']))
+  })
+
+  it('shows what stands beside a passage, few passages of one document, and finds by words alone', async () => {
+    await using mcp = await connect(service, caller.key)
+    const search = async (more: Json) => {
+      const result = await mcp.call('search_ports', { query: 'harbour of Sur', ...more })
+      return { text: readText(result), results: (result.structuredContent as unknown as { results: Json[] }).results }
+    }
+    const plain = await search({ limit: 1 })
+    const wide = await search({ limit: 1, expand: 3 })
+    const beside: string[] = [...wide.results[0]!.before, ...wide.results[0]!.after]
+    expect(plain.results[0]).toMatchObject({ before: [], after: [] })
+    expect(wide.results[0]!.text).toBe(plain.results[0]!.text)
+    for (const text of beside) expect(wide.text).toContain(text)
+    const { results } = await search({ limit: 20, per_document: 1 })
+    const documents = results.map(({ document_id }) => document_id)
+    expect(documents).toEqual([...new Set(documents)])
+    expect((await search({ mode: 'lexical' })).results.every(({ vector_rank }) => vector_rank === null)).toBe(true)
+    for (const [name, value] of [
+      ['expand', 4],
+      ['per_document', 0],
+      ['mode', 'HYBRID'],
+    ] as const) {
+      const result = await mcp.call('search_ports', { query: 'harbour', [name]: value })
+      expect([result.isError, readText(result)]).toEqual([true, expect.stringContaining(`(${name})`)])
+    }
   })
 
   it('tells the progress of a run to who asks for it, in rising numbers, before the answer', async () => {

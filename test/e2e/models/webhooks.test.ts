@@ -58,6 +58,37 @@ describe('webhooks', () => {
     return body
   }
 
+  it('say when a collection that is evaluated after changes finds less than before', async () => {
+    const caller = await newTenant()
+    const { place } = await createEndpoint(caller, ['evaluation.score_fell'])
+    const collection = await newCollection(caller, 'mock-embed')
+    const document = await addDocument(caller, collection.id, 'harbour.txt', 'The harbour of Sur was built in 1931.')
+    const base = `/v1/collections/${collection.id}`
+    const settings = [{ mode: 'lexical' }]
+    const questions = [{ query: 'When was the harbour built?', expected: [{ file_name: 'harbour.txt' }] }]
+    await caller.rest('POST', `${base}/gold-questions`, { questions })
+    const baseline = await caller.rest('POST', `${base}/evaluations`, { settings })
+    await eventually(async () => (await caller.rest('GET', `/v1/evaluations/${baseline.body.id}`)).body.status === 'completed', 30_000)
+    const set = await caller.rest('POST', `${base}/evaluation-watch`, { settings, max_fall: 0.5 })
+    expect(set).toMatchObject({
+      status: 200,
+      body: { object: 'evaluation_watch', min_interval_seconds: 86_400, max_fall: 0.5, error: null },
+    })
+    await caller.rest('DELETE', `${base}/documents/${document.id}`)
+    await eventually(() => place.taken.length > 0, 60_000)
+
+    expect(place.faults).toEqual([])
+    const [latest] = (await caller.rest('GET', `${base}/evaluations?limit=1`)).body.data
+    expect(latest).toMatchObject({ changes: { deleted: 1 }, comparison: { baseline_evaluation_id: baseline.body.id, question_count: 1 } })
+    expect(place.taken[0]).toMatchObject({
+      type: 'evaluation.score_fell',
+      data: { evaluation_id: latest.id, collection_id: collection.id, question_count: 1, falls: latest.comparison.falls },
+    })
+    expect((await caller.rest('GET', `${base}/evaluation-watch`)).body).toMatchObject({ changes: { deleted: 0 }, error: null })
+    expect((await caller.rest('DELETE', `${base}/evaluation-watch`)).status).toBe(200)
+    expect((await caller.rest('GET', `${base}/evaluation-watch`)).status).toBe(404)
+  }, 120_000)
+
   it('keep the order of each document and lose nothing at a receiver that fails at random', async () => {
     const caller = await newTenant()
     const { place, id } = await createEndpoint(caller, ['document.updated', 'document.deleted'], () => (Math.random() < 0.25 ? 500 : 200))

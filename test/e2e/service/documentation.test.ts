@@ -45,6 +45,8 @@ const EXAMPLES = {
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
   questions: ['docs/guide/evaluation.md', 'sh', '/gold-questions'],
   evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
+  suggestions: ['docs/guide/evaluation.md', 'sh', '/suggestions'],
+  watch: ['docs/guide/evaluation.md', 'sh', '/evaluation-watch'],
   reembedding: ['docs/guide/embedding-models.md', 'sh', '/reembeddings'],
   upload: ['docs/guide/upload.md', 'sh', '/files'],
   tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
@@ -236,6 +238,11 @@ describe('the examples of the documentation', () => {
     const { stdout: started } = await shell(example('evaluation'), { COLLECTION })
     const { id } = JSON.parse(started)
     await eventually(async () => (await caller.rest('GET', `/v1/evaluations/${id}`)).body.status === 'completed', 30_000)
+    await addDocument(caller, COLLECTION, 'harbour.txt', 'The harbour of Sur was built in 1931 for the ships of the salt trade.')
+    const { stdout: suggestions } = await shell(example('suggestions'), { COLLECTION })
+    expect(JSON.parse(suggestions)).toMatchObject({ object: 'gold_question.suggestions', error: null, data: [{}, {}] })
+    const { stdout: watch } = await shell(example('watch'), { COLLECTION })
+    expect(JSON.parse(watch)).toMatchObject({ object: 'evaluation_watch', max_fall: 0.1 })
   })
 
   it('give a collection another embedding model', async () => {

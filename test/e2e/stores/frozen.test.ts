@@ -47,10 +47,14 @@ for (const name of names) {
         expect(found.organizations.edges).toContainEqual({ node: { id: list.other, name: 'other' } })
         await findsANewDocument(operator, list)
         await balancedWallet(operator)
-        const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
-        expect({ code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }).toEqual({
-          ...{ code: 0, errors: '', findings: [] },
-        })
+        const verified = async () => {
+          const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
+          return { code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }
+        }
+        const { findings } = await verified()
+        expect(findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
+        if (findings.length > 0) expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
+        expect(await verified()).toEqual({ code: 0, errors: '', findings: [] })
       })
       const marks = readdirSync(data)
         .filter((file) => file.endsWith('.sqlite'))

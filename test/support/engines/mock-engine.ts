@@ -164,8 +164,9 @@ function answer(response: ServerResponse, body: unknown): void {
   response.end(JSON.stringify(body, (_key, value) => (Number.isNaN(value) ? 'NaN' : value)).replaceAll('"NaN"', 'NaN'))
 }
 
-function makeCompletion({ model }: Record<string, unknown>) {
-  const message = { role: 'assistant', content: WORDS.join(''), refusal: null }
+function makeCompletion({ model, messages }: Record<string, unknown>) {
+  const content = askAboutPassages((messages as { content: unknown }[]).at(-1)?.content) ?? WORDS.join('')
+  const message = { role: 'assistant', content, refusal: null }
   return {
     id: 'chatcmpl-mock',
     object: 'chat.completion',
@@ -175,6 +176,21 @@ function makeCompletion({ model }: Record<string, unknown>) {
     usage: MOCK_USAGE,
     vendor_extra: { kept: true },
   }
+}
+
+/** Questions about passages, in the languages that are asked for: one that the passage answers, and one with words of no passage. */
+function askAboutPassages(content: unknown): string | null {
+  if (typeof content !== 'string' || !content.startsWith('{"passages":')) return null
+  const { passages } = JSON.parse(content) as { passages: { text: string; languages: string[] }[] }
+  const questions = passages.flatMap(({ text, languages }, passage) => [
+    ...languages.map((language) => ({
+      passage,
+      question: language === 'Arabic' ? `ماذا يقول النص ${passage}؟` : `What does passage ${passage} say?`,
+      phrase: text.split(/\s+/).slice(0, 4).join(' '),
+    })),
+    { passage, question: 'What is made up?', phrase: 'words of no passage at all' },
+  ])
+  return JSON.stringify({ questions })
 }
 
 function stream(response: ServerResponse, { model }: Record<string, unknown>, script: string): void {

@@ -52,6 +52,6 @@ function least(ranks: readonly (number | null)[]): number | null {
 }
 
 /** Returns the one form of texts that differ in case, white space and the forms of letters only. */
-function fold(text: string): string {
+export function fold(text: string): string {
   return normalise(text).toLowerCase().replaceAll(/\s+/g, ' ').trim()
 }

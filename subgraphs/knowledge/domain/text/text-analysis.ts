@@ -1,5 +1,8 @@
 import { foldPresentationForms } from './normalise-text.ts'
 
+/** Raise it with every change of the terms that a text gets: an index of earlier terms is then to be rebuilt. */
+export const TERMS_VERSION = 1
+
 /**
  * Terms of a text for the lexical legs of search, the same for passages and queries. Adapters of the chunk index index
  * these terms unchanged, so every index scores alike. Arabic stems are those of Lucene's `ArabicStemmer`, after a wider

@@ -6,6 +6,7 @@ import { toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import type { Passage, RebuildStep, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
+import { markTerms } from './index-mark.ts'
 
 /** The number of passages that are analysed before other work gets its turn. It takes some milliseconds. */
 const PASSAGES_PER_TURN = 16
@@ -19,13 +20,17 @@ const PASSAGES_PER_TURN = 16
  * @throws {KisError} `service_unavailable` if the index cannot be reached.
  */
 export async function rebuildIndex(
-  { index }: Pick<Deps, 'index'>,
+  { store, index }: Pick<Deps, 'store' | 'index'>,
   context: LinkContext,
   after: string | null,
 ): Promise<RebuildStep & { readonly replaced: boolean }> {
   requireScope(context.caller, 'operator')
-  if (after === null && (await index.replaceUnreadable())) return { chunks: 0, next: null, replaced: true }
+  if (after === null && (await index.replaceUnreadable())) {
+    await markTerms({ store })
+    return { chunks: 0, next: null, replaced: true }
+  }
   const step = await index.rebuild(after, toTerms, context.signal)
+  if (step.next === null) await markTerms({ store })
   return { ...step, replaced: false }
 }
 

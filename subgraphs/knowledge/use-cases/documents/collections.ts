@@ -8,6 +8,7 @@ import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
+import { noteChange } from '../note-change.ts'
 import { MAX_COLLECTIONS } from '../record-room.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
@@ -117,6 +118,7 @@ export async function updateCollection(
     throw codeTaken(error, code ?? '')
   })
   if (!updated) throw new NotFound('collection', id)
+  if ('rerankModel' in changes) await noteChange({ store }, id, 'settings')
   return updated
 }
 

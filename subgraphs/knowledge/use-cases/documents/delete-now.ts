@@ -117,7 +117,7 @@ export async function continueCollectionDeletion(deps: Deps, collection: Collect
     await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
-  for (const records of [store.sources, store.goldQuestions, store.evaluations, store.reembeddings])
+  for (const records of [store.sources, store.goldQuestions, store.evaluationWatches, store.evaluations, store.reembeddings])
     while ((await records.deleteMany({ collectionId: _id })) > 0);
   for (const name of indexNamesOf(collection)) await index.dropCollection(name)
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })

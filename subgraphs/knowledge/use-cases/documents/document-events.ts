@@ -37,6 +37,11 @@ export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collect
   return { collectionId, deleted: true }
 }
 
+/** Tells events of documents from the others of the same log, which have a kind. */
+export function isDocumentEvent({ data }: EventRecord): boolean {
+  return data.kind === undefined
+}
+
 /**
  * Returns the document as it was right after the event. Fields that never change are read now. Returns null if the
  * document is deleted, by this event or since.
@@ -69,7 +74,8 @@ export function followDocuments(
     async () => {
       for (;;) {
         const next = await followed.next()
-        if (next.done || collectionId === null || next.value.data.collectionId === collectionId) return next
+        if (next.done) return next
+        if (isDocumentEvent(next.value) && (collectionId === null || next.value.data.collectionId === collectionId)) return next
       }
     },
     async () => {

@@ -4,6 +4,7 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { requireFileName, requireMetadata } from '../../domain/names.ts'
 import { type DocumentRecord, findPending } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
+import { noteChange } from '../note-change.ts'
 import { getDocument } from './documents.ts'
 import { settleDocument, settleLater } from './settle-document.ts'
 
@@ -46,6 +47,7 @@ export async function updateDocument(
       },
     )
     if (!updated) continue
+    if (status === 'ready') await noteChange(deps, document.collectionId, 'updated')
     if (status === 'ready') await settleDocument(deps, id)
     deps.digests.forget(document.collectionId)
     return updated

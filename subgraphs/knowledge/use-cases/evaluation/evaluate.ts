@@ -1,4 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
+import { tell } from '../../../common/events/event-log.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
@@ -8,13 +9,15 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { searchCollection } from '../search/search-collection.ts'
+import { compareEvaluation } from './compare-evaluation.ts'
+import { describeFall } from './evaluation-events.ts'
 
 /** Hits that a search returns: the ranks of passages behind them are not known. */
 const HITS = 50
 /** Questions between two writes of the progress. */
 const STEP = 10
 
-type EvaluateDeps = Pick<Deps, 'store' | 'index' | 'inference' | 'accounts' | 'clock'>
+type EvaluateDeps = Pick<Deps, 'store' | 'index' | 'inference' | 'accounts' | 'events' | 'clock'>
 
 /**
  * Asks the questions of an evaluation that have not been asked, and ends it. An error that a repeat cannot help ends it
@@ -44,8 +47,23 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
     if (!(error instanceof KisError) || error.shouldRetry) throw error
     return failEvaluation(deps, evaluation, error)
   }
-  const ended = { status: 'completed', endedAt: deps.clock.now(), ...progress() }
-  await write(deps, evaluation, { $set: ended, $unset: { job: '', openKey: '' } })
+  await complete(deps, { ...evaluation, ...progress() })
+}
+
+/** Ends an evaluation whose questions have all been asked. One that a watch has started is compared with the one before. */
+async function complete(deps: EvaluateDeps, evaluation: EvaluationRecord): Promise<void> {
+  const { ranks, done, cost, changes, collectionId, organizationId, maxFallThousandths: maxFall } = evaluation
+  const comparison = changes ? await compareEvaluation(deps, evaluation, (maxFall ?? 1_000) / 1_000) : null
+  const endedAt = deps.clock.now()
+  const isTold = maxFall !== undefined && comparison !== null && comparison.falls.length > 0
+  const told = isTold ? tell(organizationId, endedAt, describeFall(collectionId, comparison)) : null
+  const compared = comparison && { comparison: JSON.stringify(comparison) }
+  await write(deps, evaluation, {
+    $set: { status: 'completed', endedAt, ranks, done, cost, ...compared, ...told?.$set },
+    $unset: { job: '', openKey: '' },
+    ...(told && { $push: told.$push }),
+  })
+  if (told) deps.events.kick(organizationId)
 }
 
 /** Ends an evaluation that cannot go on. */

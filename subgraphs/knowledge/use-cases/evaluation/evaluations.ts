@@ -1,7 +1,7 @@
 import { checkLength, listAt } from '../../../common/check.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
@@ -43,25 +43,41 @@ export async function startEvaluation(
   context: LinkContext,
   input: { readonly collectionId: string; readonly settings?: readonly SettingsInput[] | null },
 ): Promise<EvaluationRecord> {
-  const { store, ids, clock } = deps
-  requireScope(context.caller, 'knowledge:read')
-  const { organizationId, apiKeyId } = requireScope(context.caller, 'knowledge:write')
+  const caller = requireEvaluator(context)
   const settings = checkSettings(input.collectionId, input.settings ?? [{}])
-  const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
+  const collection = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
+  return beginEvaluation(deps, caller, collection, { _id: deps.ids('evl'), settings: JSON.stringify(settings) })
+}
+
+/** Requires what a key needs to evaluate a collection. */
+export function requireEvaluator({ caller }: Pick<LinkContext, 'caller'>): Principal {
+  requireScope(caller, 'knowledge:read')
+  return requireScope(caller, 'knowledge:write')
+}
+
+/**
+ * Writes a new evaluation of a collection, whose settings have been checked, for a worker.
+ * @throws {KisError} as `startEvaluation`, but for the settings.
+ */
+export async function beginEvaluation(
+  { store, clock, wake }: Pick<Deps, 'store' | 'clock' | 'wake'>,
+  { organizationId, apiKeyId }: Principal,
+  collection: CollectionRecord,
+  input: Pick<EvaluationRecord, '_id' | 'settings' | 'changes' | 'maxFallThousandths'>,
+): Promise<EvaluationRecord> {
   const collectionId = collection._id
   const questions = await store.goldQuestions.find({ collectionId }, { sort: { _id: 1 }, limit: MAX_QUESTIONS })
   if (questions.length === 0)
     throw new KisError('invalid_request', 'The collection has no gold questions. Add some first.', { param: 'input.collectionId' })
-  await deleteOldest(deps, collectionId)
+  await deleteOldest({ store }, collectionId)
   const now = clock.now()
   const evaluation: EvaluationRecord = {
-    _id: ids('evl'),
+    ...input,
     organizationId,
-    collectionId,
     apiKeyId,
     openKey: collectionId,
+    collectionId,
     indexName: indexNameOf(collection),
-    settings: JSON.stringify(settings),
     questions: JSON.stringify(questions.map(({ _id: id, query, expected }) => ({ id, query, expected }))),
     ranks: '[]',
     status: 'running',
@@ -71,12 +87,13 @@ export async function startEvaluation(
     error: null,
     startedAt: now,
     endedAt: null,
+    outbox: [],
     job: newJob('evaluate', organizationId, now),
   }
   await store.evaluations.insertOne(evaluation).catch((error) => {
     throw error instanceof DuplicateKey ? underWay(error) : error
   })
-  deps.wake()
+  wake()
   return evaluation
 }
 
@@ -104,7 +121,8 @@ export function listEvaluations(
   return listById(store.evaluations, { collectionId }, page, EVALUATION_ID)
 }
 
-function checkSettings(collectionId: string, given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
+/** @throws {KisError} with the place: the settings are not valid. */
+export function checkSettings(collectionId: string, given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
   const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
   const checked = settings.map(({ label, ...search }, i): EvaluatedSettings => {
     const param = `input.settings[${i}]`

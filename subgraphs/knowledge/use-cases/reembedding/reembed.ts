@@ -12,6 +12,7 @@ import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/
 import type { Deps } from '../deps.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { indexDetails, readFacts } from '../documents/settle-document.ts'
+import { noteChange } from '../note-change.ts'
 import { type PassageGroup, readPassages } from './read-passages.ts'
 
 const PAGE = 100
@@ -340,6 +341,7 @@ class Reembedding {
       await this.#waitForIngestions()
       await this.#fill()
       this.#checkGoesOn()
+      await noteChange(this.#deps, own._id, 'settings')
       const swapped = await collections.findOneAndUpdate(
         { ...own, 'reembedding.closedBy': closedBy },
         { $set: { embeddingModel, dimensions, indexName }, $unset: { reembedding: '' } },

@@ -13,6 +13,7 @@ import { openLibrary } from './library.ts'
 import { residency } from './residency.ts'
 import { running } from './running.ts'
 import { search } from './search.ts'
+import { searchStages } from './search-stages.ts'
 import { streams } from './streams.ts'
 import { tenants } from './tenants.ts'
 import { usage } from './usage.ts'
@@ -33,6 +34,7 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
       workflows(library)
       files(service, library)
     })
+    searchStages(service)
     describe('the chat protocol', () => {
       chats(service)
       streams(service)

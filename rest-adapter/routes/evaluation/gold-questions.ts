@@ -1,8 +1,8 @@
-import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import { NotFound } from '../../../subgraphs/common/errors.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { unixSeconds } from '../../http/values.ts'
 
 const QUESTION = 'id query expected { fileName page phrase } createdAt'
 

@@ -1,12 +1,13 @@
-import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { csvLine } from '../http/csv.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Answer, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import { NotFound } from '../../../subgraphs/common/errors.ts'
+import { csvLine } from '../../http/csv.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../../http/lists.ts'
+import { type Answer, created, deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 import { toExpected } from './gold-questions.ts'
 
 const EVALUATION = `id collectionId status progress { done total } error { code message } cost startedAt endedAt
+  changes { added replaced deleted updated settings } comparison { baselineId questionCount falls { settings language measure before after } }
   settings { label mode filter rerankModel lexicalWeight scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 } }`
 const QUESTION = 'id query expected { fileName page phrase } ranks { combined words meaning }'
 
@@ -23,7 +24,18 @@ const DELETE = gatewayOperation('mutation DeleteEvaluation($id: ID!) { deleteEva
 
 const NAMES = { collectionId: 'id' }
 
-function toEvaluation({ id, collectionId, status, progress, error, cost, startedAt, endedAt, settings }: EvaluationData) {
+type SettingsData = Omit<EvaluationData['settings'][number], 'scores'>
+
+export function toSettings({ label, mode, filter, rerankModel, lexicalWeight }: SettingsData) {
+  return { label, mode: mode.toLowerCase(), filter, rerank_model: rerankModel, lexical_weight: lexicalWeight }
+}
+
+function toComparison({ baselineId, questionCount, falls }: NonNullable<EvaluationData['comparison']>) {
+  return { baseline_evaluation_id: baselineId, question_count: questionCount, falls }
+}
+
+function toEvaluation({ id, collectionId, status, progress, error, cost, startedAt, endedAt, ...more }: EvaluationData) {
+  const { settings, changes, comparison } = more
   return {
     id,
     object: 'evaluation',
@@ -34,12 +46,10 @@ function toEvaluation({ id, collectionId, status, progress, error, cost, started
     progress,
     error,
     cost_usd: cost,
-    settings: settings.map(({ label, mode, filter, rerankModel, lexicalWeight, scores }) => ({
-      label,
-      mode: mode.toLowerCase(),
-      filter,
-      rerank_model: rerankModel,
-      lexical_weight: lexicalWeight,
+    changes,
+    comparison: comparison && toComparison(comparison),
+    settings: settings.map(({ scores, ...searched }) => ({
+      ...toSettings(searched),
       scores: scores.map((score) => ({
         ranking: score.ranking.toLowerCase(),
         language: score.language,
@@ -58,7 +68,7 @@ function toQuestion({ id, query, expected, ranks }: QuestionData) {
   return { id, query, expected: expected.map(toExpected), ranks }
 }
 
-function toInput({ label, mode, filter, rerank_model, lexical_weight }: JsonObject): JsonObject {
+export function toSettingsInput({ label, mode, filter, rerank_model, lexical_weight }: JsonObject): JsonObject {
   return { label, mode: (mode as string | undefined)?.toUpperCase(), filter, rerankModel: rerank_model, lexicalWeight: lexical_weight }
 }
 
@@ -95,7 +105,7 @@ export const evaluationRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections/{id}/evaluations',
     async handle({ ask, params, body }) {
-      const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toInput)
+      const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
       const { startEvaluation } = await ask(START, { input: { collectionId: params.id, settings } }, NAMES)
       return created(toEvaluation(startEvaluation.evaluation))
     },

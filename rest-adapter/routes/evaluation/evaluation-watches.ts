@@ -1,0 +1,67 @@
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import { NotFound } from '../../../subgraphs/common/errors.ts'
+import { deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
+import { toSettings, toSettingsInput } from './evaluations.ts'
+
+const WATCH = `collectionId minIntervalSeconds maxFall apiKeyId changes { added replaced deleted updated settings }
+  settings { label mode filter rerankModel lexicalWeight } startedAt error { code message } createdAt`
+
+type WatchData = Selected<'EvaluationWatch', typeof WATCH>
+
+const SET = gatewayOperation(
+  `mutation SetEvaluationWatch($input: SetEvaluationWatchInput!) { setEvaluationWatch(input: $input) { watch { ${WATCH} } } }`,
+)
+const GET = gatewayOperation(`query EvaluationWatch($id: ID!) { collection(id: $id) { evaluationWatch { ${WATCH} } } }`)
+const DELETE = gatewayOperation(
+  'mutation DeleteEvaluationWatch($collectionId: ID!) { deleteEvaluationWatch(collectionId: $collectionId) { id } }',
+)
+
+const NAMES = { collectionId: 'id', minIntervalSeconds: 'min_interval_seconds', maxFall: 'max_fall' }
+
+function toWatch(watch: WatchData) {
+  return {
+    object: 'evaluation_watch',
+    created_at: unixSeconds(watch.createdAt),
+    collection_id: watch.collectionId,
+    settings: watch.settings.map(toSettings),
+    min_interval_seconds: watch.minIntervalSeconds,
+    max_fall: watch.maxFall,
+    key_id: watch.apiKeyId,
+    changes: watch.changes,
+    started_at: unixSecondsOrNull(watch.startedAt),
+    error: watch.error,
+  }
+}
+
+export const evaluationWatchRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/evaluation-watch',
+    async handle({ ask, params, body }) {
+      const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
+      const { min_interval_seconds: minIntervalSeconds, max_fall: maxFall } = body
+      const input = { collectionId: params.id, settings, minIntervalSeconds, maxFall }
+      const { setEvaluationWatch } = await ask(SET, { input }, NAMES)
+      return ok(toWatch(setEvaluationWatch.watch))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/evaluation-watch',
+    async handle({ ask, params }) {
+      const { collection } = await ask(GET, { id: params.id })
+      if (!collection) throw new NotFound('collection', params.id!)
+      if (!collection.evaluationWatch) throw new NotFound('watch of collection', params.id!)
+      return ok(toWatch(collection.evaluationWatch))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/collections/{id}/evaluation-watch',
+    async handle({ ask, params }) {
+      const { deleteEvaluationWatch } = await ask(DELETE, { collectionId: params.id }, NAMES)
+      return deleted('evaluation_watch', deleteEvaluationWatch.id)
+    },
+  },
+]

@@ -1,0 +1,146 @@
+import type { ErrorCode } from '../../../../schema/errors.ts'
+import { checkInteger, listAt } from '../../../common/check.ts'
+import { KisError } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { type Expected, fold } from '../../domain/evaluation/ranks.ts'
+import type { DocumentRecord } from '../../domain/records.ts'
+import { detectLanguage, type Language } from '../../domain/text/language.ts'
+import { normaliseText } from '../../domain/text/normalise-text.ts'
+import type { StoredChunk } from '../../ports/chunk-index.ts'
+import type { CallContext } from '../../ports/inference.ts'
+import type { Deps } from '../deps.ts'
+import { getCollection } from '../documents/collections.ts'
+import { type PickedPassage, pickPassages } from './pick-passages.ts'
+
+const MAX_COUNT = 20
+const DEFAULT_COUNT = 10
+const MAX_DOCUMENTS = 20
+/** Passages of one call of the model. The calls run at once. */
+const AT_ONCE = 5
+/** A passage is shorter than this but for scripts without spaces. */
+const MAX_CHARACTERS = 8_000
+const MAX_HEADING_CHARACTERS = 2_000
+/** Letters of a phrase below which it stands in many passages. */
+const MIN_PHRASE = 3
+/** What the caller can mend. */
+const ERRORS_OF_MODEL: readonly ErrorCode[] = ['model_not_found', 'residency_policy_violation']
+
+export interface SuggestInput {
+  readonly collectionId: string
+  /** Null or absent: any of the collection. */
+  readonly documentIds?: readonly string[] | null
+  readonly model: string
+  /** Questions that are asked for, 1 to 20. */
+  readonly count?: number | null
+  /** Whether each passage is also asked about in the other language. */
+  readonly otherLanguage?: boolean | null
+}
+
+/** A question that a model proposes. A person who agrees adds it to the gold questions. */
+export interface Suggestion {
+  readonly query: string
+  readonly language: Language
+  readonly expected: readonly [Expected]
+  readonly chunk: StoredChunk
+  readonly document: DocumentRecord
+}
+
+export interface Suggestions {
+  readonly suggestions: readonly Suggestion[]
+  /** Questions of the model that are left out: in another language, twice, or with a phrase that the passage has not. */
+  readonly dropped: number
+  /** Why some of the passages were not asked about. Null: all were. */
+  readonly error: ErrorCode | null
+  /** In nano-USD. */
+  readonly cost: bigint
+}
+
+/**
+ * Has a chat model propose gold questions about passages that are picked at random. Nothing is stored. The caller's key
+ * pays for the model, and for a call whose questions are all left out, too.
+ * @throws {NotFound} if the organization has no such collection, or the collection no such document.
+ * @throws {KisError} `invalid_request` and the like, with the place, if the input is not valid, or no passage can be
+ * asked about.
+ * @throws {KisError} as `Inference.suggestQuestions`, if every call fails.
+ */
+export async function suggestGoldQuestions(
+  deps: Pick<Deps, 'store' | 'index' | 'inference'>,
+  context: LinkContext,
+  input: SuggestInput,
+): Promise<Suggestions> {
+  const caller = requireScope(context.caller, 'knowledge:read')
+  const count = input.count ?? DEFAULT_COUNT
+  checkInteger(count, 'input.count', 1, MAX_COUNT)
+  if (input.documentIds != null) listAt(input.documentIds, 'input.documentIds', 1, MAX_DOCUMENTS)
+  const collection = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
+  const perPassage = input.otherLanguage ? 2 : 1
+  const picked = await pickPassages(deps, collection, input.documentIds ?? null, Math.ceil(count / perPassage))
+  if (picked.length === 0) {
+    const param = input.documentIds == null ? 'input.collectionId' : 'input.documentIds'
+    throw new KisError('invalid_request', 'There is no passage to ask about. Attach documents first, and wait until they are ready.', {
+      param,
+    })
+  }
+  const asked = picked.map((passage) => ({ ...passage, languages: languagesOf(passage.chunk, input.otherLanguage ?? false) }))
+  const batches = Array.from({ length: Math.ceil(asked.length / AT_ONCE) }, (_, i) => asked.slice(i * AT_ONCE, (i + 1) * AT_ONCE))
+  const answers = await Promise.allSettled(batches.map((batch) => askModel(deps, { ...context, caller }, input.model, batch)))
+  const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
+  const unexpected = failures.find((error) => !(error instanceof KisError) || context.signal.aborted)
+  if (unexpected !== undefined || failures.length === answers.length) throw unexpected ?? failures[0]
+  const given = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+  const sound = distinct(given.flatMap(({ suggestions }) => suggestions)).slice(0, count)
+  const [failure] = failures as readonly KisError[]
+  return {
+    suggestions: sound,
+    dropped: given.reduce((sum, { questions }) => sum + questions, 0) - sound.length,
+    error: failure?.code ?? null,
+    cost: given.reduce((sum, { cost }) => sum + cost, 0n),
+  }
+}
+
+type AskedPassage = PickedPassage & { readonly languages: readonly Language[] }
+
+async function askModel({ inference }: Pick<Deps, 'inference'>, context: CallContext, modelId: string, batch: readonly AskedPassage[]) {
+  const passages = batch.map(({ chunk, languages }) => ({ ...toPassage(chunk), languages }))
+  try {
+    const { questions, cost } = await inference.suggestQuestions({ modelId, passages }, context)
+    const suggestions = questions.flatMap(({ passage, question, phrase }) => judge(batch[passage], question, phrase))
+    return { suggestions, questions: questions.length, cost }
+  } catch (error) {
+    if (!(error instanceof KisError) || !ERRORS_OF_MODEL.includes(error.code)) throw error
+    throw new KisError(error.code, error.message, { param: 'input.model', cause: error })
+  }
+}
+
+/** The headings say what a passage is about, and are no part of its text. */
+function toPassage({ headingPath, text }: StoredChunk) {
+  return { heading: headingPath.join(' › ').slice(0, MAX_HEADING_CHARACTERS), text: text.slice(0, MAX_CHARACTERS) }
+}
+
+/** The passage's own language first. */
+function languagesOf({ language, text }: StoredChunk, both: boolean): readonly Language[] {
+  const own = language === 'ar' || language === 'en' ? language : (detectLanguage(text) ?? 'en')
+  return both ? [own, own === 'ar' ? 'en' : 'ar'] : [own]
+}
+
+/** Anybody may have written the passage, and so what the model says of it: only what the passage really has is kept. */
+function judge(passage: AskedPassage | undefined, question: string, phrase: string): readonly Suggestion[] {
+  if (!passage) return []
+  const { chunk, document, languages } = passage
+  const query = inOneLine(question)
+  const language = detectLanguage(query)
+  if (query === '' || language === null || !languages.includes(language)) return []
+  const words = fold(phrase)
+  if (words.length < MIN_PHRASE || !fold(chunk.text).includes(words)) return []
+  const page = chunk.pageStart !== null && (chunk.pageEnd ?? chunk.pageStart) === chunk.pageStart ? chunk.pageStart : null
+  return [{ query, language, expected: [{ fileName: document.fileName, page, phrase: inOneLine(phrase) }], chunk, document }]
+}
+
+function inOneLine(text: string): string {
+  return normaliseText(text).replaceAll(/\s+/g, ' ').trim()
+}
+
+function distinct(suggestions: readonly Suggestion[]): readonly Suggestion[] {
+  return [...new Map(suggestions.map((suggestion) => [fold(suggestion.query), suggestion])).values()]
+}

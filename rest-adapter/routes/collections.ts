@@ -5,7 +5,7 @@ import { created, deleted, type JsonObject, ok, type Route } from '../http/route
 import { unixSeconds } from '../http/values.ts'
 
 const COLLECTION =
-  'id code name description ocr embeddingModel { id } rerankModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
+  'id code name description ocr embeddingModel { id } rerankModel { id } transcriptionModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
 
 type CollectionData = Selected<'Collection', typeof COLLECTION>
 
@@ -33,6 +33,7 @@ function toCollection(data: CollectionData) {
     collection_name: data.name,
     embedding_model: data.embeddingModel?.id ?? null,
     rerank_model: data.rerankModel?.id ?? null,
+    transcription_model: data.transcriptionModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
     ocr: data.ocr.toLowerCase(),
@@ -43,9 +44,10 @@ function toCollection(data: CollectionData) {
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function toInput({ collection_code, collection_name, description, ocr, rerank_model }: JsonObject): JsonObject {
+function toInput({ collection_code, collection_name, description, ocr, rerank_model, transcription_model }: JsonObject): JsonObject {
   const mode = typeof ocr === 'string' ? ocr.toUpperCase() : ocr
-  return { code: collection_code, name: collection_name, description, ocr: mode, rerankModel: rerank_model }
+  const models = { rerankModel: rerank_model, transcriptionModel: transcription_model }
+  return { code: collection_code, name: collection_name, description, ocr: mode, ...models }
 }
 
 export const collectionRoutes: readonly Route[] = [

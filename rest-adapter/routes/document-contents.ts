@@ -1,6 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { PAGE_BOXES, toPageBoxes } from '../http/page-boxes.ts'
 import { type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 import { DOCUMENT, toDocument } from './documents.ts'
@@ -14,7 +15,8 @@ const TEXT = gatewayOperation(`query DocumentText($id: ID!, $pageStart: Int, $pa
     text charStart charEnd totalChars nextOffset pages { page charStart charEnd } } } }`)
 const CHUNKS = gatewayOperation(`query DocumentChunks($id: ID!, $first: Int!, $after: String) {
   document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} } } ${PAGE_INFO} } } }`)
-
+const CHUNKS_WITH_BOXES = gatewayOperation(`query DocumentChunksWithBoxes($id: ID!, $first: Int!, $after: String) {
+  document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} ${PAGE_BOXES} } } ${PAGE_INFO} } } }`)
 const VERSIONS = gatewayOperation(`query DocumentVersions($id: ID!) {
   document(id: $id) { collection { id } versions { version file { id } name createdAt replacedAt } } }`)
 const SIMILAR = gatewayOperation(`query SimilarDocuments($id: ID!, $first: Int!) {
@@ -31,7 +33,7 @@ function inCollection<T extends { readonly collection: { readonly id: string } }
   return document!
 }
 
-function toChunk(chunk: Selected<'Chunk', typeof CHUNK>) {
+function toChunk(chunk: Selected<'Chunk', typeof CHUNK> & Parameters<typeof toPageBoxes>[0]) {
   return {
     id: chunk.id,
     object: 'chunk',
@@ -41,6 +43,7 @@ function toChunk(chunk: Selected<'Chunk', typeof CHUNK>) {
     page_end: chunk.pageEnd,
     char_start: chunk.charStart,
     char_end: chunk.charEnd,
+    ...toPageBoxes(chunk),
   }
 }
 
@@ -76,7 +79,8 @@ export const documentContentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents/{document_id}/chunks',
     async handle(call) {
       const variables = { id: call.params.document_id, ...pageVariables(call.query) }
-      const { chunks } = inCollection(call, (await call.ask(CHUNKS, variables, PAGE_NAMES)).document)
+      const operation = call.query.page_boxes === true ? CHUNKS_WITH_BOXES : CHUNKS
+      const { chunks } = inCollection(call, (await call.ask(operation, variables, PAGE_NAMES)).document)
       return ok(toList(chunks, toChunk, readId))
     },
   },

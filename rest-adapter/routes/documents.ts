@@ -6,7 +6,7 @@ import { unixSeconds } from '../http/values.ts'
 
 export const DOCUMENT = `id collection { id } file { id } parent { id } name externalId status stage progress { done total } error { code message }
   version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
-  warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
+  warnings { code message pages } transcriptionModel { id } pageCount chunkCount language metadata attempts createdAt`
 
 export type DocumentData = Selected<'Document', typeof DOCUMENT>
 
@@ -53,6 +53,7 @@ export function toDocument(data: DocumentData) {
       ...toIngestion(data.replacement),
     },
     warnings: data.warnings,
+    transcription_model: data.transcriptionModel?.id ?? null,
     page_count: data.pageCount,
     chunk_count: data.chunkCount,
     language: data.language,
@@ -69,8 +70,9 @@ export async function getDocument({ ask, params }: Call): Promise<DocumentData> 
 }
 
 /** The fields of a file to attach. Fields that were left out stay out. */
-export function toAttachment({ file_id, metadata, external_id, on_conflict }: JsonObject): JsonObject {
-  return { fileId: file_id, metadata, externalId: external_id, onConflict: (on_conflict as string | undefined)?.toUpperCase() }
+export function toAttachment({ file_id, metadata, external_id, on_conflict, transcription_model }: JsonObject): JsonObject {
+  const onConflict = (on_conflict as string | undefined)?.toUpperCase()
+  return { fileId: file_id, metadata, externalId: external_id, onConflict, transcriptionModel: transcription_model }
 }
 
 export const documentRoutes: readonly Route[] = [

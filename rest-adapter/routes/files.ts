@@ -1,14 +1,11 @@
 import { Readable } from 'node:stream'
-import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { isForm, requireFilePart } from '../http/forms.ts'
+import { isForm } from '../http/forms.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Answer, type Call, created, deleted, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
-
-export const FILE = 'id name mediaType status checksum sizeBytes createdAt'
-
-type FileData = Selected<'File', typeof FILE>
+import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { FILE, type FileData, toFile } from '../uploads/file-object.ts'
+import { UPLOAD, uploadForm } from '../uploads/upload-form.ts'
 
 interface PieceData {
   readonly content: string
@@ -16,7 +13,6 @@ interface PieceData {
   readonly file: Pick<FileData, 'name' | 'mediaType' | 'sizeBytes'>
 }
 
-const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)
 const LIST = gatewayOperation(`query Files($first: Int!, $after: String, $order: SortOrder) {
   files(first: $first, after: $after, order: $order) { edges { node { ${FILE} } } ${PAGE_INFO} } }`)
 const GET = gatewayOperation(`query File($id: ID!) { file(id: $id) { ${FILE} } }`)
@@ -26,31 +22,6 @@ const CONTENT = gatewayOperation(`query FileContent($id: ID!, $offset: Float!, $
 
 /** Bytes of one piece of a download: the most that `fileContent` gives. */
 const PIECE_BYTES = 1024 * 1024
-
-function toFile(data: FileData) {
-  return {
-    id: data.id,
-    object: 'file',
-    created_at: unixSeconds(data.createdAt),
-    file_name: data.name,
-    media_type: data.mediaType,
-    status: data.status.toLowerCase(),
-    checksum: data.checksum,
-    size_bytes: data.sizeBytes,
-  }
-}
-
-/** The same file as OpenAI's clients know it, beside the service's own fields. */
-export function toOpenAiFile(data: FileData, purpose: unknown) {
-  return { ...toFile(data), bytes: data.sizeBytes, filename: data.name, purpose }
-}
-
-async function uploadForm({ ask, body }: Call): Promise<Answer> {
-  const file = requireFilePart(body.file, 'file')
-  const contentBase64 = Buffer.from(await file.arrayBuffer()).toString('base64')
-  const data = await ask(UPLOAD, { input: { name: file.name, contentBase64 } }, { name: 'file', contentBase64: 'file' })
-  return ok(toOpenAiFile(data.uploadFile.file, body.purpose ?? 'user_data'))
-}
 
 async function pieceAt({ ask, params }: Call, offset: number): Promise<PieceData> {
   const data = await ask(CONTENT, { id: params.id, offset, length: PIECE_BYTES })

@@ -1,15 +1,22 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { wholeList } from '../http/lists.ts'
+import { PAGE_BOXES, toPageBoxes } from '../http/page-boxes.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 
 const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
 
-export const SEARCH = gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) {
-  hits { collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }
-    chunk { ${BESIDE} document { id name } file { id } } }
-  groups { document { id } hits { chunk { id } } }
-  facets { field values { value documents } }
-  rerank { model { id } applied error } rewrite { query applied error } } }`)
+const HIT = `collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }` as const
+const CHUNK = `${BESIDE} document { id name status } file { id }` as const
+const MORE = `groups { document { id } hits { chunk { id } } } facets { field values { value documents } }
+  rerank { model { id } applied error } rewrite { query applied error }` as const
+
+export const SEARCH = gatewayOperation(
+  `query Search($input: SearchInput!) { searchCollection(input: $input) { hits { ${HIT} chunk { ${CHUNK} } } ${MORE} } }`,
+)
+/** Of its own, because an operation with `@include` takes the longer way through the gateway. */
+const SEARCH_WITH_BOXES = gatewayOperation(
+  `query SearchWithBoxes($input: SearchInput!) { searchCollection(input: $input) { hits { ${HIT} chunk { ${CHUNK} ${PAGE_BOXES} } } ${MORE} } }`,
+)
 
 interface ChunkData {
   readonly id: string
@@ -19,6 +26,7 @@ interface ChunkData {
   readonly pageEnd: number | null
   readonly charStart: number
   readonly charEnd: number
+  readonly pageBoxes?: Parameters<typeof toPageBoxes>[0]['pageBoxes']
 }
 
 export interface HitData {
@@ -30,7 +38,7 @@ export interface HitData {
   readonly before: readonly ChunkData[]
   readonly after: readonly ChunkData[]
   readonly chunk: ChunkData & {
-    readonly document: { readonly id: string; readonly name: string }
+    readonly document: { readonly id: string; readonly name: string; readonly status: string }
     readonly file: { readonly id: string }
   }
 }
@@ -46,6 +54,7 @@ export function toSearchResult({ collectionId, score, lexicalRank, vectorRank, h
     vector_rank: vectorRank,
     ...place,
     document_id: chunk.document.id,
+    document_status: chunk.document.status.toLowerCase(),
     file: { id: chunk.file.id, file_name: chunk.document.name },
     collection_id: collectionId,
     highlights,
@@ -63,6 +72,7 @@ function toChunk(chunk: ChunkData) {
     page_end: chunk.pageEnd,
     char_start: chunk.charStart,
     char_end: chunk.charEnd,
+    ...toPageBoxes(chunk),
   }
 }
 
@@ -86,7 +96,8 @@ async function search({ ask, body }: Call, where: JsonObject) {
     hitsPerDocument: body.hits_per_document,
     facets: body.facets,
   }
-  const { hits, groups, facets, rerank, rewrite } = (await ask(SEARCH, { input })).searchCollection
+  const { hits, groups, facets, rerank, rewrite } = (await ask(body.page_boxes === true ? SEARCH_WITH_BOXES : SEARCH, { input }))
+    .searchCollection
   return ok({
     ...wholeList(hits.map(toSearchResult), ({ chunk_id }) => chunk_id),
     groups: groups?.map((group) => ({ document_id: group.document.id, chunk_ids: group.hits.map(({ chunk }) => chunk.id) })) ?? null,

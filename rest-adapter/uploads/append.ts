@@ -5,7 +5,7 @@ const APPEND = gatewayOperation(`mutation AppendToUpload($input: AppendToUploadI
   appendToUpload(input: $input) { upload { offset } } }`)
 
 /** Bytes of one call. With its base64 and the JSON around it, a call holds some 8 MiB. */
-const PIECE_BYTES = 2 * 1024 * 1024
+export const PIECE_BYTES = 2 * 1024 * 1024
 
 /**
  * Appends what comes in to an upload, piece by piece, and returns the new offset. If the client leaves in the middle,

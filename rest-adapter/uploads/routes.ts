@@ -3,8 +3,8 @@ import { NotFound } from '../../subgraphs/common/errors.ts'
 import { requireFilePart, requireForm } from '../http/forms.ts'
 import { type Answer, type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
-import { FILE, toOpenAiFile } from '../routes/files.ts'
 import { appendStream } from './append.ts'
+import { FILE, toOpenAiFile } from './file-object.ts'
 
 const UPLOAD = `id name sizeBytes status metadata createdAt expiresAt file { ${FILE} }` as const
 

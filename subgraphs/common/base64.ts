@@ -1,7 +1,6 @@
 /** Line breaks as in MIME (RFC 2045) and PEM, and white space around the text. */
 const BREAKS = /[ \t\r\n]+/g
-/** The alphabets of RFC 4648, sections 4 and 5. */
-const OTHER = /[^A-Za-z0-9+/_-]/
+const BREAK = [' ', '\t', '\r', '\n']
 
 export interface Base64 {
   /** The number of bytes that the text stands for, told without decoding it. */
@@ -11,18 +10,26 @@ export interface Base64 {
 }
 
 /**
- * Reads base64 in the standard or the URL-safe alphabet, padded or not, in one line or many. The whole text is checked,
- * because Buffer skips what it does not know.
+ * Reads base64 in the standard or the URL-safe alphabet (RFC 4648, sections 4 and 5), padded or not, in one line or
+ * many. Everything here that meets the whole text is native code: a regular expression takes 0.1 s for 25 MiB.
  */
 export function readBase64(text: string): Base64 {
-  const joined = text.replace(BREAKS, '')
+  const joined = BREAK.some((character) => text.includes(character)) ? text.replace(BREAKS, '') : text
   const padding = joined.endsWith('==') ? 2 : joined.endsWith('=') ? 1 : 0
   const digits = joined.length - padding
+  const sizeBytes = Math.floor((digits * 3) / 4)
   return {
-    sizeBytes: Math.floor((digits * 3) / 4),
+    sizeBytes,
     decode() {
-      const isWhole = digits % 4 !== 1 && (padding === 0 || joined.length % 4 === 0) && !OTHER.test(joined.slice(0, digits))
-      return isWhole ? Buffer.from(joined, 'base64') : null
+      if (digits % 4 === 1 || (padding > 0 && joined.length % 4 !== 0) || !isAscii(joined)) return null
+      const bytes = Buffer.from(joined, 'base64')
+      // Buffer skips what is not base64, so that the bytes are fewer.
+      return bytes.length === sizeBytes ? bytes : null
     },
   }
+}
+
+/** Buffer may take another character for the one with the same low byte. */
+function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length
 }

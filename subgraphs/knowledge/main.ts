@@ -34,6 +34,7 @@ import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { toWebhookEvent } from './use-cases/documents/document-events.ts'
 import { work } from './use-cases/jobs/work.ts'
+import { RecordRoom } from './use-cases/record-room.ts'
 import { keepSources } from './use-cases/web/refresh-source.ts'
 
 /** Below the 2 s in which `problems()` must answer. */
@@ -111,6 +112,7 @@ export async function createKnowledge(
     egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
     digests: new CollectionDigests(collections, clock),
+    room: new RecordRoom(collections, clock),
     events,
     clock,
     ids,

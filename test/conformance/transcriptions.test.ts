@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { BadRequestError, toFile } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
+import { addDocument, balancedWallet, type Caller, makeCaller, nano, newCollection, newOrganization } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
@@ -12,7 +12,9 @@ const why = url ? '' : ': skipped because KIS_TEST_SPEECH_URL names no engine (t
 const catalog = `
 engines:
   whisper: { kind: openai, base_url: "${url}", badge: local }
+  embedded: { kind: embedded, badge: local }
 models:
+  - { id: e5-small-ar-en, engine: embedded, kind: embedding, dimensions: 384, context_window: 512, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "0" } }
   - { id: whole, engine: whisper, engine_model: whisper-tiny-en, kind: transcription, price: { audio: "0.006" } }
   - { id: live, engine: whisper, engine_model: whisper-tiny-en, kind: transcription, supports: [streaming], price: { audio: "0.006" } }
 `
@@ -102,6 +104,23 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect(source).toBe('counted')
     expect(seconds).toBeGreaterThan(30)
     expect((await spent()) - before).toBe(BigInt(Math.round(seconds * 1_000)) * (NANO_OF_SECOND / 1_000n))
+  })
+
+  it('make a document of a file, which is found by what is said in it, with its times', async () => {
+    const collection = await newCollection(caller)
+    await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'whole' })
+    const before = await spent()
+    const document = await addDocument(caller, collection.id, 'meeting.wav', await spoken(LONG_SPEECH))
+    expect(document).toMatchObject({ status: 'ready', language: 'en' })
+    const { body: usage } = await caller.rest('GET', '/v1/usage?limit=10')
+    const { audio_seconds: seconds } = usage.data.find(({ operation }: { operation: string }) => operation === 'transcription')
+    expect((await spent()) - before).toBe(BigInt(Math.round(seconds * 1_000)) * (NANO_OF_SECOND / 1_000n))
+    const path = `/v1/collections/${collection.id}`
+    const { body: chunks } = await caller.rest('GET', `${path}/documents/${document.id}/chunks`)
+    const times = chunks.data.map(({ heading_path }: { heading_path: string[] }) => heading_path.at(-1))
+    expect(times[0]).toMatch(/^00:00:0\d–00:0\d:\d\d$/)
+    const { body: found } = await caller.rest('POST', `${path}/search`, { query: 'Where do the receipts go?' })
+    expect(found.data[0].text).toMatch(HEARD)
   })
 
   it.each(['tone.flac', 'tone.m4a', 'tone.webm'])('take %s, as the engine does', async (name) => {

@@ -15,6 +15,7 @@ const collection = {
   ocr: 'OFF',
   embeddingModel: { id: 'e5-small-ar-en' },
   rerankModel: { id: 'rerank-v3.5' },
+  transcriptionModel: { id: 'whisper-1' },
   dimensions: 384,
   documentCount: 2,
   documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
@@ -29,6 +30,7 @@ const collectionObject = {
   collection_name: 'Handbook',
   embedding_model: 'e5-small-ar-en',
   rerank_model: 'rerank-v3.5',
+  transcription_model: 'whisper-1',
   dimensions: 384,
   description: null,
   ocr: 'off',
@@ -69,6 +71,7 @@ const document = {
   progress: null,
   error: { code: 'PASSWORD_REQUIRED', message: 'The file is encrypted.' },
   warnings: [],
+  transcriptionModel: null,
   pageCount: 3,
   chunkCount: 0,
   language: 'ar',
@@ -92,6 +95,7 @@ const documentObject = {
   progress: null,
   error: { code: 'password_required', message: 'The file is encrypted.' },
   warnings: [],
+  transcription_model: null,
   page_count: 3,
   chunk_count: 0,
   language: 'ar',
@@ -201,6 +205,17 @@ const list = (item: { readonly id: string; readonly [field: string]: unknown }, 
 })
 
 const text = { text: 'Sur.', charStart: 4, charEnd: 8, totalChars: 20, nextOffset: 8, pages: [{ page: 2, charStart: 4, charEnd: 8 }] }
+const chunkObject = {
+  id: 'chunk_1',
+  object: 'chunk',
+  text: 'Sur.',
+  heading_path: ['Ports'],
+  page_start: 2,
+  page_end: 2,
+  char_start: 4,
+  char_end: 8,
+}
+const pageBoxes = [{ page: 2, width: 595.3, height: 841.9, boxes: [{ x: 70, y: 96.5, width: 31.2, height: 12.5, start: 0, end: 4 }] }]
 const chunkOfDocument = { id: 'chunk_1', text: 'Sur.', headingPath: ['Ports'], pageStart: 2, pageEnd: 2, charStart: 4, charEnd: 8 }
 const former = { version: 1, file: null, name: 'a.txt', createdAt: AT, replacedAt: AT }
 const fileMissing = { code: 'not_found', message: 'No file.', param: 'input.fileId' }
@@ -248,6 +263,9 @@ const handlers = {
   UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
   DocumentText: () => ({ document: { collection: { id: 'col_1' }, text } }),
   DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, chunks: page(chunkOfDocument) } }),
+  DocumentChunksWithBoxes: () => ({
+    document: { collection: { id: 'col_1' }, chunks: page({ ...chunkOfDocument, pageBoxes }) },
+  }),
   DocumentVersions: () => ({ document: { collection: { id: 'col_1' }, versions: [former] } }),
   SimilarDocuments: () => ({ document: { collection: { id: 'col_1' }, similarDocuments: [{ similarity: 0.9, document: replaced }] } }),
   CreateDocuments: () => ({
@@ -462,16 +480,12 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
     variables: { id: 'doc_1', first: 1 },
-    answer: list({
-      id: 'chunk_1',
-      object: 'chunk',
-      text: 'Sur.',
-      heading_path: ['Ports'],
-      page_start: 2,
-      page_end: 2,
-      char_start: 4,
-      char_end: 8,
-    }),
+    answer: list(chunkObject),
+  },
+  {
+    request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1&page_boxes=true',
+    variables: { id: 'doc_1', first: 1 },
+    answer: list({ ...chunkObject, page_boxes: pageBoxes }),
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/versions',
@@ -630,7 +644,7 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf', status: 'PROCESSING' },
       file: { id: 'file_1' },
     }
     const { document, file: _file, ...place } = chunk
@@ -644,6 +658,9 @@ describe('objects by REST', () => {
     }
     await using adapter = await startAdapter({
       Search: () => ({ searchCollection: found }),
+      SearchWithBoxes: () => ({
+        searchCollection: { ...found, hits: found.hits.map((hit) => ({ ...hit, chunk: { ...hit.chunk, pageBoxes } })) },
+      }),
     })
     const body = {
       query: 'leave',
@@ -680,6 +697,7 @@ describe('objects by REST', () => {
       char_start: 10,
       char_end: 21,
       document_id: 'doc_1',
+      document_status: 'processing',
       file: { id: 'file_1', file_name: 'a.pdf' },
       collection_id: 'col_1',
       highlights: [{ start: 0, end: 6 }],
@@ -698,6 +716,11 @@ describe('objects by REST', () => {
     expect(await response.json()).toEqual(answer)
     expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')
     expect(await several.json()).toEqual(answer)
+    const placed = await adapter.fetch('/v1/collections/col_1/search', { body: { ...body, page_boxes: true } })
+    expect(adapter.gateway.asked[2]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
+    const withBoxes = { ...answer, data: answer.data.map((hit) => ({ ...hit, page_boxes: pageBoxes })) }
+    expect(await placed.json()).toEqual(withBoxes)
+    expect(findFault('POST', '/v1/collections/col_1/search', 200, withBoxes)).toBe('')
   })
 
   for (const path of [

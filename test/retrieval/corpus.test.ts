@@ -2,7 +2,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
+import { chunkDocument } from '../../subgraphs/knowledge/domain/chunking/chunk-document.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
+import { countWords, expectPassageLaws } from '../support/passage-laws.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const REQUIRED = process.env.KIS_REQUIRE_SHARED === '1'
@@ -44,6 +46,42 @@ function corpusFiles(): readonly CorpusFile[] {
 
 const files = corpusFiles()
 
+/** As the service cuts, and so small that most sentences are cut. */
+const CAPS = [480, 24]
+
+async function expectPassages(document: ParsedDocument): Promise<void> {
+  const countTokens = async (texts: readonly string[]) => texts.map(countWords)
+  for (const capTokens of CAPS) {
+    const signal = new AbortController().signal
+    const chunks = await chunkDocument(document, { countTokens, capTokens, targetTokens: capTokens / 2, signal })
+    expectPassageLaws(document, chunks, capTokens)
+  }
+}
+
+/** Each line is in the text of its page and on the page, and the lines have all of the text but what is slanted. */
+function expectBoxes({ mediaType, text, blocks, layout, pageCount }: ParsedDocument): void {
+  if (mediaType !== 'application/pdf') {
+    expect(layout).toBeUndefined()
+    return
+  }
+  const { pages, lines } = layout!
+  const sizes = new Map(pages.map((size) => [size.page, size]))
+  let last = 0
+  let block = 0
+  let placed = 0
+  const faults = lines.filter(({ page, charStart, charEnd, x, y, width, height }) => {
+    while (blocks[block]!.charEnd <= charStart) block += 1
+    const size = sizes.get(page)!
+    const isInOrder = charStart >= last && charEnd <= blocks[block]!.charEnd && blocks[block]!.page === page && page <= pageCount!
+    const isOnPage = x >= 0 && y >= 0 && width > 0 && height > 0 && x + width <= size.width + 0.1 && y + height <= size.height + 0.1
+    last = charEnd
+    placed += text.slice(charStart, charEnd).replace(/\s/g, '').length
+    return !isInOrder || !isOnPage
+  })
+  expect(faults).toEqual([])
+  expect(placed / text.replace(/\s/g, '').length).toBeGreaterThan(0.97)
+}
+
 describe('the shared corpus', () => {
   let parser: DocumentParser
   beforeAll(async () => {
@@ -66,19 +104,24 @@ describe('the shared corpus', () => {
     expect.fail('KIS_REQUIRE_SHARED is 1 and ../shared/corpus is absent')
   })
 
-  it.each(files.map((file) => [file.file, file] as const))('reads %s as its manifest says', async (name, { kind, expect: expected }) => {
-    const { verdict, document } = await judge(name)
-    const { status, reason, also_accepted: others = [] } = expected
-    const expectedVerdict = kind === READ_SINCE ? { status: 'ready' } : { status, ...(reason !== undefined && { reason }) }
-    expect([expectedVerdict, ...others]).toContainEqual(verdict)
-    if (!document) return
-    const text = comparable(document.text)
-    const phrases = [
-      ...expected.must_contain,
-      ...(expected.hard_contain ?? []),
-      ...expected.questions.map((question) => question.answer_phrase),
-    ]
-    expect(phrases.filter((phrase) => !text.includes(comparable(phrase)))).toEqual([])
-    for (const phrase of expected.must_not_contain ?? []) expect(document.text).not.toContain(phrase)
-  })
+  it.each(files.map((file) => [file.file, file] as const))(
+    'reads %s as its manifest says, and cuts it into true passages',
+    async (name, { kind, expect: expected }) => {
+      const { verdict, document } = await judge(name)
+      const { status, reason, also_accepted: others = [] } = expected
+      const expectedVerdict = kind === READ_SINCE ? { status: 'ready' } : { status, ...(reason !== undefined && { reason }) }
+      expect([expectedVerdict, ...others]).toContainEqual(verdict)
+      if (!document) return
+      const text = comparable(document.text)
+      const phrases = [
+        ...expected.must_contain,
+        ...(expected.hard_contain ?? []),
+        ...expected.questions.map((question) => question.answer_phrase),
+      ]
+      expect(phrases.filter((phrase) => !text.includes(comparable(phrase)))).toEqual([])
+      for (const phrase of expected.must_not_contain ?? []) expect(document.text).not.toContain(phrase)
+      await expectPassages(document)
+      expectBoxes(document)
+    },
+  )
 })

@@ -1,4 +1,8 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { PDFiumLibrary } from '@hyzyla/pdfium'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
@@ -43,28 +47,71 @@ async function readPlainText(file: string): Promise<string> {
   return parts.join('')
 }
 
-function countWords(text: string): ReadonlyMap<string, number> {
-  const words = new Map<string, number>()
-  const plain = text.normalize('NFKC').replace(/[\p{M}\u0640\u00ad\u200b-\u200f]/gu, '')
-  for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) words.set(word, (words.get(word) ?? 0) + 1)
-  return words
+/** What PDFium gives, which draws pages for OCR. */
+async function readWithPdfium(file: string): Promise<string> {
+  const library = await PDFiumLibrary.init()
+  const document = await library.loadDocument(readFileSync(new URL(file, CORPUS)))
+  try {
+    return [...document.pages()].map((page) => page.getText()).join('\n')
+  } finally {
+    document.destroy()
+    library.destroy()
+  }
 }
 
-/** The share of a reference's words that a text has, each as often. */
-function measureRecall(reference: string, text: string): number {
-  const found = countWords(text)
+/** What poppler gives in its default mode, in the order of reading. Null: it is not on the machine. */
+async function readWithPoppler(file: string): Promise<string | null> {
+  try {
+    const { stdout } = await promisify(execFile)('pdftotext', [fileURLToPath(new URL(file, CORPUS)), '-'], { maxBuffer: 64 * 1024 * 1024 })
+    return stdout
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** Counts the words of a text, or its runs of several words. */
+function countWords(text: string, run: number): ReadonlyMap<string, number> {
+  const plain = text.normalize('NFKC').replace(/[\p{M}\u0640\u00ad\u200b-\u200f]/gu, '')
+  const words = plain.match(/[\p{L}\p{N}]+/gu) ?? []
+  const counts = new Map<string, number>()
+  for (let at = 0; at + run <= words.length; at += 1) {
+    const key = words.slice(at, at + run).join(' ')
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** The share of a reference's words that a text has, each as often. With `run` 2 its pairs of neighbours, which tell order. */
+function measureRecall(reference: string, text: string, run = 1): number {
+  const found = countWords(text, run)
   let all = 0
   let kept = 0
-  for (const [word, count] of countWords(reference)) {
+  for (const [word, count] of countWords(reference, run)) {
     all += count
     kept += Math.min(count, found.get(word) ?? 0)
   }
   return kept / all
 }
 
+/** A row of the printed table: the recall of words and of pairs, ours and that of others. */
+async function measureAll(reference: string, file: string, ours: string): Promise<Readonly<Record<string, string>>> {
+  const texts = {
+    ours,
+    'plain pdf.js': await readPlainText(file),
+    PDFium: await readWithPdfium(file),
+    poppler: await readWithPoppler(file),
+  }
+  const cells = Object.entries(texts).map(([name, text]) => {
+    const [words, pairs] = [1, 2].map((run) => (text === null ? 0 : measureRecall(reference, text, run)).toFixed(3))
+    return [name, text === null ? 'not here' : `${words} ${pairs}`]
+  })
+  return Object.fromEntries(cells)
+}
+
 describe('words of real PDFs', () => {
   let parser: DocumentParser
-  const table: Record<string, { readonly ours: string; readonly 'plain pdf.js': string }> = {}
+  const table: Record<string, Readonly<Record<string, string>>> = {}
   beforeAll(async () => {
     parser = await openDocumentParser({ log: silentLog })
   })
@@ -78,16 +125,21 @@ describe('words of real PDFs', () => {
     expect.fail('KIS_REQUIRE_SHARED is 1 and ../shared/corpus or ../shared/eval is absent')
   })
 
+  it.runIf(IS_THERE)('poppler is measured beside', async (context) => {
+    if ((await readWithPoppler(OF_PLAIN[0]!)) === null) context.skip('`pdftotext` of poppler-utils is not on this machine')
+  })
+
   it.runIf(IS_THERE).each(Object.entries(REFERENCES))('are those that %s was printed from', async (file, referenceOf) => {
     const reference = await referenceOf(parser)
-    const recall = measureRecall(reference, await textOf(parser, file))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': measureRecall(reference, await readPlainText(file)).toFixed(4) }
-    expect(recall).toBeGreaterThan(0.99)
+    const text = await textOf(parser, file)
+    table[file] = await measureAll(reference, file, text)
+    expect(measureRecall(reference, text)).toBeGreaterThan(0.99)
   })
 
   it.runIf(IS_THERE).each(OF_PLAIN)('of %s are those that pdf.js finds', async (file) => {
-    const recall = measureRecall(await readPlainText(file), await textOf(parser, file))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': '1' }
-    expect(recall).toBeGreaterThan(0.92)
+    const reference = await readPlainText(file)
+    const text = await textOf(parser, file)
+    table[file] = await measureAll(reference, file, text)
+    expect(measureRecall(reference, text)).toBeGreaterThan(0.92)
   })
 })

@@ -13,11 +13,12 @@ import type { Accounts } from '../../subgraphs/knowledge/ports/accounts.ts'
 import type { BlobStore } from '../../subgraphs/knowledge/ports/blob-store.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
-import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
+import type { EmbeddingModel, Inference, SpokenSegment } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
 import type { PageRecogniser } from '../../subgraphs/knowledge/ports/page-recogniser.ts'
 import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
+import { RecordRoom } from '../../subgraphs/knowledge/use-cases/record-room.ts'
 
 export const DIMENSIONS = 16
 
@@ -101,6 +102,8 @@ export class FakeInference implements Inference {
     cosineSpread: 0.05,
     calibration: null,
   }
+  /** Another model, whose vectors have another length. */
+  readonly otherModel: EmbeddingModel = { ...this.model, id: 'embed-new', dimensions: 2 * DIMENSIONS, overheadTokens: 1 }
   readonly holds = new Map<string, FakeHold>()
   /** How often each passage was embedded. */
   readonly embedded = new Map<string, number>()
@@ -109,8 +112,9 @@ export class FakeInference implements Inference {
   batches = 0
 
   async embeddingModel(id: string, { caller }: { readonly caller: Principal }) {
-    if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
-    return this.model
+    const model = [this.model, this.otherModel].find((one) => one.id === id)
+    if (!model || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return model
   }
   /** The agents of each collection. */
   readonly agents = new Map<string, readonly string[]>()
@@ -120,8 +124,17 @@ export class FakeInference implements Inference {
   async countTokens(_modelId: string, texts: readonly string[]) {
     return texts.map(countWords)
   }
-  async embedQuery(_modelId: string, text: string) {
-    return { vector: makeVector(text), cost: 0n }
+  async embedQuery(modelId: string, text: string) {
+    return { vector: this.#embed(modelId, text), cost: 0n }
+  }
+  #embed(modelId: string, text: string): Float32Array {
+    const vector = makeVector(text)
+    return modelId === this.otherModel.id ? Float32Array.from([...vector.map(() => 0), ...vector]) : vector
+  }
+  /** A token costs 1,000 nano-USD; the wallet has `balance` tokens. */
+  balance = 1_000_000
+  async quoteEmbedding(_modelId: string, tokens: number) {
+    return { amount: BigInt(tokens) * 1_000n, isCovered: tokens <= this.balance, perMillion: 1_000_000_000n }
   }
   /** Scores of passages, by what they contain; an error is the engine's failure. */
   rerank: ((text: string) => number) | KisError = () => 0
@@ -142,23 +155,47 @@ export class FakeInference implements Inference {
     const results = texts.map((text, index) => ({ index, score: rerank(text) })).sort((a, b) => b.score - a.score)
     return { results, cost: 7n }
   }
-  async openEmbedding() {
+  /** What is said in every file; an error is the engine's failure. */
+  spoken: readonly SpokenSegment[] | KisError = []
+  /** The answers to steps. Each was charged once. */
+  readonly steps = new Map<string, readonly SpokenSegment[]>()
+  /** How often an engine was asked to transcribe. */
+  transcribed = 0
+  async transcriptionModel(id: string, { caller }: { readonly caller: Principal }) {
+    if (!id.startsWith('speech') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return { id }
+  }
+  async transcribe(modelId: string, _sound: Uint8Array, context: { readonly caller: Principal; readonly step: string }) {
+    await this.transcriptionModel(modelId, context)
+    const there = this.steps.get(context.step)
+    if (there) return there
+    this.transcribed++
+    const { spoken } = this
+    if (spoken instanceof KisError) throw spoken
+    this.steps.set(context.step, spoken)
+    return spoken
+  }
+  async openEmbedding(_modelId: string, tokens: number) {
+    if (tokens > this.balance) throw new KisError('insufficient_quota', 'The wallet has too little.')
     const id = `hold_${this.holds.size}`
     this.holds.set(id, { state: 'open', charged: 0, known: 0 })
     return id
   }
-  async embedPassages({ holdId, texts, tokensBefore }: Parameters<Inference['embedPassages']>[0]) {
+  async embedPassages({ holdId, modelId, texts, tokensBefore }: Parameters<Inference['embedPassages']>[0]) {
     const hold = this.holds.get(holdId)
     if (hold?.state !== 'open') throw new NotFound('hold', holdId)
     hold.known = tokensBefore
     await this.beforeBatch(++this.batches)
     for (const text of texts) this.embedded.set(text, (this.embedded.get(text) ?? 0) + 1)
-    return { vectors: texts.map(makeVector), tokens: texts.reduce((sum, text) => sum + countWords(text) + this.model.overheadTokens, 0) }
+    const { overheadTokens } = modelId === this.otherModel.id ? this.otherModel : this.model
+    const tokens = texts.reduce((sum, text) => sum + countWords(text) + overheadTokens, 0)
+    return { vectors: texts.map((text) => this.#embed(modelId, text)), tokens }
   }
   async closeEmbedding(holdId: string, tokens: number) {
     const hold = this.holds.get(holdId)
     if (!hold) throw new NotFound('hold', holdId)
     if (hold.state === 'open') Object.assign(hold, { state: 'settled', charged: tokens })
+    return BigInt(hold.charged) * 1_000n
   }
 
   /** Expires abandoned holds, as billing does. */
@@ -261,6 +298,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       usage: life.sees(store.usage, 'usage'),
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),
+      reembeddings: life.sees(store.reembeddings, 'reembeddings'),
       events: store.events,
       eventHeads: store.eventHeads,
     },
@@ -278,6 +316,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     ids: idSource(world.clock),
     log: silentLog,
     digests: new CollectionDigests(store, world.clock),
+    room: new RecordRoom(store, world.clock),
     wake: () => {},
   }
 }

@@ -85,6 +85,7 @@ export const AgentRunStepFields: AgentRunStepResolvers = {
 }
 
 export const CitationFields: CitationResolvers = {
+  chunk: ({ chunkId }) => ({ id: chunkId }),
   collection: ({ collectionId }) => ({ id: collectionId }),
   document: ({ documentId }) => ({ id: documentId }),
   file: ({ fileId }) => ({ id: fileId }),

@@ -13,8 +13,8 @@ import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
 import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
-import type { Transcription as Transcript } from '../use-cases/calls/create-transcription.ts';
-import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/calls/stream-transcription.ts';
+import type { Transcription as Transcript } from '../use-cases/transcription/create-transcription.ts';
+import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/transcription/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../use-cases/tables.ts';
 import type { NodeOfRun, Followed } from '../resolvers/workflow-runs.ts';
 import type { WorkflowError } from '../domain/workflows/run.ts';
@@ -33,6 +33,7 @@ export type Scalars = {
   DateTime: { input: Date; output: Date; }
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
+  Vector: { input: never; output: Float32Array; }
   Cursor: { input: string; output: string; }
   ChatProtocolRequest: { input: unknown; output: unknown; }
   ChatProtocolResponse: { input: unknown; output: unknown; }
@@ -54,7 +55,9 @@ export type Query = {
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
+  readonly transcriptionModel: TranscriptionModel;
 };
 
 
@@ -128,7 +131,18 @@ export type QueryCountTokensArgs = {
 };
 
 
+export type QueryQuoteEmbeddingArgs = {
+  modelId: Scalars['ID']['input'];
+  tokens: Scalars['Int']['input'];
+};
+
+
 export type QueryRerankModelArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryTranscriptionModelArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -153,6 +167,7 @@ export type Mutation = {
   readonly embedQuery: QueryEmbedding;
   readonly rerankPassages: PassageRanking;
   readonly rewriteQuery: RewrittenQuery;
+  readonly transcribeDocument: DocumentTranscript;
   readonly openEmbedding: EmbeddingSession;
   readonly embedPassages: PassageEmbeddings;
   readonly closeEmbedding: EmbeddingReceipt;
@@ -263,6 +278,11 @@ export type MutationRerankPassagesArgs = {
 
 export type MutationRewriteQueryArgs = {
   input: RewriteQueryInput;
+};
+
+
+export type MutationTranscribeDocumentArgs = {
+  input: TranscribeDocumentInput;
 };
 
 
@@ -575,14 +595,14 @@ export type EmbeddingModel = {
 };
 
 export type CosineCalibration = {
-  readonly arabicAnchor: Scalars['String']['output'];
-  readonly englishAnchor: Scalars['String']['output'];
+  readonly arabicAnchor: Scalars['Vector']['output'];
+  readonly englishAnchor: Scalars['Vector']['output'];
   readonly midpoint: Scalars['Float']['output'];
   readonly slope: Scalars['Float']['output'];
 };
 
 export type QueryEmbedding = {
-  readonly vector: Scalars['String']['output'];
+  readonly vector: Scalars['Vector']['output'];
   readonly tokens: Scalars['Int']['output'];
   readonly cost: Scalars['USD']['output'];
 };
@@ -611,9 +631,35 @@ export type RerankModel = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type TranscriptionModel = {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type TranscribeDocumentInput = {
+  readonly modelId: Scalars['ID']['input'];
+  readonly contentBase64: Scalars['String']['input'];
+  readonly step: Scalars['String']['input'];
+};
+
+export type DocumentTranscript = {
+  readonly segments: ReadonlyArray<TranscriptSegment>;
+};
+
+export type TranscriptSegment = {
+  readonly start: Scalars['Float']['output'];
+  readonly end: Scalars['Float']['output'];
+  readonly text: Scalars['String']['output'];
+};
+
 export type PassageRanking = {
   readonly results: ReadonlyArray<RerankResult>;
   readonly cost: Scalars['USD']['output'];
+};
+
+export type EmbeddingQuote = {
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly perMillion: Scalars['USD']['output'];
 };
 
 export type EmbeddingSession = {
@@ -628,7 +674,7 @@ export type EmbedPassagesInput = {
 };
 
 export type PassageEmbeddings = {
-  readonly vectors: ReadonlyArray<Scalars['String']['output']>;
+  readonly vectors: ReadonlyArray<Scalars['Vector']['output']>;
   readonly tokens: Scalars['Int']['output'];
 };
 
@@ -767,6 +813,7 @@ export type AgentRun = {
 export type Citation = {
   readonly mark: Scalars['Int']['output'];
   readonly chunkId: Scalars['ID']['output'];
+  readonly chunk?: Maybe<Chunk>;
   readonly text: Scalars['String']['output'];
   readonly fileName: Scalars['String']['output'];
   readonly collection?: Maybe<Collection>;
@@ -984,6 +1031,10 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
 };
 
+export type Chunk = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type File = {
   readonly id: Scalars['ID']['output'];
 };
@@ -1130,6 +1181,7 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
+  Vector: ResolverTypeWrapper<Scalars['Vector']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
   ChatProtocolRequest: ResolverTypeWrapper<Scalars['ChatProtocolRequest']['output']>;
   ChatProtocolResponse: ResolverTypeWrapper<Scalars['ChatProtocolResponse']['output']>;
@@ -1181,7 +1233,12 @@ export type ResolversTypes = {
   HistoryRole: ResolverTypeWrapper<'user' | 'assistant'>;
   RewrittenQuery: ResolverTypeWrapper<RewrittenQuery>;
   RerankModel: ResolverTypeWrapper<RerankModel>;
+  TranscriptionModel: ResolverTypeWrapper<TranscriptionModel>;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
+  TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
+  EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1228,6 +1285,7 @@ export type ResolversTypes = {
   Collection: ResolverTypeWrapper<Reference>;
   SearchTool: ResolverTypeWrapper<SearchTool>;
   Document: ResolverTypeWrapper<Document>;
+  Chunk: ResolverTypeWrapper<Chunk>;
   File: ResolverTypeWrapper<File>;
   FileVerification: ResolverTypeWrapper<FileVerification>;
   StoreFile: ResolverTypeWrapper<StoreFile>;
@@ -1243,6 +1301,7 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
+  Vector: Scalars['Vector']['output'];
   Cursor: Scalars['Cursor']['output'];
   ChatProtocolRequest: Scalars['ChatProtocolRequest']['output'];
   ChatProtocolResponse: Scalars['ChatProtocolResponse']['output'];
@@ -1285,7 +1344,12 @@ export type ResolversParentTypes = {
   HistoryMessageInput: HistoryMessageInput;
   RewrittenQuery: RewrittenQuery;
   RerankModel: RerankModel;
+  TranscriptionModel: TranscriptionModel;
+  TranscribeDocumentInput: TranscribeDocumentInput;
+  DocumentTranscript: DocumentTranscript;
+  TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
+  EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1325,6 +1389,7 @@ export type ResolversParentTypes = {
   Collection: Reference;
   SearchTool: SearchTool;
   Document: Document;
+  Chunk: Chunk;
   File: File;
   FileVerification: FileVerification;
   StoreFile: StoreFile;
@@ -1345,6 +1410,10 @@ export interface UsdScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes[
 
 export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['JSON'], any> {
   name: 'JSON';
+}
+
+export interface VectorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Vector'], any> {
+  name: 'Vector';
 }
 
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
@@ -1377,7 +1446,9 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
+  transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1401,6 +1472,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   embedQuery?: Resolver<ResolversTypes['QueryEmbedding'], ParentType, ContextType, RequireFields<MutationEmbedQueryArgs, 'modelId' | 'text'>>;
   rerankPassages?: Resolver<ResolversTypes['PassageRanking'], ParentType, ContextType, RequireFields<MutationRerankPassagesArgs, 'modelId' | 'query' | 'texts'>>;
   rewriteQuery?: Resolver<ResolversTypes['RewrittenQuery'], ParentType, ContextType, RequireFields<MutationRewriteQueryArgs, 'input'>>;
+  transcribeDocument?: Resolver<ResolversTypes['DocumentTranscript'], ParentType, ContextType, RequireFields<MutationTranscribeDocumentArgs, 'input'>>;
   openEmbedding?: Resolver<ResolversTypes['EmbeddingSession'], ParentType, ContextType, RequireFields<MutationOpenEmbeddingArgs, 'modelId' | 'tokens'>>;
   embedPassages?: Resolver<ResolversTypes['PassageEmbeddings'], ParentType, ContextType, RequireFields<MutationEmbedPassagesArgs, 'input'>>;
   closeEmbedding?: Resolver<ResolversTypes['EmbeddingReceipt'], ParentType, ContextType, RequireFields<MutationCloseEmbeddingArgs, 'holdId' | 'tokens'>>;
@@ -1602,14 +1674,14 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 };
 
 export type CosineCalibrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CosineCalibration'] = ResolversParentTypes['CosineCalibration']> = {
-  arabicAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  englishAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  arabicAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
+  englishAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   midpoint?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   slope?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
-  vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  vector?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
@@ -1625,9 +1697,29 @@ export type RerankModelResolvers<ContextType = Context, ParentType extends Resol
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type TranscriptionModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionModel'] = ResolversParentTypes['TranscriptionModel']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
+export type DocumentTranscriptResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentTranscript'] = ResolversParentTypes['DocumentTranscript']> = {
+  segments?: Resolver<ReadonlyArray<ResolversTypes['TranscriptSegment']>, ParentType, ContextType>;
+};
+
+export type TranscriptSegmentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptSegment'] = ResolversParentTypes['TranscriptSegment']> = {
+  start?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  end?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type PassageRankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageRanking'] = ResolversParentTypes['PassageRanking']> = {
   results?: Resolver<ReadonlyArray<ResolversTypes['RerankResult']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
+export type EmbeddingQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingQuote'] = ResolversParentTypes['EmbeddingQuote']> = {
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  perMillion?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
 export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingSession'] = ResolversParentTypes['EmbeddingSession']> = {
@@ -1635,7 +1727,7 @@ export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends 
 };
 
 export type PassageEmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageEmbeddings'] = ResolversParentTypes['PassageEmbeddings']> = {
-  vectors?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  vectors?: Resolver<ReadonlyArray<ResolversTypes['Vector']>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -1714,6 +1806,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  chunk?: Resolver<Maybe<ResolversTypes['Chunk']>, ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   fileName?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
@@ -1880,6 +1973,10 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+};
+
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
@@ -1925,6 +2022,7 @@ export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
+  Vector?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
   ChatProtocolRequest?: GraphQLScalarType;
   ChatProtocolResponse?: GraphQLScalarType;
@@ -1964,7 +2062,11 @@ export type Resolvers<ContextType = Context> = {
   HistoryRole?: HistoryRoleResolvers;
   RewrittenQuery?: RewrittenQueryResolvers<ContextType>;
   RerankModel?: RerankModelResolvers<ContextType>;
+  TranscriptionModel?: TranscriptionModelResolvers<ContextType>;
+  DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
+  TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
+  EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;
@@ -2003,6 +2105,7 @@ export type Resolvers<ContextType = Context> = {
   Collection?: CollectionResolvers<ContextType>;
   SearchTool?: SearchToolResolvers<ContextType>;
   Document?: DocumentResolvers<ContextType>;
+  Chunk?: ChunkResolvers<ContextType>;
   File?: FileResolvers<ContextType>;
   FileVerification?: FileVerificationResolvers<ContextType>;
   StoreFile?: StoreFileResolvers<ContextType>;

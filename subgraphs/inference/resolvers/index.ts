@@ -26,7 +26,13 @@ import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddi
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
 import { RerankingFields, rerankMutations, rerankQueries } from './rerank.ts'
-import { TranscriptionEventFields, TranscriptionFields, transcriptionMutations, transcriptionSubscriptions } from './transcriptions.ts'
+import {
+  TranscriptionEventFields,
+  TranscriptionFields,
+  transcriptionMutations,
+  transcriptionQueries,
+  transcriptionSubscriptions,
+} from './transcriptions.ts'
 import {
   WorkflowNodeRunFields,
   WorkflowRunErrorFields,
@@ -42,6 +48,7 @@ export const resolvers: Resolvers = {
   Query: {
     ...modelQueries,
     ...rerankQueries,
+    ...transcriptionQueries,
     ...chatQueries,
     ...agentQueries,
     ...agentRunQueries,

@@ -1,15 +1,29 @@
 import { readTextDelta } from '../domain/transcription/transcript-events.ts'
-import { createTranscription } from '../use-cases/calls/create-transcription.ts'
-import { streamTranscription, type TranscriptionEvent } from '../use-cases/calls/stream-transcription.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
-import type { MutationResolvers, SubscriptionResolvers, TranscriptionEventResolvers, TranscriptionResolvers } from './generated.ts'
+import { createTranscription } from '../use-cases/transcription/create-transcription.ts'
+import { streamTranscription, type TranscriptionEvent } from '../use-cases/transcription/stream-transcription.ts'
+import { describeTranscriptionModel, transcribeDocument } from '../use-cases/transcription/transcribe-document.ts'
+import type {
+  MutationResolvers,
+  QueryResolvers,
+  SubscriptionResolvers,
+  TranscriptionEventResolvers,
+  TranscriptionResolvers,
+} from './generated.ts'
+
+export const transcriptionQueries: QueryResolvers = {
+  transcriptionModel: (_parent, { id }, { deps, ...ask }) => describeTranscriptionModel(deps, ask, id),
+}
 
 export const transcriptionMutations: MutationResolvers = {
   createTranscription(_parent, { input }, { deps, ...ask }) {
     const { idempotencyKey, ...request } = input
     const call = { operation: 'transcription', request, idempotencyKey } as const
     return onceForKey(deps, ask, call, (asking) => createTranscription(deps, asking, request))
+  },
+  async transcribeDocument(_parent, { input }, { deps, ...ask }) {
+    return { segments: await transcribeDocument(deps, ask, input) }
   },
 }
 

@@ -87,7 +87,12 @@ export function isBinaryFormat(mediaType: string): boolean {
   return BINARY.has(mediaType)
 }
 
-/** Sound, which workflows transcribe; no document is made of it. */
+/** The formats of sound, as people call them. */
+export const SOUND_LIST = 'FLAC, MP3, MP4, M4A, Ogg, WAV, WebM'
+/** The largest file of sound that speech models take: the limit of OpenAI's transcriptions, which inference has too. */
+export const MAX_SOUND_BYTES = 25 * 1024 * 1024
+
+/** Sound, which a speech model transcribes: for documents if their collection names one, and in workflows. */
 export function isSound(mediaType: string): boolean {
   return mediaType.startsWith('audio/')
 }

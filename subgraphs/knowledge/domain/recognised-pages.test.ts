@@ -41,6 +41,35 @@ it('makes a document of recognised pages alone', () => {
   expect(document.text).toBe('One\n\nTwo')
 })
 
+it('keeps where the pages show each line, of both', () => {
+  const box = { x: 50, y: 100, width: 80, height: 10 }
+  const size = { width: 600, height: 800 }
+  const line = (page: number, charStart: number, charEnd: number) => ({ page, charStart, charEnd, ...box })
+  const layout = {
+    pages: [1, 2, 5].map((page) => ({ page, ...size })),
+    lines: [line(1, 0, 3), line(2, 5, 8), line(2, 9, 14), line(5, 16, 20)],
+  }
+  const scan = { width: 2480, height: 3508 }
+  const lines = [
+    { charStart: 0, charEnd: 5, ...box },
+    { charStart: 7, charEnd: 12, ...box },
+  ]
+  const document = insertPages({ ...parsed, layout }, [
+    { ...read(3, 90, 'ثلاثة', 'Three'), layout: { ...scan, lines } },
+    read(6, 90, 'Six'),
+  ])
+  const shown = document.layout!.lines.map(({ page, charStart, charEnd }) => [page, document.text.slice(charStart, charEnd)])
+  expect(shown).toEqual([
+    [1, 'One'],
+    [2, 'Two'],
+    [2, 'a | b'],
+    [3, 'ثلاثة'],
+    [3, 'Three'],
+    [5, 'Five'],
+  ])
+  expect(document.layout!.pages).toContainEqual({ page: 3, ...scan })
+})
+
 it('says which pages OCR read, which it is unsure of, which are blank, and which it could not read', () => {
   const { warnings } = insertPages(parsed, [read(3, 60, 'Three'), read(4, 0), read(6, null)])
   expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([

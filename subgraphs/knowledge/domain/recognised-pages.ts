@@ -1,4 +1,4 @@
-import type { Block, ParsedDocument } from '../ports/document-parser.ts'
+import type { Block, Layout, ParsedDocument, PlacedLine } from '../ports/document-parser.ts'
 import type { RecognisedPage } from '../ports/page-recogniser.ts'
 import { namePages } from './name-pages.ts'
 
@@ -12,6 +12,8 @@ type Warning = ParsedDocument['warnings'][number]
 export function insertPages(parsed: ParsedDocument, pages: readonly RecognisedPage[]): ParsedDocument {
   const parts: string[] = []
   const blocks: Block[] = []
+  const lines: PlacedLine[] = []
+  const sizes: Layout['pages'][number][] = [...(parsed.layout?.pages ?? [])]
   let length = 0
   const write = (text: string) => {
     const charStart = length + (length === 0 ? 0 : SEPARATOR.length)
@@ -20,24 +22,38 @@ export function insertPages(parsed: ParsedDocument, pages: readonly RecognisedPa
     return charStart
   }
   let next = 0
+  let nextLine = 0
+  const copyLines = (end: number, shift: number) => {
+    const placed = parsed.layout?.lines ?? []
+    for (; nextLine < placed.length && placed[nextLine]!.charStart < end; nextLine += 1) lines.push(shifted(placed[nextLine]!, shift))
+  }
   const copyUntil = (end: number) => {
     if (end === next) return
     const own = parsed.blocks.slice(next, end)
     const from = own[0]!.charStart
     const shift = write(parsed.text.slice(from, own.at(-1)!.charEnd)) - from
-    for (const block of own) blocks.push({ ...block, charStart: block.charStart + shift, charEnd: block.charEnd + shift })
+    for (const block of own) blocks.push(shifted(block, shift))
+    copyLines(own.at(-1)!.charEnd, shift)
     next = end
   }
-  for (const { page, paragraphs } of pages) {
+  for (const { page, paragraphs, layout } of pages) {
     const after = parsed.blocks.findIndex((block, index) => index >= next && (block.page ?? 0) > page)
     copyUntil(after < 0 ? parsed.blocks.length : after)
-    for (const text of paragraphs) {
+    for (const [index, text] of paragraphs.entries()) {
       const charStart = write(text)
       blocks.push({ kind: 'paragraph', charStart, charEnd: length, page })
+      if (index > 0 || !layout) continue
+      sizes.push({ page, width: layout.width, height: layout.height })
+      for (const line of layout.lines) lines.push({ page, ...shifted(line, charStart) })
     }
   }
   copyUntil(parsed.blocks.length)
-  return { ...parsed, text: parts.join(''), blocks, warnings: [...parsed.warnings, ...warningsAbout(parsed, pages)], unread: [] }
+  const own = lines.length > 0 && { layout: { pages: sizes, lines } }
+  return { ...parsed, ...own, text: parts.join(''), blocks, warnings: [...parsed.warnings, ...warningsAbout(parsed, pages)], unread: [] }
+}
+
+function shifted<T extends { readonly charStart: number; readonly charEnd: number }>(part: T, shift: number): T {
+  return { ...part, charStart: part.charStart + shift, charEnd: part.charEnd + shift }
 }
 
 function warningsAbout({ unread, pageCount }: ParsedDocument, pages: readonly RecognisedPage[]): readonly Warning[] {

@@ -27,6 +27,33 @@ export interface BlockLocation {
   readonly end: string
 }
 
+/**
+ * A rectangle of a page. `x` and `y` are its left and upper edges, from the left and upper edges of the page as it is
+ * shown, turned if the file says so. In points, 72 to the inch; for pictures in pixels.
+ */
+export interface Box {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** A line of the text, or a row of a table, and where its page shows it. */
+export interface PlacedLine extends Box {
+  readonly page: number
+  /** UTF-16 offsets into the text. */
+  readonly charStart: number
+  readonly charEnd: number
+}
+
+/** Where the pages show the text. */
+export interface Layout {
+  /** The sizes of the pages that have lines, in the unit of the lines. */
+  readonly pages: readonly { readonly page: number; readonly width: number; readonly height: number }[]
+  /** In the order of the text. They do not overlap in it. */
+  readonly lines: readonly PlacedLine[]
+}
+
 export interface ParsedDocument {
   readonly mediaType: string
   /**
@@ -35,6 +62,8 @@ export interface ParsedDocument {
    */
   readonly text: string
   readonly blocks: readonly Block[]
+  /** Absent in formats without pages that look the same everywhere. */
+  readonly layout?: Layout
   readonly pageCount: number | null
   readonly warnings: readonly {
     readonly code:
@@ -84,6 +113,13 @@ export class ParseFailure extends Error {
   }
 }
 
+export interface ParseOptions {
+  /** Whether pages that are pictures, and pictures, are left in `unread`. By default they are warned about or refused. */
+  readonly leavesPictures?: boolean
+  /** Is told how many pages of a PDF have been read: 0 first, all last, and in between not every one. */
+  readonly onPages?: (done: number, total: number) => void
+}
+
 /**
  * Extracts text and structure from untrusted bytes, in a separate process with limits of time, memory and decompressed
  * size.
@@ -95,17 +131,10 @@ export interface DocumentParser extends AsyncDisposable {
    */
   sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string
   /**
-   * @param options.leavesPictures pages that are pictures, and pictures, are left in `unread`; by default they are warned
-   * about or refused
    * @throws {ParseFailure} the file cannot be parsed
    * @throws {Error} the parser process itself could not run; try again later
    */
-  parse(
-    file: Uint8Array | StreamedFile,
-    fileName: string,
-    signal: AbortSignal,
-    options?: { readonly leavesPictures: boolean },
-  ): Promise<ParsedDocument>
+  parse(file: Uint8Array | StreamedFile, fileName: string, signal: AbortSignal, options?: ParseOptions): Promise<ParsedDocument>
   /**
    * Yields the files inside a file that `parse` has read, one at a time, in their order.
    * @throws {ParseFailure} the file cannot be unpacked

@@ -34,6 +34,13 @@ export interface CallContext {
   readonly step?: string
 }
 
+/** A piece of a transcript, in seconds from the start. */
+export interface SpokenSegment {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+}
+
 /**
  * Models, as knowledge needs them. A GraphQL client of inference implements it, and every call is billed
  * there.
@@ -77,6 +84,25 @@ export interface Inference {
     texts: readonly string[],
     context: CallContext,
   ): Promise<{ readonly results: readonly { readonly index: number; readonly score: number }[]; readonly cost: bigint }>
+  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not transcribe with the model */
+  transcriptionModel(id: string, context: CallContext): Promise<{ readonly id: string }>
+  /**
+   * Has a speech model write down what is said in a file of at most `MAX_SOUND_BYTES`: segments with text, in order.
+   * Takes at most 15 minutes. A `step` is charged once; for a day, a repeat gets the same answer.
+   * @throws {KisError} as `transcriptionModel`; `insufficient_quota`; `unsupported_file_type`: it is not sound;
+   * `payload_too_large`: it lasts too long; `idempotency_conflict`: another process is at it; or the error of the
+   * model's engine. Nothing is charged.
+   */
+  transcribe(modelId: string, sound: Uint8Array, context: CallContext & { readonly step: string }): Promise<readonly SpokenSegment[]>
+  /**
+   * Gives what `openEmbedding` would reserve, whether the wallet covers it now, and the price of a million tokens; in
+   * nano-USD.
+   */
+  quoteEmbedding(
+    modelId: string,
+    tokens: number,
+    context: CallContext,
+  ): Promise<{ readonly amount: bigint; readonly isCovered: boolean; readonly perMillion: bigint }>
   /**
    * Reserves the price of `tokens`, and gives the hold's id.
    * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved
@@ -90,6 +116,9 @@ export interface Inference {
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
     context: CallContext,
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }>
-  /** Charges `tokens` and ends the hold; 0 charges nothing. Idempotent. */
-  closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<void>
+  /**
+   * Charges `tokens` and ends the hold; 0 charges nothing. Gives the charge in nano-USD: the earlier one if the hold had
+   * ended before. Idempotent.
+   */
+  closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<bigint>
 }

@@ -1,4 +1,4 @@
-import type { StreamedFile } from './document-parser.ts'
+import type { Box, StreamedFile } from './document-parser.ts'
 
 /** What OCR read on a page. */
 export interface RecognisedPage {
@@ -8,6 +8,15 @@ export interface RecognisedPage {
   readonly confidence: number | null
   /** Normalised as the text of a parsed document. Empty if the page has no text, or none that makes words. */
   readonly paragraphs: readonly string[]
+  /** Where the page shows them. Absent in what earlier versions kept, and where nothing was read. */
+  readonly layout?: RecognisedLayout
+}
+
+export interface RecognisedLayout {
+  readonly width: number
+  readonly height: number
+  /** In the order of the text. Offsets into the paragraphs, joined with two line feeds. */
+  readonly lines: readonly (Box & { readonly charStart: number; readonly charEnd: number })[]
 }
 
 /** Reads text from pictures of pages, in Arabic and English. It runs as confined as the document parser does. */

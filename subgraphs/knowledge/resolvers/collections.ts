@@ -8,6 +8,7 @@ import {
 import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
 import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
 import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
+import { listReembeddings } from '../use-cases/reembedding/reembeddings.ts'
 import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -34,6 +35,7 @@ export const CollectionFields: CollectionResolvers = {
   id: ({ _id }) => _id,
   embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
   rerankModel: ({ rerankModel }) => (rerankModel ? { id: rerankModel } : null),
+  transcriptionModel: ({ transcriptionModel }) => (transcriptionModel ? { id: transcriptionModel } : null),
   organization: ({ organizationId }) => ({ id: organizationId }),
   sources: (collection, args, { deps }) => listSources(deps, collection, args),
   ocr: ({ ocr }) => ocr ?? 'off',
@@ -44,5 +46,6 @@ export const CollectionFields: CollectionResolvers = {
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
   goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
   evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
+  reembeddings: (collection, args, { deps }) => listReembeddings(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

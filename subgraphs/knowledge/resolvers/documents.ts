@@ -86,6 +86,7 @@ export const DocumentFields: DocumentResolvers = {
   id: ({ _id }) => _id,
   name: ({ fileName }) => fileName,
   externalId: ({ externalId }) => externalId ?? null,
+  transcriptionModel: ({ transcriptionModel }) => (transcriptionModel ? { id: transcriptionModel } : null),
   version: ({ version }) => version ?? 1,
   replacement: ({ organizationId, replacement }) => (replacement ? { ...replacement, organizationId } : null),
   versions: ({ organizationId, versions }) => (versions ?? []).toReversed().map((version) => ({ ...version, organizationId })),

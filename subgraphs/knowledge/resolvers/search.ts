@@ -1,5 +1,6 @@
 import type { DocumentRecord } from '../domain/records.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
+import { readPageBoxes } from '../use-cases/documents/page-boxes.ts'
 import { getFile } from '../use-cases/files/files.ts'
 import { findChunk } from '../use-cases/search/find-chunk.ts'
 import { type SearchHit, searchCollection } from '../use-cases/search/search-collection.ts'
@@ -24,7 +25,7 @@ function toHit({ chunk, document, ranked, highlights, before, after }: SearchHit
   const ofDocument = (each: StoredChunk): ChunkOfDocument => ({ ...each, record: document })
   return {
     ...ranked,
-    collectionId: chunk.collectionId,
+    collectionId: document.collectionId,
     chunk: ofDocument(chunk),
     highlights,
     before: before.map(ofDocument),
@@ -36,6 +37,7 @@ export const ChunkFields: ChunkResolvers = {
   id: ({ chunkId }) => chunkId,
   document: ({ record }) => record,
   file: ({ record }, _args, { deps }) => getFile(deps, record.organizationId, record.fileId),
+  pageBoxes: (chunk, _args, { deps }) => readPageBoxes(deps, chunk),
   async __resolveReference({ id }, { deps, ...context }) {
     const found = await findChunk(deps, context, id)
     return found && { ...found.chunk, record: found.document }

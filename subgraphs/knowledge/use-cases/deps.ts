@@ -13,6 +13,7 @@ import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import type { PageRecogniser } from '../ports/page-recogniser.ts'
 import type { CollectionDigests } from './collection-digests.ts'
+import type { RecordRoom } from './record-room.ts'
 
 /** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
 export interface Ports {
@@ -34,6 +35,7 @@ export interface Ports {
 /** Everything that the use cases of the knowledge subgraph need. Each use case picks the members that it uses. */
 export interface Deps extends Ports {
   readonly digests: CollectionDigests
+  readonly room: RecordRoom
   readonly events: EventLog<DocumentRecord>
   /** Tells the workers that a job is due. */
   readonly wake: () => void

@@ -90,6 +90,17 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect((await Promise.all(sends)).map(({ status }) => status)).toEqual(sends.map(() => 201))
     })
 
+    it('takes a large form, and leaves nothing of one that it refuses', async () => {
+      const bytes = makeText(5 * MIB + 3)
+      const { id } = await caller.openai.files.create({ file: await toFile(bytes, 'large.txt'), purpose: 'assistants' })
+      expect(await download(service, caller, id)).toBe(sha256(bytes))
+      const used = async () => (await caller.graphql('{ organization { quota { storageBytes { used } } } }')).data
+      const before = await used()
+      const refused = caller.openai.files.create({ file: await toFile(Buffer.alloc(5 * MIB), 'large.bin'), purpose: 'assistants' })
+      await expect(refused).rejects.toMatchObject({ status: 415, code: 'unsupported_file_type' })
+      expect(await used()).toEqual(before)
+    })
+
     it('takes base64 in lines and in the alphabet of URLs', async () => {
       const bytes = Buffer.from('ÿþýÿ??>>~~'.repeat(40))
       for (const text of [bytes.toString('base64').replace(/.{76}/g, '$&\r\n'), bytes.toString('base64url')]) {

@@ -9,7 +9,7 @@ import { isCount, toQuantities, type Usage } from '../tokens/usage.ts'
  * 25 MiB last 10 hours at the lowest rate of speech codecs (Opus: 6 kbit/s, RFC 6716). A file that states more than
  * this is wrong.
  */
-const MAX_AUDIO_MS = 24 * 3_600_000
+export const MAX_AUDIO_MS = 24 * 3_600_000
 /** 32 kbit/s: the assumed rate of a file of unknown length. The hold covers at least this, whatever the file states. */
 const BYTES_PER_MS = 4
 /** Engines report whole seconds, rounded up. */

@@ -1,9 +1,4 @@
-/** A piece of a transcript, in seconds from the start. */
-export interface Segment {
-  readonly start: number
-  readonly end: number
-  readonly text: string
-}
+import type { Segment } from './segments.ts'
 
 /** SubRip: numbered from 1, with a comma before the milliseconds. */
 export function toSrt(segments: readonly Segment[]): string {

@@ -3,8 +3,8 @@ import type { Caller, Principal } from '../../../common/identity/principal.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
+import { createTranscription } from '../transcription/create-transcription.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
-import { createTranscription } from './create-transcription.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
 type Parts = ReturnType<typeof parts>

@@ -12,9 +12,9 @@ import { admitModel, findVersion } from '../agents/agents.ts'
 import { toModelAnswer } from '../agents/model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
-import { createTranscription } from '../calls/create-transcription.ts'
 import type { CallContext, CallDeps } from '../deps.ts'
 import type { RunSteps } from '../runs/run-steps.ts'
+import { createTranscription } from '../transcription/create-transcription.ts'
 
 const DEFAULT_PASSAGES = 8
 

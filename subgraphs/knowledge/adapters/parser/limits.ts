@@ -45,13 +45,19 @@ export const DEFAULT_LIMITS: ParserLimits = {
   maxRssBytes: 700 * MIB,
 }
 
+/** The lines of a document whose places are kept: 2,000 pages of 100 lines. The rest of its text has no places. */
+export const MAX_PLACED_LINES = 200_000
+
 /** Small, harmless archives of repetitive XML exceed a ratio of 100:1. */
 export const RATIO_FLOOR_BYTES = 8 * MIB
 
 /** The heap of V8 in MB. Strings and inflate buffers take the rest of `maxRssBytes`. */
 export const CHILD_HEAP_MB = 512
 
-/** Returns the largest result that a child may write, in bytes: the text in UTF-8, and about 100 bytes per block. */
+/**
+ * Returns the largest result that a child may write, in bytes: the text in UTF-8, and about 100 bytes for each block and
+ * each placed line.
+ */
 export function maxResultBytes(limits: ParserLimits): number {
-  return limits.maxTextBytes + limits.maxBlocks * 100 + 4 * MIB
+  return limits.maxTextBytes + (limits.maxBlocks + MAX_PLACED_LINES) * 100 + 4 * MIB
 }

@@ -6,6 +6,7 @@ import type { PageRecogniser, RecognisedPage } from '../../ports/page-recogniser
 import type { ParserLimits } from './limits.ts'
 import { openDocumentParser } from './open-document-parser.ts'
 import { openPageRecogniser } from './open-page-recogniser.ts'
+import { cutBelow, mirrored, toJpeg, toWebp, turned } from './test-support/pictures.ts'
 import { drawText, type Grey, toPdf, toPng, toScan, toTiff } from './test-support/scans.ts'
 
 const CORPUS = new URL('../../../../../shared/corpus/', import.meta.url)
@@ -89,6 +90,72 @@ describe('pictures', () => {
     huge.writeUInt32BE(100_000, 16)
     await expect(read(huge, 'a.png')).rejects.toMatchObject({ code: 'limit_exceeded' })
     await expect(read(toTiff([kiln]).subarray(0, 100), 'a.tif')).rejects.toMatchObject({ code: 'corrupt' })
+  })
+})
+
+/** One line, at the same place whichever way its picture lies. */
+const TEXT = 'The harbour of Sur was rebuilt by the carpenters of the old town.'
+const LINE = { charStart: 0, charEnd: TEXT.length, x: 150, y: 149, width: 828, height: 28 }
+
+describe('a picture', () => {
+  let strip: Grey
+  let left: Grey
+  let right: Grey
+  let down: Grey
+  beforeAll(() => {
+    strip = cutBelow(harbour, 260)
+    right = turned(strip, 1)
+    down = turned(strip, 2)
+    left = turned(strip, 3)
+  })
+
+  it.each([
+    ['a JPEG', 'a.jpg', () => toJpeg(strip)],
+    ['a WebP', 'a.webp', () => toWebp(strip)],
+    ['a JPEG whose Exif turns it to the right', 'a.jpg', () => toJpeg(left, 6)],
+    ['a JPEG whose Exif turns it to the left, in the other order of bytes', 'a.jpg', () => toJpeg(right, 8, false)],
+    ['a JPEG whose Exif turns it over', 'a.jpg', () => toJpeg(down, 3)],
+    ['a JPEG whose Exif mirrors it', 'a.jpg', () => toJpeg(turned(mirrored(strip), 3), 5)],
+    ['a WebP whose Exif turns it', 'a.webp', () => toWebp(left, 6)],
+    ['a TIFF whose page is turned', 'a.tif', () => toTiff([left], 6)],
+  ] as const)('is read as it is shown, with the place of its lines: %s', { timeout: TIMEOUT_MS }, async (_name, file, make) => {
+    const { parsed, pages } = await read(make(), file)
+    expect(parsed.pageCount).toBe(1)
+    expect(pages).toEqual([
+      { page: 1, confidence: expect.any(Number), paragraphs: [TEXT], layout: { width: 1_275, height: 260, lines: [LINE] } },
+    ])
+  })
+
+  it.each([
+    ['its left side', () => left, { x: 149, y: 297, width: 28, height: 828 }],
+    ['its right side', () => right, { x: 83, y: 150, width: 28, height: 828 }],
+    ['its head', () => down, { x: 297, y: 83, width: 828, height: 28 }],
+  ] as const)('that lies on %s, and does not say so, is read too', { timeout: TIMEOUT_MS }, async (_name, pictureOf, box) => {
+    const picture = pictureOf()
+    const { pages } = await read(toJpeg(picture), 'a.jpg')
+    const { width, height } = picture
+    const lines = [{ charStart: 0, charEnd: TEXT.length, ...box }]
+    expect(pages).toEqual([{ page: 1, confidence: expect.any(Number), paragraphs: [TEXT], layout: { width, height, lines } }])
+  })
+
+  it('on pages of a PDF that are turned is read as the pages show it', { timeout: TIMEOUT_MS }, async () => {
+    const scan = await toPdf(
+      ([left, down, right] as const).map((picture, index) => (pdf) => {
+        pdf.page.dictionary.data.Rotate = 90 * (index + 1)
+        pdf.image(toPng(picture), 0, 0, index === 1 ? { width: 588, height: 120 } : { width: 120, height: 588 })
+      }),
+    )
+    const { pages } = await read(scan, 'a.pdf')
+    expect(textOf(pages)).toEqual([TEXT, TEXT, TEXT])
+    const places = pages.map(({ layout }) => [layout!.width, layout!.height, layout!.lines[0]!.x, layout!.lines[0]!.y].map(Math.round))
+    const wanted = [
+      [792, 612, 273, 69],
+      [612, 792, 93, 741],
+      [792, 612, 69, 561],
+    ]
+    // A drawn letter may be a pixel or two larger than it is.
+    const apart = places.flatMap((place, page) => place.map((value, at) => Math.abs(value - wanted[page]![at]!)))
+    expect(Math.max(...apart)).toBeLessThanOrEqual(2)
   })
 })
 

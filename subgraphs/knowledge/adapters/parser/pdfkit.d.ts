@@ -8,6 +8,8 @@ declare module 'pdfkit' {
 
   export default class PDFDocument {
     constructor(options?: PDFDocumentOptions)
+    /** The open page. */
+    readonly page: { readonly dictionary: { readonly data: { Rotate?: number } } }
     readonly outline: { addItem(title: string): void }
     on(event: 'data', listener: (piece: Buffer) => void): this
     on(event: 'end', listener: () => void): this

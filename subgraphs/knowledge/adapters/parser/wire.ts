@@ -1,11 +1,19 @@
-import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
-import type { RecognisedPage } from '../../ports/page-recogniser.ts'
+import {
+  type Block,
+  type BlockLocation,
+  type Layout,
+  type ParsedDocument,
+  ParseFailure,
+  type ParseFailureCode,
+  type PlacedLine,
+} from '../../ports/document-parser.ts'
+import type { RecognisedLayout, RecognisedPage } from '../../ports/page-recogniser.ts'
 import type { ParserLimits } from './limits.ts'
 
 /**
  * The request to a parser child. In both directions, a message is one line of JSON followed by raw bytes to the end of
- * the stream: the file for the child, the text in UTF-8 for the parent. The parent checks the shape of every answer and
- * trusts nothing else about it.
+ * the stream: the file for the child, the text in UTF-8 for the parent. Before its answer the child may write lines
+ * about the pages that it has read. The parent checks the shape of every answer and trusts nothing else about it.
  */
 export interface ParseRequest {
   readonly mediaType: string
@@ -59,6 +67,8 @@ const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
  * short because a table may have 100,000 rows.
  */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]
+/** The fields of a placed line, in their order. */
+type PackedLine = readonly [page: number, charStart: number, charEnd: number, x: number, y: number, width: number, height: number]
 /** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
@@ -94,6 +104,56 @@ export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ reado
   return { request, file }
 }
 
+/** Begins a line about pages. An answer begins with a brace. */
+const PAGES = '+'.charCodeAt(0)
+/** Characters of such a line. */
+const MAX_PAGES_LINE = 32
+
+/** A line about the pages that have been read. */
+export function encodePages(done: number, total: number): string {
+  return `+${done}/${total}\n`
+}
+
+/** Takes the lines about pages off the beginning of a child's output, and tells what they say. */
+export class PageCounts {
+  readonly #maxPages: number
+  readonly #told: (done: number, total: number) => void
+  #rest = Buffer.alloc(0)
+  #last = -1
+  #areOver = false
+
+  constructor(maxPages: number, told: (done: number, total: number) => void) {
+    this.#maxPages = maxPages
+    this.#told = told
+  }
+
+  /**
+   * Returns what of the next bytes belongs to the answer.
+   * @throws {Error} if a line is malformed, or does not go on from the one before.
+   */
+  takeFrom(bytes: Buffer): Buffer {
+    if (this.#areOver) return bytes
+    let all = Buffer.concat([this.#rest, bytes])
+    while (all[0] === PAGES) {
+      const end = all.indexOf(0x0a)
+      if (end > MAX_PAGES_LINE || (end < 0 && all.length > MAX_PAGES_LINE)) throw malformed()
+      if (end < 0) break
+      this.#tell(all.toString('latin1', 0, end))
+      all = all.subarray(end + 1)
+    }
+    this.#areOver = all.length > 0 && all[0] !== PAGES
+    this.#rest = this.#areOver ? Buffer.alloc(0) : all
+    return this.#areOver ? all : Buffer.alloc(0)
+  }
+
+  #tell(line: string): void {
+    const [, done, total] = (/^\+(\d+)\/(\d+)$/.exec(line) ?? []).map(Number)
+    if (done === undefined || total === undefined || done <= this.#last || done > total || total > this.#maxPages) throw malformed()
+    this.#last = done
+    this.#told(done, total)
+  }
+}
+
 export function encodeFailure({ code, message }: ParseFailure): Buffer {
   return Buffer.from(`${JSON.stringify({ code, message })}\n`)
 }
@@ -109,10 +169,24 @@ export function encodePage(page: RecognisedPage): string {
 export function decodePage(line: string, page: number): RecognisedPage {
   const answer: unknown = JSON.parse(line)
   if (!isRecord(answer) || answer.page !== page) throw malformed()
-  const { confidence, paragraphs } = answer
+  const { confidence, paragraphs, layout } = answer
   if (!Number.isInteger(confidence) || !Array.isArray(paragraphs)) throw malformed()
   if (!paragraphs.every((text) => typeof text === 'string' && text !== '')) throw malformed()
-  return { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
+  const read = { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
+  return layout === undefined ? read : { ...read, layout: checkRecognised(layout) }
+}
+
+function checkRecognised(layout: unknown): RecognisedLayout {
+  if (!isRecord(layout) || !isLength(layout.width) || !isLength(layout.height) || !Array.isArray(layout.lines)) throw malformed()
+  let last = 0
+  const lines = layout.lines.map((line: unknown) => {
+    if (!isRecord(line)) throw malformed()
+    const { charStart, charEnd, x, y, width, height } = line
+    const { page: _, ...own } = unpackLine([1, charStart, charEnd, x, y, width, height], last)
+    last = own.charEnd
+    return own
+  })
+  return { width: layout.width, height: layout.height, lines }
 }
 
 /** The head of an inner file. `sizeBytes` bytes follow; null: it has none. */
@@ -142,7 +216,7 @@ function refuseFailure(answer: Readonly<Record<string, unknown>>): void {
   throw code ? new ParseFailure(code, String(answer.message)) : malformed()
 }
 
-export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
+export function encodeDocument({ text, blocks, layout, ...facts }: ParsedDocument): Buffer {
   const headers = new Numbered()
   const places = new Numbered()
   const locations: PackedLocation[] = []
@@ -151,7 +225,11 @@ export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buff
     if (location) locations.push([places.numberOf(location.within), location.start, location.end])
     return [KINDS.indexOf(kind), charStart, charEnd, level ?? 0, page ?? 0, header, location ? locations.length - 1 : -1]
   })
-  const head = { ...facts, headers: headers.texts, places: places.texts, locations, blocks: packed }
+  const lines = layout?.lines.map(
+    ({ page, charStart, charEnd, x, y, width, height }): PackedLine => [page, charStart, charEnd, x, y, width, height],
+  )
+  const own = layout && { pages: layout.pages.map(({ page, width, height }) => [page, width, height]), lines }
+  const head = { ...facts, layout: own, headers: headers.texts, places: places.texts, locations, blocks: packed }
   return Buffer.from(`${JSON.stringify(head)}\n${text}`)
 }
 
@@ -182,7 +260,7 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
   if (!isRecord(answer)) throw malformed()
   refuseFailure(answer)
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places, locations, blocks } = answer
+  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places, locations, blocks, layout } = answer
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
   if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread) || typeof hasFiles !== 'boolean') throw malformed()
@@ -198,6 +276,7 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     mediaType,
     text,
     blocks: unpacked,
+    ...(layout !== undefined && { layout: unpackLayout(layout, text.length) }),
     pageCount: pageCount as number | null,
     warnings: warnings.map(checkWarning),
     unread,
@@ -231,6 +310,37 @@ function unpackBlock(packed: unknown, headers: readonly unknown[], locations: re
     ...(tableHeader !== undefined && { tableHeader }),
     ...(location && { location }),
   }
+}
+
+function unpackLayout(layout: unknown, textLength: number): Layout {
+  if (!isRecord(layout) || !Array.isArray(layout.pages) || !Array.isArray(layout.lines)) throw malformed()
+  const pages = layout.pages.map((packed: unknown) => {
+    if (!Array.isArray(packed)) throw malformed()
+    const [page, width, height] = packed as readonly unknown[]
+    if (!isPages([page]) || !isLength(width) || !isLength(height)) throw malformed()
+    return { page: page as number, width, height }
+  })
+  let last = 0
+  const lines = layout.lines.map((packed: unknown) => {
+    const line = unpackLine(packed, last)
+    last = line.charEnd
+    return line
+  })
+  if (last > textLength) throw malformed()
+  return { pages, lines }
+}
+
+function unpackLine(packed: unknown, from: number): PlacedLine {
+  if (!Array.isArray(packed) || packed.length !== 7 || !packed.every(isLength)) throw malformed()
+  // Seven finite numbers, as checked above.
+  const [page, charStart, charEnd, x, y, width, height] = packed as unknown as PackedLine
+  if (!isPages([page]) || !Number.isSafeInteger(charStart) || !Number.isSafeInteger(charEnd)) throw malformed()
+  if (charStart < from || charEnd <= charStart) throw malformed()
+  return { page, charStart, charEnd, x, y, width, height }
+}
+
+function isLength(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
 
 function checkWarning(warning: unknown): ParsedDocument['warnings'][number] {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { countWords, expectPassageLaws } from '../../../../test/support/passage-laws.ts'
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from './chunk-document.ts'
 
@@ -16,8 +17,6 @@ function makeParsed(parts: readonly Part[]): ParsedDocument {
   return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [], unread: [], hasFiles: false }
 }
 
-/** A token is a word or four characters of one, and each text has two special tokens. */
-const countWords = (text: string) => 2 + (text.match(/\S{1,4}/g)?.length ?? 0)
 const countTokens = async (texts: readonly string[]) => texts.map(countWords)
 const never = new AbortController().signal
 const chunk = (parts: readonly Part[], options: { targetTokens?: number; capTokens?: number; overheadTokens?: number } = {}) =>
@@ -25,7 +24,6 @@ const chunk = (parts: readonly Part[], options: { targetTokens?: number; capToke
 
 const words = (count: number, word = 'word') => Array.from({ length: count }, () => word).join(' ')
 const readTexts = (chunks: readonly DocumentChunk[]) => chunks.map(({ text }) => text)
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 const partsArbitrary = fc.array(
   fc.record({
@@ -50,8 +48,9 @@ describe('chunkDocument', () => {
     await fc.assert(
       fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {
         const document = makeParsed(
-          parts.map(({ tableHeader, level, ...part }) => ({
+          parts.map(({ tableHeader, level, ...part }, index) => ({
             ...part,
+            page: 1 + (index >> 1),
             ...(part.kind === 'heading' && { level }),
             ...(tableHeader !== undefined && { tableHeader }),
           })),
@@ -63,25 +62,7 @@ describe('chunkDocument', () => {
           overheadTokens: 2,
           signal: never,
         })
-        const covered = new Uint8Array(document.text.length)
-        let last = 0
-        const boundaries = new Set([...segmenter.segment(document.text)].map(({ index }) => index).concat(document.text.length))
-        chunks.forEach((chunk, ordinal) => {
-          expect(chunk.ordinal).toBe(ordinal)
-          expect(document.text.slice(chunk.charStart, chunk.charEnd)).toBe(chunk.text)
-          expect(chunk.text).toMatch(/\S/)
-          expect(chunk.charStart).toBeGreaterThanOrEqual(last)
-          last = chunk.charEnd
-          covered.fill(1, chunk.charStart, chunk.charEnd)
-          expect(chunk.tokens).toBe(countWords(toEmbeddingText(chunk)))
-          if ([...segmenter.segment(chunk.text)].length > 1) expect(chunk.tokens).toBeLessThanOrEqual(capTokens - 2)
-          expect(boundaries.has(chunk.charStart) && boundaries.has(chunk.charEnd)).toBe(true)
-        })
-        for (const { charStart, charEnd } of document.blocks) {
-          for (let at = charStart; at < charEnd; at += 1) {
-            if (/\S/.test(document.text[at]!)) expect(covered[at]).toBe(1)
-          }
-        }
+        expectPassageLaws(document, chunks, capTokens - 2)
       }),
       { numRuns: 300 },
     )

@@ -8,14 +8,13 @@ import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
+import { MAX_COLLECTIONS } from '../record-room.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
 /** The pattern of a collection's code, which must fit a path and a tool's name. */
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
-/** The number of collections of one organization. Each has its own tables in the embedded index. */
-const MAX_COLLECTIONS = 1_000
 /** The number of agents that an error names. */
 const MAX_NAMED = 10
 const COLLECTION_ID = /^col_/
@@ -26,6 +25,8 @@ export interface CollectionInput {
   readonly description?: string | null
   /** Orders what searches of the collection find. Null: none. */
   readonly rerankModel?: string | null
+  /** Writes down what is said in sound. Null: the collection takes no sound. */
+  readonly transcriptionModel?: string | null
   readonly ocr?: OcrMode | null
 }
 
@@ -33,7 +34,7 @@ export interface CollectionInput {
  * Creates a collection. Nothing is stored if it throws.
  * @throws {KisError} `model_not_found` if the key may not use the embedding model.
  * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
- * @throws {KisError} as for the embedding model, if the key may not use the rerank model.
+ * @throws {KisError} as for the embedding model, if the key may not use the rerank model or the speech model.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
  */
@@ -52,7 +53,10 @@ export async function createCollection(
   }
   const caller = { ...context, caller: principal }
   const model = await naming('input.embeddingModel', inference.embeddingModel(input.embeddingModel, caller))
-  const rerankModel = await checkedReranker(deps, caller, input.rerankModel ?? null)
+  const models = {
+    rerankModel: await checkedReranker(deps, caller, input.rerankModel ?? null),
+    transcriptionModel: await checkedSpeechModel(deps, caller, input.transcriptionModel ?? null),
+  }
   const { organizationId } = principal
   if ((await store.collections.countDocuments({ organizationId, listed: true })) >= MAX_COLLECTIONS) {
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections. Delete one first.`)
@@ -63,7 +67,8 @@ export async function createCollection(
     ...fields,
     embeddingModel: model.id,
     dimensions: model.dimensions,
-    ...(rerankModel && { rerankModel }),
+    ...(models.rerankModel && { rerankModel: models.rerankModel }),
+    ...(models.transcriptionModel && { transcriptionModel: models.transcriptionModel }),
     listed: true,
     createdAt: clock.now(),
   }
@@ -91,17 +96,20 @@ export async function updateCollection(
     name,
     description,
     rerankModel,
+    transcriptionModel,
     ocr,
   }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
 ): Promise<CollectionRecord> {
   const { store } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
   const { organizationId } = principal
+  const caller = { ...context, caller: principal }
   const changes = {
     ...(code != null && { code: checkedCode(code) }),
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
-    ...(rerankModel !== undefined && { rerankModel: await checkedReranker(deps, { ...context, caller: principal }, rerankModel) }),
+    ...(rerankModel !== undefined && { rerankModel: await checkedReranker(deps, caller, rerankModel) }),
+    ...(transcriptionModel !== undefined && { transcriptionModel: await checkedSpeechModel(deps, caller, transcriptionModel) }),
     ...(ocr != null && { ocr }),
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
@@ -177,8 +185,17 @@ async function checkedReranker({ inference }: Pick<Deps, 'inference'>, context: 
   return model === null ? null : (await naming('input.rerankModel', inference.rerankModel(model, context))).id
 }
 
+/** As `checkedReranker`. */
+export async function checkedSpeechModel(
+  { inference }: Pick<Deps, 'inference'>,
+  context: CallContext,
+  model: string | null,
+): Promise<string | null> {
+  return model === null ? null : (await naming('input.transcriptionModel', inference.transcriptionModel(model, context))).id
+}
+
 /** Gives the error of a check the name that the caller's argument has. */
-async function naming<T>(param: string, check: Promise<T>): Promise<T> {
+export async function naming<T>(param: string, check: Promise<T>): Promise<T> {
   try {
     return await check
   } catch (error) {

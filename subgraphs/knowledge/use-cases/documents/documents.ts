@@ -5,7 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { FORMAT_LIST, isPicture, isSound } from '../../domain/media-types.ts'
+import { isPicture, isSound, MAX_SOUND_BYTES } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import {
   type CollectionRecord,
@@ -16,10 +16,11 @@ import {
   newJob,
 } from '../../domain/records.ts'
 import { bytesKey, externalKey, nameKey, requireExternalId } from '../../domain/version-key.ts'
+import type { CallContext } from '../../ports/inference.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { attachFile, detachFile, dropUnpackedFile, findAttachedFile, getFile } from '../files/files.ts'
-import { getCollection } from './collections.ts'
+import { checkedSpeechModel, getCollection } from './collections.ts'
 import { hideAndDelete } from './delete-now.ts'
 import { toSnapshot } from './document-events.ts'
 import { replaceDocument } from './replace-document.ts'
@@ -37,6 +38,8 @@ export interface DocumentInput {
   readonly externalId?: string | null
   /** What happens to the document with this external id or, without one, to the newest of the file's name. */
   readonly onConflict?: 'keep_both' | 'replace' | null
+  /** Writes down what is said, if the file is sound. Null: the model of the collection. */
+  readonly transcriptionModel?: string | null
 }
 
 export interface AttachedDocument {
@@ -49,9 +52,11 @@ export interface AttachedDocument {
  * Records a document and its job; a worker ingests it. Attaching the same bytes to a collection again returns the
  * existing document. With `replace`, the file takes the place of another one: see `replace-document.ts`.
  * @throws {KisError} `not_found` if the organization has no such collection or file.
- * @throws {KisError} `unsupported_file_type` if the file is sound, or a picture and the collection does not use OCR.
- * @throws {KisError} `model_not_found` if the key may not use the collection's model.
- * @throws {KisError} `residency_policy_violation` if the residency policy excludes the collection's model.
+ * @throws {KisError} `unsupported_file_type` if the file is sound and no speech model is named, or a picture and the
+ * collection does not use OCR.
+ * @throws {KisError} `payload_too_large` if the file is sound of more than `MAX_SOUND_BYTES`.
+ * @throws {KisError} `model_not_found` if the key may not use the collection's model or the speech model.
+ * @throws {KisError} `residency_policy_violation` if the residency policy excludes one of these models.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
  * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata or external id is not valid.
  * @throws {KisError} `already_exists` if another document has the external id, or the bytes that are to replace one.
@@ -66,10 +71,7 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   const isReplacing = input.onConflict === 'replace'
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
-  if (isSound(file.mediaType)) {
-    const message = `The service cannot make a document from sound. Attach one of these formats: ${FORMAT_LIST}.`
-    throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
-  }
+  const named = await requireHearable(deps, { ...context, caller: principal }, file, collection, input.transcriptionModel ?? null)
   if (isPicture(file.mediaType) && collection.ocr !== 'auto') {
     const message =
       'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
@@ -96,9 +98,13 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
 
     await requireIngestible(deps, principal, collection, context)
     const document = former
-      ? await replaceDocument(deps, principal, former, file, { metadata: input.metadata == null ? null : metadata })
+      ? await replaceDocument(deps, principal, former, file, {
+          metadata: input.metadata == null ? null : metadata,
+          ...named,
+        })
       : await insertDocument(deps, principal, collection, file, {
           metadata,
+          ...named,
           ...(externalId !== null && { externalId, versionKey: externalKey(collection._id, externalId) }),
           ...(externalId === null && isReplacing && { versionKey: nameKey(collection._id, file.name) }),
         })
@@ -148,9 +154,10 @@ async function insertDocument(
   { organizationId, apiKeyId }: Pick<Principal, 'organizationId' | 'apiKeyId'>,
   collection: CollectionRecord,
   file: FileRecord,
-  own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey' | 'parentId' | 'depth'>,
+  own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey' | 'parentId' | 'depth' | 'transcriptionModel'>,
 ): Promise<DocumentRecord | null> {
   const { store, clock, ids } = deps
+  await deps.room.take('documents', organizationId)
   const _id = ids('doc')
   await attachFile(deps, file, _id, collection._id)
   const now = clock.now()
@@ -298,6 +305,33 @@ async function findListed({ store }: Pick<Deps, 'store'>, organizationId: string
 async function missingSource(store: Deps['store'], document: DocumentRecord): Promise<'collection' | 'file' | null> {
   if (!(await store.collections.findOne({ _id: document.collectionId, listed: true }))) return 'collection'
   return (await findAttachedFile(store, document)) ? null : 'file'
+}
+
+/**
+ * Requires that a speech model can make a document of the file, if it is sound. Returns the model that the caller names
+ * for it.
+ */
+async function requireHearable(
+  deps: Deps,
+  context: CallContext,
+  file: FileRecord,
+  collection: CollectionRecord,
+  named: string | null,
+): Promise<Pick<DocumentRecord, 'transcriptionModel'>> {
+  if (!isSound(file.mediaType)) return {}
+  const model = named ?? collection.transcriptionModel ?? null
+  if (model === null) {
+    const message =
+      'The file is sound, and no speech model is named. Set `transcription_model` of the collection or of this document to a model of the kind `transcription`, then attach it again.'
+    throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
+  }
+  if (file.sizeBytes > MAX_SOUND_BYTES) {
+    const [has, most] = [file.sizeBytes, MAX_SOUND_BYTES].map((bytes) => Math.ceil(bytes / 1024 / 1024))
+    const message = `The file has ${has} MiB; speech models take ${most} MiB. Split it, or compress it: Opus at 24 kbit/s has about 11 MiB an hour.`
+    throw new KisError('payload_too_large', message, { param: 'input.fileId' })
+  }
+  const checked = await checkedSpeechModel(deps, context, model)
+  return named === null || checked === null ? {} : { transcriptionModel: checked }
 }
 
 /** Requires that the key may use the collection's model, and that the plan has room for at least one vector. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { isPicture, isReadable, ZIP } from '../../domain/media-types.ts'
+import { isPicture, isReadable, isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../../domain/records.ts'
 import { type InnerFile, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
@@ -85,13 +85,19 @@ async function makeDocument(
   if (!bytes || bytes.length === 0 || bytes.length > principal.plan.maxFileBytes) return false
   const name = toFileName(inner.name)
   const mediaType = deps.parser.sniff(bytes, name)
-  const isRead = isPicture(mediaType) ? collection.ocr === 'auto' : isReadable(mediaType) && mediaType !== ZIP
-  if (!isRead) return false
+  if (!isDocument(mediaType, bytes.length, collection)) return false
   const _id = buildFileId(document, index)
   const there = await deps.store.files.findOne({ _id })
   const file: FileRecord = there ?? (await recordFile(deps, principal, { _id, name, mediaType, partOf: document._id }, bytes))
   await insertPart(deps, document, collection, file)
   return true
+}
+
+/** Whether the collection makes a document of a file inside another one. */
+function isDocument(mediaType: string, sizeBytes: number, { ocr, transcriptionModel }: CollectionRecord): boolean {
+  if (isPicture(mediaType)) return ocr === 'auto'
+  if (isSound(mediaType)) return !!transcriptionModel && sizeBytes <= MAX_SOUND_BYTES
+  return isReadable(mediaType) && mediaType !== ZIP
 }
 
 /** The same id each time that the document is expanded. */

@@ -30,6 +30,7 @@ import { countByStatus, createDocument, getDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 import { listChunks } from './list-chunks.ts'
 import { createDocuments, deleteDocuments, retryDocuments } from './many-documents.ts'
+import { readPageBoxes } from './page-boxes.ts'
 import { readText, type TextRange } from './read-text.ts'
 import { settleDocument } from './settle-document.ts'
 import { updateDocument } from './update-document.ts'
@@ -148,6 +149,52 @@ it('gives the text of a document that an earlier version read, or whose map of p
   await expect(readText(deps, document, { pageStart: 2, length: 3 })).rejects.toMatchObject({ code: 'invalid_request', param: 'pageStart' })
 })
 
+/** Each line of the text is a line of its page. */
+const placingParser: DocumentParser = {
+  ...pageParser,
+  async parse(file, name, signal) {
+    const parsed = await pageParser.parse(file, name, signal)
+    const lines = [...parsed.text.matchAll(/.+/g)].map(({ 0: line, index: charStart }, number) => {
+      const { page } = parsed.blocks.find((block) => block.charEnd > charStart)!
+      return { page: page!, charStart, charEnd: charStart + line.length, x: 50, y: 100 + 12 * number, width: 5 * line.length, height: 10 }
+    })
+    const pages = [...new Set(lines.map(({ page }) => page))].map((page) => ({ page, width: 600, height: 800 }))
+    return { ...parsed, layout: { pages, lines } }
+  },
+}
+
+it('says where the pages show each chunk, until the document goes', async () => {
+  const world = newWorld(placingParser)
+  const deps = depsOn(world)
+  const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues\nof Sur.\n\n\fThe end.')
+  const chunks = (await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges.map(({ node }) => node)
+  const shown = await Promise.all(
+    chunks.map(async (chunk) =>
+      (await readPageBoxes(deps, chunk))!.flatMap(({ page, boxes }) =>
+        boxes.map(({ start, end, y }) => [page, y, chunk.text.slice(start, end)]),
+      ),
+    ),
+  )
+  expect(shown.flat()).toEqual([
+    [1, 100, 'Harbour dues'],
+    [1, 112, 'of Sur.'],
+    [2, 124, 'The end.'],
+  ])
+  const linesKeys = () => [...world.blobs.keys.keys()].filter((key) => key.includes('_lines_'))
+  expect(linesKeys()).toHaveLength(1)
+  await deps.blobs.put(linesKeys()[0]!, Buffer.alloc(9))
+  expect(await readPageBoxes(deps, chunks[0]!)).toBeNull()
+  await deleteDocuments(deps, context, { collectionId: chunks[0]!.collectionId, ids: [id] })
+  expect(linesKeys()).toEqual([])
+})
+
+it('does not know where the pages of an earlier version of the service show a chunk', async () => {
+  const deps = depsOn(newWorld(pageParser))
+  const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues of Sur.')
+  const [first] = (await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges
+  expect(await readPageBoxes(deps, first!.node)).toBeNull()
+})
+
 it('lists the chunks of a document page by page, and none before it is ready', async () => {
   const deps = depsOn(newWorld())
   const collectionId = await newCollection(deps)
@@ -186,7 +233,7 @@ it('an update is in the next search, embeds nothing, and outlives a lost index',
   expect(await findNames(deps, collectionId, 'harbour', { 'metadata.year': 2026 })).toEqual([])
   expect(await findNames(deps, collectionId, 'harbour', { language: 'en' })).toEqual(['final.txt'])
   await index.deleteDocument(collectionId, id)
-  expect(await restoreDocument(deps, await getDocument(deps, organizationId, id))).toBe(true)
+  expect(await restoreDocument(deps, await getDocument(deps, organizationId, id), collectionId)).toBe(true)
   expect(await findNames(deps, collectionId, 'harbour', { file_name: 'final.txt' })).toEqual(['final.txt'])
   expect(world.inference.batches).toBe(batches)
   await expect(updateDocument(deps, context, { id, name: 'a/b' })).rejects.toMatchObject({ code: 'invalid_request', param: 'input.name' })

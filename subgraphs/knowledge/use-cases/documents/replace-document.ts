@@ -21,7 +21,7 @@ export async function replaceDocument(
   { organizationId, apiKeyId }: Principal,
   former: DocumentRecord,
   file: FileRecord,
-  { metadata }: { readonly metadata: DocumentRecord['metadata'] | null },
+  { metadata, ...named }: { readonly metadata: DocumentRecord['metadata'] | null } & Pick<DocumentRecord, 'transcriptionModel'>,
 ): Promise<DocumentRecord | null> {
   const { store, clock } = deps
   const { _id, collectionId, status, generation, job, replacement } = former
@@ -47,7 +47,7 @@ export async function replaceDocument(
       { _id, listed: true, status, generation, 'job.kind': job?.kind ?? null },
       {
         // The new job has no lease, so a running ingestion can no longer write.
-        $set: { ...change, apiKeyId, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
+        $set: { ...change, ...named, apiKeyId, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
         $push: event.$push,
         $inc: { generation: 1 },
       },

@@ -8,6 +8,7 @@ import type { Deps } from '../deps.ts'
 import { deletePieces, readPieces } from './pieces.ts'
 
 type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
+type ReferDeps = BlobDeps & Pick<Deps, 'room'>
 
 /** An upload or deletion takes seconds. One that began longer ago was interrupted. */
 const STALE_REFERENCE_MS = 10 * 60_000
@@ -20,11 +21,11 @@ const MAX_TRIES = 10
 /**
  * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
  * content share one blob. The caller must then call `confirmBlob` or `releaseBlob`.
- * @throws {KisError} `storage_quota_exceeded` if the organization has 1,000 files with these bytes.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the most files, or 1,000 with these bytes.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
  * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
  */
-export async function referBlob(deps: BlobDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
+export async function referBlob(deps: ReferDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
   const sha256 = createHash('sha256').update(bytes).digest('hex')
   const content: Content = { sha256, sizeBytes: bytes.length, bytesKey: deps.ids('file') }
   return refer(deps, principal, fileId, content, (key) => deps.blobs.put(key, bytes))
@@ -34,7 +35,7 @@ export async function referBlob(deps: BlobDeps, principal: Principal, fileId: st
  * As `referBlob`, for bytes that are stored in pieces. The caller deletes the pieces if the blob that it gets has other
  * ones.
  */
-export function referPieces(deps: BlobDeps, principal: Principal, fileId: string, content: Required<Content>): Promise<BlobRecord> {
+export function referPieces(deps: ReferDeps, principal: Principal, fileId: string, content: Required<Content>): Promise<BlobRecord> {
   return refer(deps, principal, fileId, content, async (key) => {
     const bytes = await readPieces(deps.blobs, content.pieces, { offset: 0, length: content.sizeBytes })
     if (!bytes) throw new ServiceUnavailable('The file storage')
@@ -50,7 +51,7 @@ interface Content {
 }
 
 async function refer(
-  deps: BlobDeps,
+  deps: ReferDeps,
   principal: Principal,
   fileId: string,
   content: Content,
@@ -58,6 +59,7 @@ async function refer(
 ): Promise<BlobRecord> {
   const { organizationId, plan } = principal
   const { sizeBytes } = content
+  await deps.room.take('files', organizationId)
   const blob = await referTo(deps, organizationId, fileId, content)
   if (blob.counted.value > 0 || sizeBytes === 0) return blob
   // Pieces are stored before their record.

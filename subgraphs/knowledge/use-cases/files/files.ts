@@ -6,7 +6,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST } from '../../domain/media-types.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST, SOUND_LIST } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { StreamedFile } from '../../ports/document-parser.ts'
@@ -37,7 +37,8 @@ const MAX_ATTACHMENTS = 1_000
 const FILE_ID = /^file_/
 
 /**
- * Stores a file that documents can be made of, some of them by OCR only, or sound for workflows. Nothing is stored if it throws.
+ * Stores a file that documents can be made of, some of them by OCR or a speech model only. Nothing is stored if it
+ * throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan, or than one request, allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
@@ -121,7 +122,7 @@ export async function dropUnpackedFile(
  */
 export function requireUse(mediaType: string, param: string | null): void {
   if (isReadable(mediaType) || isPicture(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
-  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound for a workflow.`
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound (${SOUND_LIST}).`
   throw new KisError('unsupported_file_type', message, { param })
 }
 

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { drawPdf, ltr } from '../../../../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
 import { addDocument, balancedWallet, newCollection, settled } from '../../../support/client.ts'
 import type { Running } from './running.ts'
 
@@ -31,6 +32,28 @@ export function documents(running: Running): void {
     expect((await caller.rest('POST', `/v1/collections/${collection.id}/documents/${document.id}/retry`)).status).toBe(200)
     expect(await settled(caller, collection.id, document.id)).toMatchObject({ status: 'ready', error: null, attempts: 2 })
     await balancedWallet(caller)
+  })
+
+  it('says where the pages of a PDF show its passages and what a search finds in them', async () => {
+    const caller = await running.newOrganization()
+    const collection = await newCollection(caller)
+    const lines = ['The harbour dues of Sur are paid in silver.', 'They are due before the ship has left the bay.']
+    const pdf = drawPdf([lines.map((line, index) => ltr(50, 100 + 12 * index, line))])
+    const document = await addDocument(caller, collection.id, 'dues.pdf', pdf)
+    const boxes = [0, 1].map((index) => ({
+      ...{ x: 50, y: 91 + 12 * index, width: 5 * lines[index]!.length, height: 12.5 },
+      start: index === 0 ? 0 : lines[0]!.length + 1,
+      end: index === 0 ? lines[0]!.length : lines.join(' ').length,
+    }))
+    const wanted = [{ page: 1, width: 600, height: 800, boxes }]
+    const chunks = `/v1/collections/${collection.id}/documents/${document.id}/chunks`
+    expect((await caller.rest('GET', `${chunks}?page_boxes=true`)).body.data[0]).toMatchObject({ page_boxes: wanted })
+    expect((await caller.rest('GET', chunks)).body.data[0]).not.toHaveProperty('page_boxes')
+    const search = `/v1/collections/${collection.id}/search`
+    const [hit] = (await caller.rest('POST', search, { query: 'harbour dues', page_boxes: true })).body.data
+    expect(hit.page_boxes).toEqual(wanted)
+    const [first] = hit.highlights
+    expect(boxes.findIndex(({ start, end }) => first.start < end && first.end > start)).toBe(0)
   })
 
   it('deleting a collection takes its documents along and leaves the files', async () => {

@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import openCore, { type TessBaseApi, type TesseractCore } from 'tesseract.js-core/tesseract-core-simd-lstm.js'
-import { readLines, type Word } from './tsv.ts'
+import type { Box } from '../../../ports/document-parser.ts'
+import { readLines, readSize, type Word } from './tsv.ts'
 
 /** A picture of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
 export interface Picture {
   readonly bytes: Uint8Array
   /** Undefined if only the picture itself may say it. */
   readonly dpi?: number
+  /** Its pixels of one unit of the page: of a point, where a page was drawn. */
+  readonly scale: number
   /** The value of Exif, 1 to 8. */
   readonly orientation: number
 }
@@ -16,7 +19,16 @@ export interface Picture {
 export interface PageText {
   /** The mean over all letters, 0 to 100. */
   readonly confidence: number
-  readonly paragraphs: readonly string[]
+  readonly paragraphs: readonly Paragraph[]
+  /** The size of the picture as it is shown, in pixels. */
+  readonly width: number
+  readonly height: number
+}
+
+export interface Paragraph {
+  readonly text: string
+  /** Its lines, and where they are in the picture, in pixels. */
+  readonly lines: readonly { readonly text: string; readonly box: Box }[]
 }
 
 /** Engine 1 is the neural network; the data has no other. */
@@ -26,6 +38,12 @@ const AUTO = 3
 const SINGLE_WORD = 8
 /** Pixels around a word that is read again. Without them the first and last strokes are lost. */
 const MARGIN = 4
+/** A page below this confidence may stand on its head: Tesseract turns pages that lie on a side, and no others. */
+const UPRIGHT_CONFIDENCE = 65
+/** The longest reading after which there is time for another: a page has 90 s. */
+const MAX_FIRST_READING_MS = 30_000
+/** For each value of Exif the one that shows the picture on its head. */
+const ON_ITS_HEAD = [3, 3, 4, 1, 2, 7, 8, 5, 6] as const
 /** A paragraph below this confidence is a stamp, a drawing or dirt. */
 const LEAST_CONFIDENCE = 35
 
@@ -50,12 +68,24 @@ export class PageReader {
     return new PageReader(await openCore({ wasmBinary, TesseractProgress: silent, print: silent, printErr: silent }))
   }
 
-  /** @throws {Error} if the picture cannot be decoded. */
+  /**
+   * Reads a picture. Reads one that it is unsure of again on its head, and keeps what it is surer of.
+   * @throws {Error} if the picture cannot be decoded.
+   */
   read(picture: Picture): PageText {
     this.#core.FS.writeFile('/input', picture.bytes)
+    const startMs = performance.now()
+    const read = this.#readAsShown(picture)
+    if (read.isBlank || read.confidence >= UPRIGHT_CONFIDENCE || performance.now() - startMs > MAX_FIRST_READING_MS) return read
+    const turned = this.#readAsShown({ ...picture, orientation: ON_ITS_HEAD[picture.orientation]! })
+    return turned.confidence > read.confidence ? turnedBack(turned) : read
+  }
+
+  #readAsShown(picture: Picture): PageText & { readonly isBlank: boolean } {
     this.#show(this.#both, picture)
-    const lines = readLines(recognise(this.#both)).map((words) => this.#readLatinAgain(words, picture))
-    return toPageText(lines)
+    const table = recognise(this.#both)
+    const lines = readLines(table).map((words) => this.#readLatinAgain(words, picture))
+    return { ...toPageText(lines), ...readSize(table), isBlank: lines.length === 0 }
   }
 
   /**
@@ -102,7 +132,7 @@ function recognise(api: TessBaseApi): string {
   return api.GetTSVText(0)
 }
 
-function toPageText(lines: readonly (readonly Word[])[]): PageText {
+function toPageText(lines: readonly (readonly Word[])[]): Pick<PageText, 'confidence' | 'paragraphs'> {
   const paragraphs = new Map<string, (readonly Word[])[]>()
   for (const words of lines) {
     const { paragraph } = words[0]!
@@ -114,13 +144,30 @@ function toPageText(lines: readonly (readonly Word[])[]): PageText {
   return { confidence: meanConfidence(kept.flat(2)), paragraphs: kept.map(joinLines) }
 }
 
+/** The text of a picture that was read on its head, with its lines where the picture shows them. */
+function turnedBack({ confidence, paragraphs, width, height }: PageText): PageText {
+  const back = (box: Box) => ({ ...box, x: width - box.x - box.width, y: height - box.y - box.height })
+  const own = paragraphs.map(({ text, lines }) => ({ text, lines: lines.map((line) => ({ text: line.text, box: back(line.box) })) }))
+  return { confidence, paragraphs: own, width, height }
+}
+
 /** Joins lines, and words that a hyphen divides at the end of a line. */
-function joinLines(lines: readonly (readonly Word[])[]): string {
-  return lines
-    .map((words) => words.map(({ text }) => text).join(' '))
-    .join('\n')
-    .replace(/(\p{Ll})-\n(?=\p{Ll})/gu, '$1')
-    .replaceAll('\n', ' ')
+function joinLines(lines: readonly (readonly Word[])[]): Paragraph {
+  const texts = lines.map((words) => words.map(({ text }) => text).join(' '))
+  const joined = texts.map((text, index) => {
+    const next = texts[index + 1]
+    if (next === undefined) return text
+    return /\p{Ll}-$/u.test(text) && /^\p{Ll}/u.test(next) ? text.slice(0, -1) : `${text} `
+  })
+  return { text: joined.join(''), lines: lines.map((words, index) => ({ text: joined[index]!, box: boxAround(words) })) }
+}
+
+function boxAround(words: readonly Word[]): Box {
+  const x = Math.min(...words.map(({ left }) => left))
+  const y = Math.min(...words.map(({ top }) => top))
+  const right = Math.max(...words.map(({ left, width }) => left + width))
+  const bottom = Math.max(...words.map(({ top, height }) => top + height))
+  return { x, y, width: right - x, height: bottom - y }
 }
 
 /** A long word counts more than a short one. */

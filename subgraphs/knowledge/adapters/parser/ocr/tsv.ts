@@ -11,10 +11,17 @@ export interface Word {
   readonly paragraph: string
 }
 
-/** The level of words. Levels 1 to 4 are pages, blocks, paragraphs and lines. */
+/** The levels of pages and words. Levels 2 to 4 are blocks, paragraphs and lines. */
+const PAGE_LEVEL = '1'
 const WORD_LEVEL = '5'
 /** Marks of direction, which Tesseract adds. Search ignores them. */
 const DIRECTIONS = /[\u200e\u200f\u202a-\u202e]/g
+
+/** Reads the size of the picture, as Tesseract turned it, from its table. */
+export function readSize(tsv: string): { readonly width: number; readonly height: number } {
+  const row = tsv.split('\n', 1)[0]!.split('\t')
+  return row[0] === PAGE_LEVEL ? { width: Number(row[8]), height: Number(row[9]) } : { width: 0, height: 0 }
+}
 
 /** Reads Tesseract's table of words, in the order of reading. Returns the words of each line that has any. */
 export function readLines(tsv: string): readonly (readonly Word[])[] {

@@ -1,5 +1,5 @@
 import type { Headings } from './headings.ts'
-import { isRightToLeft, joinText, type Row } from './rows.ts'
+import { type Area, areaOf, isRightToLeft, joinText, type Row } from './rows.ts'
 
 const SENTENCE_END = /[.!?؟:…۔]["'”’»)\]]*$/u
 const BULLET = /^(?:[•●▪◦‣·○■–]|[-*](?= ))\s*|^\(?(?:\p{Nd}{1,3}|[a-zA-Z]|[ء-ي])(?:[.)]|-(?=\s))\s*(?=\D)/u
@@ -18,15 +18,21 @@ const SAME_SIZE = 0.1
 /** The largest step between lines of one heading, as a share of the letter size. */
 const HEADING_LEADING = 1.9
 
+/** A line of a block. A line that is divided with a hyphen has no hyphen. */
+export interface PlacedText {
+  readonly text: string
+  readonly area: Area
+}
+
 export interface PageBlock {
   readonly kind: 'heading' | 'paragraph' | 'list_item' | 'table_row'
   readonly text: string
+  readonly lines: readonly PlacedText[]
   /** The level of a heading. */
   readonly level?: number
 }
 
-interface Line {
-  readonly text: string
+interface Line extends PlacedText {
   readonly y: number
   readonly size: number
   readonly isBold: boolean
@@ -78,6 +84,7 @@ function toLine(row: Row, { x0, x1, isRtl: isRtlPage, headings, noHeadings }: Co
   const level = noHeadings.has(row) ? undefined : (titled ?? headings.styled(text, { size, isBold }))
   return {
     text,
+    area: areaOf(row),
     y,
     size,
     isBold,
@@ -116,20 +123,22 @@ function hasLeader({ text }: Line): boolean {
 
 function toBlock(lines: readonly Line[]): PageBlock {
   const [first] = lines
-  const text = joined(lines.map((line) => line.text))
-  if (first!.level !== undefined) return { kind: 'heading', text, level: first!.level }
-  if (hasLeader(first!)) return { kind: 'table_row', text: text.replaceAll(LEADER, ' … ') }
-  return { kind: BULLET.test(text) ? 'list_item' : 'paragraph', text }
+  const wrapped = withoutHyphens(lines)
+  const text = wrapped.map((line) => line.text).join('')
+  if (first!.level !== undefined) return { kind: 'heading', text, lines: wrapped, level: first!.level }
+  if (hasLeader(first!)) {
+    const led = wrapped.map((line) => ({ ...line, text: line.text.replaceAll(LEADER, ' … ') }))
+    return { kind: 'table_row', text: led.map((line) => line.text).join(''), lines: led }
+  }
+  return { kind: BULLET.test(text) ? 'list_item' : 'paragraph', text, lines: wrapped }
 }
 
-/** Joins wrapped lines. A word that is hyphenated across two lines becomes one word again. */
-function joined(lines: readonly string[]): string {
-  const parts: string[] = []
-  lines.forEach((line, index) => {
-    const next = lines[index + 1]
-    if (next === undefined) parts.push(line)
-    else if (line.endsWith('\u00ad') || (/\p{Ll}[-‐]$/u.test(line) && /^\p{Ll}/u.test(next))) parts.push(line.slice(0, -1))
-    else parts.push(line, ' ')
+/** The lines with the space that follows each. A word that is hyphenated across two lines becomes one word again. */
+function withoutHyphens(lines: readonly Line[]): readonly PlacedText[] {
+  return lines.map(({ text, area }, index) => {
+    const next = lines[index + 1]?.text
+    if (next === undefined) return { text, area }
+    const isDivided = text.endsWith('\u00ad') || (/\p{Ll}[-‐]$/u.test(text) && /^\p{Ll}/u.test(next))
+    return { text: isDivided ? text.slice(0, -1) : `${text} `, area }
   })
-  return parts.join('')
 }

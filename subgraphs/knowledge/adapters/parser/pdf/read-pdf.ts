@@ -6,14 +6,16 @@ import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { Brackets } from './brackets.ts'
 import { findFlows } from './columns.ts'
+import { findFalseMarks, withoutFalseMarks } from './false-marks.ts'
 import { findHeadings, type Headings } from './headings.ts'
 import { directionCounts } from './logical-order.ts'
+import { rounded, toPageBox } from './page-box.ts'
 import { type PageBlock, toParagraphs } from './paragraphs.ts'
 import { checkPdfStreams } from './pdf-streams.ts'
 import { openPdf } from './pdfjs.ts'
 import { areStamped, findRepeatedRows } from './repeated-rows.ts'
 import { type Row, toRows } from './rows.ts'
-import { splitIntoParts } from './tables.ts'
+import { splitIntoParts, type TableRow } from './tables.ts'
 import { isLegible, isUnknown } from './text-quality.ts'
 import { readFrames } from './text-runs.ts'
 
@@ -21,11 +23,19 @@ const USE_OCR = 'set `ocr` of the collection to `auto`, or upload a copy with re
 const NO_LETTERS = `The fonts do not say which letters their glyphs stand for. To read them, ${USE_OCR}.`
 const IF_SHOWN = `If they show text, ${USE_OCR}.`
 
+/** Each report becomes an event of the document, as each batch of its passages does. */
+const PAGES_PER_REPORT = 16
+
 interface Page {
   readonly number: number
+  /** The height of the first frame. */
   readonly height: number
+  /** As it is shown. */
+  readonly size: { readonly width: number; readonly height: number }
   /** The rows of upright text, followed by those of text in other directions. */
   readonly frames: readonly (readonly Row[])[]
+  /** The quarter turns of each frame; see `text-runs.ts`. */
+  readonly turns: readonly number[]
   readonly isRtl: boolean
   /** The share of the page's glyphs that have no known character. */
   readonly unknown: number
@@ -45,7 +55,7 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   const total = pdf.numPages
   if (total > limits.maxPages)
     throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
-  const pages = await readPages(pdf, limits)
+  const pages = await readPages(pdf, limits, builder)
   const repeated = findRepeatedRows(pages)
   const headings = await findHeadings(pdf, listAllRows(pages))
   const isScan = areStamped(pages)
@@ -59,13 +69,19 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
       empty.push(page.number)
       continue
     }
-    const blocks = rows.flatMap((all) => toBlocks(all, { isRtl: page.isRtl, headings, noHeadings: repeated.first }))
-    if (!isLegible(blocks.map(({ text }) => text).join(' '), page.unknown)) illegible.push(page.number)
-    else for (const { kind, text, ...facts } of blocks) builder.add(kind, text, { page: page.number, ...facts })
+    const reading = { isRtl: page.isRtl, headings, noHeadings: repeated.first }
+    const blocks = rows.flatMap((all, frame) => toBlocks(all, reading).map((block) => ({ block, turn: page.turns[frame]! })))
+    if (!isLegible(blocks.map(({ block }) => block.text).join(' '), page.unknown)) illegible.push(page.number)
+    else for (const { block, turn } of blocks) addBlock(builder, page, block, turn)
   }
   if (builder.leavesPictures) builder.leave([...empty, ...illegible].sort((a, b) => a - b))
   else sayWhatIsMissing(builder, total, empty, illegible)
   return total
+}
+
+function addBlock(builder: DocumentBuilder, page: Page, { kind, text, lines, ...facts }: Block, turn: number): void {
+  const placed = lines.map((line) => ({ text: line.text, box: toPageBox(line.area, turn, page.size) }))
+  builder.add(kind, text, { page: page.number, ...facts, placed: { size: page.size, lines: placed } })
 }
 
 /**
@@ -90,8 +106,9 @@ function hasLetters(frames: readonly (readonly Row[])[]): boolean {
   )
 }
 
-async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
+async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
   const pages: Page[] = []
+  onPages(0, pdf.numPages)
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= pdf.numPages; number += 1) {
@@ -105,25 +122,30 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<r
         `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
       )
     pages.push(page)
+    if (number % PAGES_PER_REPORT === 0 || number === pdf.numPages) onPages(number, pdf.numPages)
   }
-  return pages
+  const drawn = findFalseMarks(listAllRows(pages))
+  if (drawn.size === 0) return pages
+  return pages.map((page) => ({ ...page, frames: page.frames.map((rows) => rows.map((row) => withoutFalseMarks(row, drawn))) }))
 }
 
 /** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */
 async function readPage(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
   try {
     const page = await pdf.getPage(number)
-    const found = await readFrames(page)
+    const { width, height, frames: found } = await readFrames(page)
     page.cleanup()
     const frames = found.map(({ runs }) => toRows(brackets.corrected(runs)))
     const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))
     const { rtl, ltr } = directionCounts(lines.flat())
     const glyphs = found.flatMap(({ runs }) => runs.flatMap((run) => run.glyphs))
     const unknown = glyphs.filter(isUnknown).length / glyphs.length
-    return { number, height: found[0]?.height ?? 0, frames, isRtl: rtl > ltr, unknown }
+    const turns = found.map(({ turn }) => turn)
+    const size = { width: rounded(width), height: rounded(height) }
+    return { number, height: found[0]?.height ?? 0, size, frames, turns, isRtl: rtl > ltr, unknown }
   } catch (error) {
     if (error instanceof ParseFailure) throw error
-    return { number, height: 0, frames: [], isRtl: false, unknown: 0 }
+    return { number, height: 0, size: { width: 0, height: 0 }, frames: [], turns: [], isRtl: false, unknown: 0 }
   }
 }
 
@@ -144,12 +166,14 @@ function toBlocks(rows: readonly Row[], reading: Reading): readonly Block[] {
     splitIntoParts(own, reading.isRtl).flatMap((part): readonly Block[] => {
       if (part.kind === 'lines') return toParagraphs(part.rows, { x0, x1, ...reading })
       const { header, rows: cells } = part
-      if (!header) return cells.map((row) => ({ kind: 'table_row', text: row.filter((cell) => cell !== '').join(' | ') }))
-      const tableHeader = header.join(' | ')
-      return [
-        { kind: 'table_row', text: tableHeader },
-        ...cells.map((row): Block => ({ kind: 'table_row', text: row.join(' | '), tableHeader })),
-      ]
+      if (!header) return cells.map((row) => toTableRow(row.cells.filter((cell) => cell !== '').join(' | '), row))
+      const tableHeader = header.cells.join(' | ')
+      return [toTableRow(tableHeader, header), ...cells.map((row) => ({ ...toTableRow(row.cells.join(' | '), row), tableHeader }))]
     }),
   )
+}
+
+/** A row is one line, however many lines its cells have. */
+function toTableRow(text: string, { area }: TableRow): Block {
+  return { kind: 'table_row', text, lines: [{ text, area }] }
 }

@@ -39,6 +39,32 @@ export interface Row {
   readonly segments: readonly Segment[]
 }
 
+/** How far letters reach above and below their base line, as shares of their size. Arabic letters reach below further. */
+const ASCENT = 0.9
+const DESCENT = 0.35
+
+/** The edges of a piece of text, in its frame. */
+export interface Area {
+  readonly x0: number
+  readonly x1: number
+  readonly y0: number
+  readonly y1: number
+}
+
+export function areaOf({ y, size, segments }: Row): Area {
+  const x1 = segments.reduce((most, segment) => Math.max(most, segment.x1), -Infinity)
+  return { x0: segments[0]!.x0, x1, y0: y - ASCENT * size, y1: y + DESCENT * size }
+}
+
+export function areaAround(areas: readonly Area[]): Area {
+  return areas.reduce((all, { x0, x1, y0, y1 }) => ({
+    x0: Math.min(all.x0, x0),
+    x1: Math.max(all.x1, x1),
+    y0: Math.min(all.y0, y0),
+    y1: Math.max(all.y1, y1),
+  }))
+}
+
 /** Joins runs to rows, from the top of the page. */
 export function toRows(runs: readonly TextRun[]): readonly Row[] {
   const usual = findUsualSize(runs)

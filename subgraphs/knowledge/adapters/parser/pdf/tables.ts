@@ -1,5 +1,5 @@
 import { LEADER } from './paragraphs.ts'
-import { joinText, type Row, type Segment } from './rows.ts'
+import { type Area, areaAround, areaOf, joinText, type Row, type Segment } from './rows.ts'
 
 /** A table has at least `LEAST_ROWS` rows of several cells, or two rows of at least `LEAST_CELLS` cells. */
 const LEAST_ROWS = 3
@@ -25,11 +25,16 @@ const MAX_HEADER_ROWS = 4
 const MAX_HEADER_CELL_CHARS = 80
 const MAX_LABEL_GLYPHS = 5
 
+export interface TableRow {
+  /** In reading order. */
+  readonly cells: readonly string[]
+  readonly area: Area
+}
+
 export interface TablePart {
   readonly kind: 'table'
-  /** The cells in reading order. */
-  readonly header: readonly string[] | undefined
-  readonly rows: readonly (readonly string[])[]
+  readonly header: TableRow | undefined
+  readonly rows: readonly TableRow[]
 }
 export interface LinesPart {
   readonly kind: 'lines'
@@ -84,10 +89,9 @@ function isLabel({ glyphs }: Segment): boolean {
   return /^[([]?(?:\p{Nd}+|\p{L}{1,4})?[-–.)\]:•●▪◦‣·○■*]+$/u.test(glyphs.join(''))
 }
 
-interface Line {
+interface Line extends TableRow {
   readonly y: number
   readonly size: number
-  readonly cells: readonly string[]
 }
 
 interface Found {
@@ -107,16 +111,17 @@ function findTable(all: readonly Row[], from: number, to: number, isRtl: boolean
   const end = endOfLastRow(all, to, borders, isRtl)
   const parted = all.slice(from, end).map((row) => ({ ...row, segments: row.segments.flatMap((segment) => partedAt(segment, borders)) }))
   const titles = titlesAbove(parted, borders)
-  const lines = parted.slice(titles).map(({ y, size, segments }): Line => {
+  const lines = parted.slice(titles).map((row): Line => {
+    const { y, size, segments } = row
     const columns = Array.from({ length: borders.length + 1 }, (): Segment[] => [])
     for (const segment of segments) columns[findColumn(segment, borders)]!.push(segment)
     const cells = columns.map((cell) => joinText(cell, isRtl).replaceAll(LEADER, ' ').trim())
-    return { y, size, cells: isRtl ? cells.reverse() : cells }
+    return { y, size, cells: isRtl ? cells.reverse() : cells, area: areaOf(row) }
   })
   const filled = lines.filter(({ cells }) => cells.filter((cell) => cell !== '').length > 1).length
   if (filled < 2 || filled * 2 < lines.length) return undefined
   const merged = mergedRows(lines)
-  const headerRows = countHeaderRows(merged)
+  const headerRows = countHeaderRows(merged.map(({ cells }) => cells))
   const header = headerRows > 0 ? stacked(merged.slice(0, headerRows)) : undefined
   return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles, end }
 }
@@ -213,7 +218,7 @@ function findColumn({ x0, x1 }: Segment, borders: readonly number[]): number {
 }
 
 /** Merges the lines of each row, cell by cell. */
-function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
+function mergedRows(lines: readonly Line[]): readonly TableRow[] {
   const steps = lines.slice(1).map((line, index) => line.y - lines[index]!.y)
   const limit = stepBetween(steps)
   const rows: Line[][] = []
@@ -224,7 +229,7 @@ function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
     if (open && goesOn && !isRowOfItsOwn(open, line)) open.push(line)
     else rows.push([line])
   }
-  return rows.map((row) => stacked(row.map(({ cells }) => cells)))
+  return rows.map(stacked)
 }
 
 /**
@@ -261,13 +266,14 @@ function isRowOfItsOwn(open: readonly Line[], { cells }: Line): boolean {
   return both > 2 && both * 2 > cells.length
 }
 
-function stacked(rows: readonly (readonly string[])[]): readonly string[] {
-  return rows[0]!.map((_, column) =>
+function stacked(rows: readonly TableRow[]): TableRow {
+  const cells = rows[0]!.cells.map((_, column) =>
     rows
-      .map((cells) => cells[column]!)
+      .map((row) => row.cells[column]!)
       .filter((cell) => cell !== '')
       .join(' '),
   )
+  return { cells, area: areaAround(rows.map(({ area }) => area)) }
 }
 
 function isNumeric(cell: string): boolean {

@@ -21,18 +21,27 @@ export interface TextRun {
 
 /** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
 export interface Frame {
+  /** The number of quarter turns from upright, or 4 for any other angle. */
+  readonly turn: number
   readonly runs: TextRun[]
   /** The height of the page in this frame. */
   readonly height: number
+}
+
+/** What a page shows, and its size. */
+export interface PageText {
+  readonly width: number
+  readonly height: number
+  readonly frames: readonly Frame[]
 }
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
-export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> {
+export async function readFrames(page: PDFPageProxy): Promise<PageText> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
-  const frames: readonly Frame[] = [height, width, height, width, height].map((own) => ({ runs: [], height: own }))
+  const frames: readonly Frame[] = [height, width, height, width, height].map((own, turn) => ({ turn, runs: [], height: own }))
   const bold = new Map<string, boolean>()
   let count = 0
   const reader = page.streamTextContent({ disableNormalization: true }).getReader()
@@ -50,7 +59,7 @@ export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> 
       frames[turn]!.runs.push(run)
     }
   }
-  return frames.filter(({ runs }) => runs.length > 0)
+  return { width, height, frames: frames.filter(({ runs }) => runs.length > 0) }
 }
 
 /**

@@ -1,6 +1,15 @@
+import { findLines } from '../../../domain/text/find-lines.ts'
 import { normaliseText } from '../../../domain/text/normalise-text.ts'
-import { type Block, type BlockLocation, type ParsedDocument, ParseFailure } from '../../../ports/document-parser.ts'
-import type { ParserLimits } from '../limits.ts'
+import {
+  type Block,
+  type BlockLocation,
+  type Box,
+  type Layout,
+  type ParsedDocument,
+  ParseFailure,
+  type PlacedLine,
+} from '../../../ports/document-parser.ts'
+import { MAX_PLACED_LINES, type ParserLimits } from '../limits.ts'
 
 export type BlockKind = Block['kind']
 type Warning = ParsedDocument['warnings'][number]
@@ -10,6 +19,15 @@ export interface BlockFacts {
   readonly page?: number
   readonly tableHeader?: string
   readonly location?: BlockLocation
+  /** Where its page shows the block. */
+  readonly placed?: Placed
+}
+
+export interface Placed {
+  /** The size of the page. */
+  readonly size: { readonly width: number; readonly height: number }
+  /** The lines of the block in order, each with the text that it has before normalising. */
+  readonly lines: readonly { readonly text: string; readonly box: Box | null }[]
 }
 
 /**
@@ -28,6 +46,8 @@ export class DocumentBuilder {
   readonly #parts: string[] = []
   readonly #blocks: Block[] = []
   readonly #warnings: Warning[] = []
+  readonly #lines: PlacedLine[] = []
+  readonly #pages: Layout['pages'][number][] = []
   /** The header of the previous row. Most rows of a table have the same one. */
   #header = { raw: '', text: '' }
   #length = 0
@@ -35,12 +55,15 @@ export class DocumentBuilder {
   #unread: readonly number[] = []
   /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
   readonly leavesPictures: boolean
+  /** Tells how many pages have been read. */
+  readonly onPages: (done: number, total: number) => void
   /** Whether other files are inside, such as attachments. */
   hasFiles = false
 
-  constructor(limits: ParserLimits, leavesPictures = false) {
+  constructor(limits: ParserLimits, leavesPictures = false, onPages: (done: number, total: number) => void = () => undefined) {
     this.#limits = limits
     this.leavesPictures = leavesPictures
+    this.onPages = onPages
   }
 
   /** Whether it has nothing, and leaves nothing for OCR. */
@@ -57,7 +80,7 @@ export class DocumentBuilder {
    * Adds a block.
    * @throws {ParseFailure} `limit_exceeded` if the document has too much text or too many blocks.
    */
-  add(kind: BlockKind, raw: string, { level, page, tableHeader, location }: BlockFacts = {}): void {
+  add(kind: BlockKind, raw: string, { level, page, tableHeader, location, placed }: BlockFacts = {}): void {
     const text = normaliseText(raw)
     if (text === '') return
     const previous = this.#blocks.at(-1)?.kind
@@ -80,6 +103,20 @@ export class DocumentBuilder {
       ...(tableHeader !== undefined && { tableHeader: this.#normaliseHeader(tableHeader) }),
       ...(location && { location }),
     })
+    if (page !== undefined && placed) this.#place(text, charStart, page, placed)
+  }
+
+  #place(text: string, charStart: number, page: number, { size, lines }: Placed): void {
+    if (this.#lines.length + lines.length > MAX_PLACED_LINES) return
+    const ranges = findLines(
+      text,
+      lines.map((line) => line.text),
+    )
+    for (const [index, { box }] of lines.entries()) {
+      const { start, end } = ranges[index]!
+      if (box && end > start) this.#lines.push({ page, charStart: charStart + start, charEnd: charStart + end, ...box })
+    }
+    if (this.#lines.at(-1)?.page === page && this.#pages.at(-1)?.page !== page) this.#pages.push({ page, ...size })
   }
 
   #normaliseHeader(raw: string): string {
@@ -92,6 +129,8 @@ export class DocumentBuilder {
   startAgain(): void {
     this.#parts.length = 0
     this.#blocks.length = 0
+    this.#lines.length = 0
+    this.#pages.length = 0
     this.#length = 0
     this.#bytes = 0
   }
@@ -107,6 +146,7 @@ export class DocumentBuilder {
       mediaType,
       text: this.#parts.join(''),
       blocks: this.#blocks,
+      ...(this.#lines.length > 0 && { layout: { pages: this.#pages, lines: this.#lines } }),
       pageCount,
       warnings: this.#warnings,
       unread: this.#unread,

@@ -37,8 +37,8 @@ export function rtl(right: number, y: number, text: string, { size = 10, isBold 
   return { x: right - measureWidth(glyphs, size), y, glyphs, size, isBold }
 }
 
-/** Returns a PDF with these pages. Its fonts map each glyph to its letters and have no other data. */
-export function drawPdf(pages: readonly (readonly Drawn[])[], outline: readonly string[] = []): Buffer {
+/** Returns a PDF with these pages, which are shown turned by `rotate` degrees. Its fonts map each glyph to its letters and have no other data. */
+export function drawPdf(pages: readonly (readonly Drawn[])[], outline: readonly string[] = [], rotate = 0): Buffer {
   const objects: string[] = ['', '']
   const add = (body: string) => objects.push(body)
   const codes = [...new Set(pages.flatMap((page) => page.flatMap(({ glyphs }) => glyphs)))]
@@ -56,7 +56,7 @@ export function drawPdf(pages: readonly (readonly Drawn[])[], outline: readonly 
   const kids = pages.map((page) => {
     const content = add(stream(page.map((drawn) => operators(drawn, codes)).join('\n')))
     return add(
-      `<</Type/Page/Parent 2 0 R/MediaBox[0 0 ${PAGE_WIDTH} ${PAGE_HEIGHT}]/Contents ${content} 0 R/Resources<</Font<</F0 ${fonts[0]} 0 R/F1 ${fonts[1]} 0 R>>>>>>`,
+      `<</Type/Page/Parent 2 0 R/MediaBox[0 0 ${PAGE_WIDTH} ${PAGE_HEIGHT}]/Rotate ${rotate}/Contents ${content} 0 R/Resources<</Font<</F0 ${fonts[0]} 0 R/F1 ${fonts[1]} 0 R>>>>>>`,
     )
   })
   const items = outline.map((_, index) => objects.length + 2 + index)

@@ -73,8 +73,8 @@ function pngChunk(name: string, data: Buffer): Buffer {
   return Buffer.concat([size, body, check])
 }
 
-/** A TIFF with these pages, not compressed. */
-export function toTiff(pages: readonly Grey[]): Buffer {
+/** A TIFF with these pages, not compressed, which are to be shown in this orientation. */
+export function toTiff(pages: readonly Grey[], orientation = 1): Buffer {
   const parts: Buffer[] = [Buffer.from('II*\0\0\0\0\0', 'latin1')]
   let at = 8
   let link = { buffer: parts[0]!, offset: 4 }
@@ -87,6 +87,7 @@ export function toTiff(pages: readonly Grey[]): Buffer {
       [259, 1],
       [262, 1],
       [273, start],
+      [274, orientation],
       [277, 1],
       [278, height],
       [279, data.length],

@@ -7,11 +7,11 @@ import {
   type TranscriptionRequest,
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import { streamEvents } from '../calls/given-events.ts'
+import { limited } from '../calls/limited-call.ts'
 import type { AskContext, CallDeps } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
-import { streamEvents } from './given-events.ts'
-import { limited } from './limited-call.ts'
-import { type Speech, transcribe } from './transcribe.ts'
+import { ofCaller, type Speech, transcribe } from './transcribe.ts'
 
 /** The events that arrived together. The last has only `transcript.text.done`, the charged length and the cost. */
 export interface TranscriptionEvent extends BilledEvent {
@@ -33,23 +33,28 @@ export function streamTranscription(
   return streamEvents<TranscriptionEvent>(ask.signal, async (give, signal) => {
     let isFirst = true
     const { rateLimits, ...last } = await limited(deps, { ...ask, signal }, 'chat', (limits, asking) =>
-      transcribe(deps, asking, limits, () => checkStreamed(input), {
-        async hear(speech, until) {
-          for await (const events of streamAnswer(speech, until)) {
-            const done = events.find(({ type }) => type === TRANSCRIPT_DONE)
-            const before = events.filter((event) => event !== done)
-            if (before.length > 0) {
-              const told = { rateLimits: isFirst ? limits.rateLimits : null, audioMilliseconds: null, cost: null }
-              isFirst = false
-              await give({ events: before, ...told }, until)
+      transcribe(
+        deps,
+        asking,
+        ofCaller(limits, () => checkStreamed(input)),
+        {
+          async hear(speech, until) {
+            for await (const events of streamAnswer(speech, until)) {
+              const done = events.find(({ type }) => type === TRANSCRIPT_DONE)
+              const before = events.filter((event) => event !== done)
+              if (before.length > 0) {
+                const told = { rateLimits: isFirst ? limits.rateLimits : null, audioMilliseconds: null, cost: null }
+                isFirst = false
+                await give({ events: before, ...told }, until)
+              }
+              if (done) return done
             }
-            if (done) return done
-          }
-          until.throwIfAborted()
-          throw new KisError('engine_error', `The engine \`${speech.model.engine}\` broke off its answer.`)
+            until.throwIfAborted()
+            throw new KisError('engine_error', `The engine \`${speech.model.engine}\` broke off its answer.`)
+          },
+          tell: (done) => ({ events: [done] }),
         },
-        tell: (done) => ({ events: [done] }),
-      }),
+      ),
     )
     return { ...last, rateLimits: isFirst ? rateLimits : null }
   })

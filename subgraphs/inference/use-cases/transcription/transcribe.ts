@@ -1,14 +1,15 @@
 import { refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { heardUsage, measureAudio } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
-import { type AskContext, getEnginePart, type HoldDeps } from '../deps.ts'
+import { type Admission, admit } from '../calls/admit.ts'
+import type { LimitedCall } from '../calls/limited-call.ts'
+import { type AskContext, type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
-import { admit } from './admit.ts'
-import type { LimitedCall } from './limited-call.ts'
 
 /** A file of speech, and the engine and model that transcribe it. */
 export interface Speech {
@@ -23,6 +24,19 @@ export interface Transcribed {
   readonly modelId: string
   readonly audioMilliseconds: number
   readonly cost: bigint
+}
+
+/** Whose call it is, and how it begins. */
+export interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope' | 'modelParam' | 'check'> {
+  /** Files that are known to be longer are refused. Absent: the bounds of any file. */
+  readonly longestMs?: number
+  /** The last check before the hold. */
+  begin(principal: Principal): CallContext
+}
+
+/** A call of a client, within the limits of its key. Audio has no tokens, so it takes one request of them. */
+export function ofCaller(limits: LimitedCall, check: () => TranscriptionRequest): Beginning {
+  return { scope: 'inference', modelParam: 'model', check, begin: (principal) => limits.admit(principal, 0) }
 }
 
 /** How to ask the engine and convert its answer. */
@@ -40,31 +54,30 @@ export interface Hearing<Value> {
  * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the
  * whole file, because the engine already has it.
  * @throws {KisError} as `admit`.
+ * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
  * @throws {KisError} `unsupported_file_type`: the file is not audio in a supported format.
  * @throws {KisError} `engine_error`: the engine gave no usable answer.
  */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,
   ask: AskContext,
-  limits: LimitedCall,
-  check: () => TranscriptionRequest,
+  { begin, longestMs, ...admission }: Beginning,
   { hear, tell }: Hearing<Value>,
 ): Promise<Value & Transcribed> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
-    scope: 'inference',
+    ...admission,
     kind: 'transcription',
-    modelParam: 'model',
-    check,
   })
   const { bytes } = request
   const audio = await deps.audio.read(bytes)
   if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
+  if (longestMs !== undefined && (audio.durationMs ?? 0) > longestMs)
+    refuse('payload_too_large', 'contentBase64', `The file is longer than ${longestMs / 3_600_000} hours. Split it into shorter files.`)
   const length = measureAudio(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
 
   const engine = getEnginePart(deps, model, 'transcription')
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
-  // Audio has no tokens, so the call takes one request of the limits.
-  const context = limits.admit(principal, 0)
+  const context = begin(principal)
   return billedCall(
     deps,
     context,

@@ -1,0 +1,24 @@
+import type { Selected } from '../../schema/operations.ts'
+import { unixSeconds } from '../http/values.ts'
+
+export const FILE = 'id name mediaType status checksum sizeBytes createdAt'
+
+export type FileData = Selected<'File', typeof FILE>
+
+export function toFile(data: FileData) {
+  return {
+    id: data.id,
+    object: 'file',
+    created_at: unixSeconds(data.createdAt),
+    file_name: data.name,
+    media_type: data.mediaType,
+    status: data.status.toLowerCase(),
+    checksum: data.checksum,
+    size_bytes: data.sizeBytes,
+  }
+}
+
+/** The same file as OpenAI's clients know it, beside the service's own fields. */
+export function toOpenAiFile(data: FileData, purpose: unknown) {
+  return { ...toFile(data), bytes: data.sizeBytes, filename: data.name, purpose }
+}

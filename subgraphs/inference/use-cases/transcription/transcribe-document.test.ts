@@ -1,0 +1,114 @@
+import { expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { KisError } from '../../../common/errors.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { FakeBilling } from '../../test-support/fake-billing.ts'
+import { Life, StoreOfLife } from '../../test-support/life.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { describeTranscriptionModel, transcribeDocument } from './transcribe-document.ts'
+
+const SEGMENTS = [
+  { start: 0, end: 1.5, text: ' Welcome.' },
+  { start: 1.5, end: 2.5, text: ' The harbour opens at six.' },
+]
+/** 2.5 s at 0.006 USD a minute. */
+const COST = 250_000n
+/** Longer than the lease of a call. */
+const LEASE_ENDS_MS = 31_000
+
+const sound = (content = 'wav 2500 ', modelId = 'speech') => ({
+  modelId,
+  contentBase64: Buffer.from(content).toString('base64'),
+  step: `doc_1/file_1/${modelId}`,
+})
+
+it('gives the segments that have words, and is paid by a key without the scope for models', async () => {
+  const { deps, billing, far } = parts()
+  far.transcript = { text: 'a', segments: [...SEGMENTS, { start: 2.5, end: 2.5, text: ' ' }] }
+  const ask = asking({ ...somebody, scopes: ['knowledge:write'] })
+  expect(await transcribeDocument(deps, ask, sound())).toEqual(SEGMENTS)
+  expect(billing.only.charged).toBe(COST)
+  expect(far.transcribed.map(({ format }) => format)).toEqual(['verbose_json'])
+})
+
+it('charges a step once, however often it is repeated', async () => {
+  const { deps, billing, far } = parts()
+  far.transcript = { text: 'a', segments: SEGMENTS }
+  const first = await transcribeDocument(deps, asking(), sound())
+  expect(await transcribeDocument(deps, asking(), sound())).toEqual(first)
+  expect([far.transcribed.length, billing.holds.size]).toEqual([1, 1])
+})
+
+it.each([
+  ['it is no sound', 'text', {}, { code: 'unsupported_file_type' }],
+  ['it lasts longer than 4 hours', `wav ${4 * 3_600_000 + 1} `, {}, { code: 'payload_too_large', shouldRetry: false }],
+  ['the model gives no times', undefined, { text: 'a' }, { code: 'engine_error', shouldRetry: false }],
+  [
+    'the model gives a time that cannot be',
+    undefined,
+    { text: 'a', segments: [{ start: 0, end: 1e9, text: 'a' }] },
+    { code: 'engine_error' },
+  ],
+  [
+    'the model gives too much',
+    undefined,
+    { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] },
+    { code: 'engine_error', shouldRetry: false },
+  ],
+])('costs nothing if %s', async (_why, content, transcript, error) => {
+  const { deps, billing, far } = parts()
+  far.transcript = transcript
+  await expect(transcribeDocument(deps, asking(), sound(content))).rejects.toMatchObject(error)
+  expect([...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)).toEqual([])
+  expect(billing.openHolds).toBe(0)
+})
+
+it('may be repeated after a failure of the engine, which costs nothing', async () => {
+  const { deps, billing, far } = parts()
+  far.transcript = new KisError('engine_unavailable', 'down')
+  await expect(transcribeDocument(deps, asking(), sound())).rejects.toMatchObject({ code: 'engine_unavailable', shouldRetry: true })
+  expect([billing.only.charged, billing.openHolds]).toEqual([0n, 0])
+  far.transcript = { text: 'a', segments: SEGMENTS }
+  expect(await transcribeDocument(deps, asking(), sound())).toEqual(SEGMENTS)
+})
+
+it('keeps to the allowlist, the residency policy and the kind of the model', async () => {
+  const { deps, far } = parts()
+  const local = asking({ ...somebody, residencyPolicy: 'local_only' })
+  const others = asking({ ...somebody, modelAllowlist: ['chat'] })
+  for (const [ask, model, code] of [
+    [local, 'speech', 'residency_policy_violation'],
+    [others, 'speech', 'model_not_found'],
+    [asking(), 'chat', 'model_not_found'],
+  ] as const) {
+    await expect(transcribeDocument(deps, ask, sound(undefined, model))).rejects.toMatchObject({ code })
+    expect(() => describeTranscriptionModel(deps, ask, model)).toThrow(expect.objectContaining({ code }))
+  }
+  expect(describeTranscriptionModel(deps, asking(), 'speech')).toEqual({ id: 'speech' })
+  expect(far.transcribed).toEqual([])
+})
+
+it.each([
+  ['the next process of its folder', true],
+  ['another process, after its lease', false],
+])('is paid once when its process is killed at any of its writes, and %s repeats it', async (_who, isExclusive) => {
+  let length = Number.POSITIVE_INFINITY
+  for (let last = 1; last <= length; last++) {
+    const store = new MemoryDocumentStore()
+    const billing = new FakeBilling(10_000_000_000n)
+    const born = (life: Life, aheadMs = 0) => {
+      const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
+      const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
+      world.far.transcript = { text: 'a', segments: SEGMENTS }
+      return world
+    }
+    const life = new Life(last)
+    const ended = transcribeDocument(born(life).deps, asking(), sound()).then(() => true)
+    if (await Promise.race([ended, life.over])) length = last
+    const next = born(new Life(), isExclusive ? 0 : LEASE_ENDS_MS)
+    expect(await transcribeDocument(next.deps, asking(), sound()), `killed at ${last}`).toEqual(SEGMENTS)
+    const charged = [...billing.holds.values()].map((hold) => hold.charged).filter((amount) => amount > 0n)
+    expect({ charged, open: billing.openHolds, at: last }).toEqual({ charged: [COST], open: 0, at: last })
+  }
+  expect(length).toBeGreaterThan(5)
+})

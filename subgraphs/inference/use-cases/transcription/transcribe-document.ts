@@ -1,0 +1,88 @@
+import { textAt } from '../../../common/check.ts'
+import { KisError } from '../../../common/errors.ts'
+import { requirePrincipal } from '../../../common/identity/principal.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { readSegments, type Segment } from '../../domain/transcription/segments.ts'
+import { checkTranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { admit } from '../calls/admit.ts'
+import { byRulesInForce } from '../calls/principals.ts'
+import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
+import { onceForStep } from '../idempotency/once-for-step.ts'
+import { transcribe } from './transcribe.ts'
+
+/** A recorded meeting or lecture. A call may take 15 minutes, in which speech models hear far more than this. */
+const LONGEST_MS = 4 * 3_600_000
+/** Speech models give a segment for some seconds. In 4 hours that is one for 0.7 seconds. */
+const MAX_SEGMENTS = 20_000
+/** In UTF-16 units. 4 hours of fast speech have half as many, and the answer has to fit the record of the call. */
+const MAX_CHARACTERS = 512 * 1024
+
+export interface SoundOfDocument {
+  readonly modelId: string
+  readonly contentBase64: string
+  /** The document and its file, as `document/path`. */
+  readonly step: string
+}
+
+/**
+ * Transcribes the sound of a document for another service, and charges the wallet of the key that attached it. The step
+ * is charged once, however often it is repeated and however often a process is killed meanwhile. It takes nothing of
+ * the key's limits, because documents wait for their turn before. Returns the segments with text, in order.
+ * @throws {KisError} as `admit` and `transcribe`; nothing is charged.
+ * @throws {KisError} `engine_error`: the model gives no segments, or too many.
+ * @throws {KisError} `idempotency_conflict`: the step is in progress in another process, or was until a moment ago.
+ */
+export async function transcribeDocument(
+  deps: KeyedDeps,
+  ask: AskContext,
+  { modelId, contentBase64, step }: SoundOfDocument,
+): Promise<readonly Segment[]> {
+  deps.load.check('background')
+  const [runId = '', ...path] = step.split('/')
+  const claim = { runId, path: path.join('/'), isFree: () => true }
+  const check = () => checkTranscriptionRequest({ model: modelId, contentBase64, responseFormat: 'verbose_json' })
+  const { segments } = await onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, claim, (asking) =>
+    byRulesInForce(deps, asking, (now) =>
+      transcribe(
+        deps,
+        now,
+        { scope: null, modelParam: 'modelId', longestMs: LONGEST_MS, check, begin: (caller) => ({ ...now, caller }) },
+        {
+          hear: ({ engine, call, sound, request }, signal) => engine.transcribe(call, sound, request.ask, signal),
+          tell: (response) => ({ segments: checkedSegments(response, modelId) }),
+        },
+      ),
+    ),
+  )
+  return segments
+}
+
+/**
+ * Returns the id of a model that can transcribe for the caller.
+ * @throws {KisError} as `admit`: the caller may not use the model.
+ */
+export function describeTranscriptionModel(deps: Ports, ask: AskContext, modelId: string): Pick<Model, 'id'> {
+  const { model } = admit(deps.catalog, ask.caller, {
+    scope: null,
+    kind: 'transcription',
+    modelParam: 'id',
+    check: () => ({ model: textAt(modelId, 'id') }),
+  })
+  return { id: model.id }
+}
+
+function checkedSegments(response: ProtocolObject, modelId: string): readonly Segment[] {
+  const all = readSegments(response)
+  if (!all) throw unusable(`The model \`${modelId}\` gives no times of what is said. Choose one that gives \`verbose_json\` with segments.`)
+  const segments = all.filter(({ text }) => text.trim() !== '').map(({ start, end, text }) => ({ start, end, text }))
+  const characters = segments.reduce((sum, { text }) => sum + text.length, 0)
+  if (segments.length > MAX_SEGMENTS || characters > MAX_CHARACTERS)
+    throw unusable(`The model \`${modelId}\` heard more than ${MAX_SEGMENTS} segments or ${MAX_CHARACTERS} characters. Split the file.`)
+  return segments
+}
+
+/** A repeat would give the same answer, and the engine would be paid for it again. */
+function unusable(message: string): KisError {
+  return new KisError('engine_error', message, { shouldRetry: false })
+}

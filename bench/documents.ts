@@ -1,5 +1,6 @@
 import { Document, HeadingLevel, Packer, Paragraph } from 'docx'
 import PDFDocument from 'pdfkit'
+import { drawPdf, rtl } from '../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
 import { type Script, seeded, wordSource } from './support/words.ts'
 
 /** A printed page of prose. */
@@ -43,4 +44,25 @@ export function makePdf(pages: number): Promise<Buffer> {
   }
   pdf.end()
   return promise
+}
+
+/** Words of a line, lines of a paragraph, and paragraphs of a page: each paragraph is a passage of about 200 tokens. */
+const ARABIC_PAGE = { words: 9, lines: 8, paragraphs: 2 }
+/** Points from line to line, and more between paragraphs. */
+const LINE_HEIGHT = 18
+const PARAGRAPH_GAP = 40
+
+/** A PDF in Arabic, drawn from right to left. Its first line begins with `first`. */
+export function makeArabicPdf(pages: number, first: string): Buffer {
+  const word = wordSource(seeded(pages), ['ar'])
+  const { words, lines, paragraphs } = ARABIC_PAGE
+  const line = () => Array.from({ length: words }, word).join(' ')
+  return drawPdf(
+    Array.from({ length: pages }, (_, page) =>
+      Array.from({ length: paragraphs * lines }, (_, row) => {
+        const y = 100 + row * LINE_HEIGHT + Math.floor(row / lines) * PARAGRAPH_GAP
+        return rtl(560, y, page === 0 && row === 0 ? `${first} ${line()}` : row % lines === lines - 1 ? `${line()}.` : line())
+      }),
+    ),
+  )
 }

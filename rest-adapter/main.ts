@@ -29,6 +29,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { reembeddingRoutes } from './routes/reembeddings.ts'
 import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
@@ -72,6 +73,7 @@ export const restRoutes: readonly Route[] = [
   ...searchRoutes,
   ...goldQuestionRoutes,
   ...evaluationRoutes,
+  ...reembeddingRoutes,
   ...fileRoutes,
   ...tusRoutes,
   ...uploadRoutes,

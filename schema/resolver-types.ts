@@ -54,6 +54,8 @@ export const resolverTypes = {
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/organizations.ts#Reference',
+    Reembedding: 'domain/records.ts#ReembeddingRecord',
+    ReembeddingQuote: 'use-cases/reembedding/quote-reembedding.ts#ReembeddingQuote as QuotedReembedding',
     Upload: 'domain/records.ts#UploadRecord',
     WebSource: 'domain/records.ts#WebSourceRecord',
   },

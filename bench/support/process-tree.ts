@@ -22,6 +22,14 @@ export function residentBytesOfTree(pid: number): number {
   return readTree(pid).reduce((sum, { pages }) => sum + pages, 0) * BYTES_PER_PAGE
 }
 
+/**
+ * Resident memory in bytes of a process alone.
+ * @throws {Error} the system has no procfs
+ */
+export function residentBytes(pid: number): number {
+  return readTree(pid).find((stat) => stat.pid === pid)!.pages * BYTES_PER_PAGE
+}
+
 /** Kills every descendant of this process, however it was started. */
 export function killDescendants(): void {
   for (const { pid } of readTree(process.pid)) {

@@ -6,7 +6,7 @@ import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
 
 const HIT = `collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }` as const
-const CHUNK = `${BESIDE} document { id name } file { id }` as const
+const CHUNK = `${BESIDE} document { id name status } file { id }` as const
 const MORE = `groups { document { id } hits { chunk { id } } } facets { field values { value documents } }
   rerank { model { id } applied error } rewrite { query applied error }` as const
 
@@ -38,7 +38,7 @@ export interface HitData {
   readonly before: readonly ChunkData[]
   readonly after: readonly ChunkData[]
   readonly chunk: ChunkData & {
-    readonly document: { readonly id: string; readonly name: string }
+    readonly document: { readonly id: string; readonly name: string; readonly status: string }
     readonly file: { readonly id: string }
   }
 }
@@ -54,6 +54,7 @@ export function toSearchResult({ collectionId, score, lexicalRank, vectorRank, h
     vector_rank: vectorRank,
     ...place,
     document_id: chunk.document.id,
+    document_status: chunk.document.status.toLowerCase(),
     file: { id: chunk.file.id, file_name: chunk.document.name },
     collection_id: collectionId,
     highlights,

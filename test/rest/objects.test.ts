@@ -644,7 +644,7 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf', status: 'PROCESSING' },
       file: { id: 'file_1' },
     }
     const { document, file: _file, ...place } = chunk
@@ -697,6 +697,7 @@ describe('objects by REST', () => {
       char_start: 10,
       char_end: 21,
       document_id: 'doc_1',
+      document_status: 'processing',
       file: { id: 'file_1', file_name: 'a.pdf' },
       collection_id: 'col_1',
       highlights: [{ start: 0, end: 6 }],

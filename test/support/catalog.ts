@@ -43,6 +43,7 @@ ${embedded.models}  - id: mock-chat
     max_output_tokens: 1000
     price: { input: "1", cached_input: "0.5", output: "2" }
   - { id: mock-embed, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }
+  - { id: mock-embed-wide, engine: mock, kind: embedding, dimensions: 16, context_window: 8192, price: { input: "1" } }
   - { id: mock-rerank, engine: mock-ranks, kind: rerank, price: { search: "2" } }
   - { id: mock-rerank-500, engine: mock-ranks, kind: rerank, price: { search: "2" } }
   - { id: mock-speech, engine: mock, kind: transcription, supports: [streaming], price: { audio: "0.006" } }

@@ -102,6 +102,8 @@ export class FakeInference implements Inference {
     cosineSpread: 0.05,
     calibration: null,
   }
+  /** Another model, whose vectors have another length. */
+  readonly otherModel: EmbeddingModel = { ...this.model, id: 'embed-new', dimensions: 2 * DIMENSIONS, overheadTokens: 1 }
   readonly holds = new Map<string, FakeHold>()
   /** How often each passage was embedded. */
   readonly embedded = new Map<string, number>()
@@ -110,8 +112,9 @@ export class FakeInference implements Inference {
   batches = 0
 
   async embeddingModel(id: string, { caller }: { readonly caller: Principal }) {
-    if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
-    return this.model
+    const model = [this.model, this.otherModel].find((one) => one.id === id)
+    if (!model || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return model
   }
   /** The agents of each collection. */
   readonly agents = new Map<string, readonly string[]>()
@@ -121,8 +124,17 @@ export class FakeInference implements Inference {
   async countTokens(_modelId: string, texts: readonly string[]) {
     return texts.map(countWords)
   }
-  async embedQuery(_modelId: string, text: string) {
-    return { vector: makeVector(text), cost: 0n }
+  async embedQuery(modelId: string, text: string) {
+    return { vector: this.#embed(modelId, text), cost: 0n }
+  }
+  #embed(modelId: string, text: string): Float32Array {
+    const vector = makeVector(text)
+    return modelId === this.otherModel.id ? Float32Array.from([...vector.map(() => 0), ...vector]) : vector
+  }
+  /** A token costs 1,000 nano-USD; the wallet has `balance` tokens. */
+  balance = 1_000_000
+  async quoteEmbedding(_modelId: string, tokens: number) {
+    return { amount: BigInt(tokens) * 1_000n, isCovered: tokens <= this.balance, perMillion: 1_000_000_000n }
   }
   /** Scores of passages, by what they contain; an error is the engine's failure. */
   rerank: ((text: string) => number) | KisError = () => 0
@@ -163,23 +175,27 @@ export class FakeInference implements Inference {
     this.steps.set(context.step, spoken)
     return spoken
   }
-  async openEmbedding() {
+  async openEmbedding(_modelId: string, tokens: number) {
+    if (tokens > this.balance) throw new KisError('insufficient_quota', 'The wallet has too little.')
     const id = `hold_${this.holds.size}`
     this.holds.set(id, { state: 'open', charged: 0, known: 0 })
     return id
   }
-  async embedPassages({ holdId, texts, tokensBefore }: Parameters<Inference['embedPassages']>[0]) {
+  async embedPassages({ holdId, modelId, texts, tokensBefore }: Parameters<Inference['embedPassages']>[0]) {
     const hold = this.holds.get(holdId)
     if (hold?.state !== 'open') throw new NotFound('hold', holdId)
     hold.known = tokensBefore
     await this.beforeBatch(++this.batches)
     for (const text of texts) this.embedded.set(text, (this.embedded.get(text) ?? 0) + 1)
-    return { vectors: texts.map(makeVector), tokens: texts.reduce((sum, text) => sum + countWords(text) + this.model.overheadTokens, 0) }
+    const { overheadTokens } = modelId === this.otherModel.id ? this.otherModel : this.model
+    const tokens = texts.reduce((sum, text) => sum + countWords(text) + overheadTokens, 0)
+    return { vectors: texts.map((text) => this.#embed(modelId, text)), tokens }
   }
   async closeEmbedding(holdId: string, tokens: number) {
     const hold = this.holds.get(holdId)
     if (!hold) throw new NotFound('hold', holdId)
     if (hold.state === 'open') Object.assign(hold, { state: 'settled', charged: tokens })
+    return BigInt(hold.charged) * 1_000n
   }
 
   /** Expires abandoned holds, as billing does. */
@@ -282,6 +298,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       usage: life.sees(store.usage, 'usage'),
       goldQuestions: store.goldQuestions,
       evaluations: life.sees(store.evaluations, 'evaluations'),
+      reembeddings: life.sees(store.reembeddings, 'reembeddings'),
       events: store.events,
       eventHeads: store.eventHeads,
     },

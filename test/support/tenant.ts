@@ -22,6 +22,7 @@ export interface Possessions {
   readonly chunk: string
   readonly goldQuestion: string
   readonly evaluation: string
+  readonly reembedding: string
   readonly agent: string
   readonly agentCode: string
   readonly agentModel: string
@@ -93,6 +94,11 @@ export async function furnish(
     .data
   const evaluation = await post(`/v1/collections/${collection.id}/evaluations`, { settings: [{ mode: 'lexical', label: mark }] })
   await eventually(async () => (await get(`/v1/evaluations/${evaluation.id}`)).status === 'completed', 30_000)
+  const other = await post('/v1/collections', {
+    ...{ collection_code: `${mark}-col-0b`, collection_name: `${mark} other notes`, embedding_model: 'e5-small-ar-en' },
+  })
+  const reembedding = await post(`/v1/collections/${other.id}/reembeddings`, { embedding_model: 'mock-embed' })
+  await eventually(async () => (await get(`/v1/reembeddings/${reembedding.id}`)).status === 'completed', 30_000)
   const agent = await post('/v1/agents', {
     code: agentCode,
     name: mark,
@@ -130,6 +136,7 @@ export async function furnish(
     chunk: hit.chunk_id,
     goldQuestion: goldQuestion.id,
     evaluation: evaluation.id,
+    reembedding: reembedding.id,
     agent: agent.id,
     agentCode,
     agentModel: `agent/${agentCode}`,

@@ -26,8 +26,8 @@ export interface LinkContext<Who = Caller | null> {
 
 /**
  * The only way to call another service. `localLink` runs in the process, `remoteLink` over HTTP keep-alive and
- * graphql-ws; both pass `test/contract/link.ts`. Results are plain JSON values. An expected failure is in `errors`,
- * with the extensions of `schema/errors.ts`.
+ * graphql-ws; both pass `test/contract/link.ts`. Results are plain JSON values, but for vectors: see `readVector`. An
+ * expected failure is in `errors`, with the extensions of `schema/errors.ts`.
  */
 export interface Link<Who = Caller | null> {
   /** @throws {ServiceUnavailable} no answer came. The link repeats nothing, because the operation may have run. */

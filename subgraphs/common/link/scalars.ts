@@ -1,6 +1,7 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
+import { WireVector } from './wire-vector.ts'
 
 function literalToJson(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
   switch (node.kind) {
@@ -41,10 +42,17 @@ const USD = new GraphQLScalarType<bigint, string>({
   parseValue: (value) => parseUsd(value),
 })
 
+/** Only given, never taken. */
+const Vector = new GraphQLScalarType<never, WireVector>({
+  name: 'Vector',
+  serialize: (value) => new WireVector(value as Float32Array),
+})
+
 /** Resolvers of every scalar of the contract. */
 export const scalars = {
   DateTime,
   USD,
+  Vector,
   JSON: json('JSON'),
   ChatProtocolRequest: json('ChatProtocolRequest'),
   ChatProtocolResponse: json('ChatProtocolResponse'),

@@ -12,6 +12,7 @@ export type IdPrefix =
   | 'doc'
   | 'gq'
   | 'evl'
+  | 'remb'
   | 'hold'
   | 'ent'
   | 'use'

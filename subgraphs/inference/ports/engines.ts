@@ -89,6 +89,11 @@ export interface EmbeddingEngine {
    */
   countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]>
   /**
+   * The tokens of each text, without marks, which `embed` takes in place of the text. Absent: the model's tokenizer is not
+   * available.
+   */
+  tokenize?(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly (readonly number[])[]>
+  /**
    * Gives one vector for each text, in order, each finite and of length 1 (L2). `tokens` is the vendor's report, or
    * else the count.
    * @throws {KisError} `engine_error`: the vendor sent too few vectors, a wrong length, or NaN

@@ -19,17 +19,11 @@ export const embeddingMutations: MutationResolvers = {
     const embeddings = await onceForKey(deps, ask, call, (asking) => createEmbeddings(deps, asking, request))
     return { ...embeddings, format: input.encodingFormat ?? 'float' }
   },
-  async embedQuery(_parent, { runHoldId, ...input }, { deps, ...ask }) {
-    const { vector, ...charged } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
-    return { vector: toBase64(vector), ...charged }
-  },
+  embedQuery: (_parent, { runHoldId, ...input }, { deps, ...ask }) => embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input),
   async openEmbedding(_parent, input, { deps, ...ask }) {
     return { holdId: await openEmbedding(deps, ask, input) }
   },
-  async embedPassages(_parent, { input }, { deps, ...ask }) {
-    const { vectors, tokens } = await embedPassages(deps, ask, input)
-    return { vectors: vectors.map(toBase64), tokens }
-  },
+  embedPassages: (_parent, { input }, { deps, ...ask }) => embedPassages(deps, ask, input),
   async closeEmbedding(_parent, input, { deps, ...ask }) {
     return { charged: await closeEmbedding(deps, ask, input) }
   },

@@ -33,6 +33,7 @@ export type Scalars = {
   DateTime: { input: Date; output: Date; }
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
+  Vector: { input: never; output: Float32Array; }
   Cursor: { input: string; output: string; }
   ChatProtocolRequest: { input: unknown; output: unknown; }
   ChatProtocolResponse: { input: unknown; output: unknown; }
@@ -54,6 +55,7 @@ export type Query = {
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
+  readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
 };
@@ -126,6 +128,12 @@ export type QueryAgentsOfCollectionArgs = {
 export type QueryCountTokensArgs = {
   modelId: Scalars['ID']['input'];
   texts: ReadonlyArray<Scalars['String']['input']>;
+};
+
+
+export type QueryQuoteEmbeddingArgs = {
+  modelId: Scalars['ID']['input'];
+  tokens: Scalars['Int']['input'];
 };
 
 
@@ -587,14 +595,14 @@ export type EmbeddingModel = {
 };
 
 export type CosineCalibration = {
-  readonly arabicAnchor: Scalars['String']['output'];
-  readonly englishAnchor: Scalars['String']['output'];
+  readonly arabicAnchor: Scalars['Vector']['output'];
+  readonly englishAnchor: Scalars['Vector']['output'];
   readonly midpoint: Scalars['Float']['output'];
   readonly slope: Scalars['Float']['output'];
 };
 
 export type QueryEmbedding = {
-  readonly vector: Scalars['String']['output'];
+  readonly vector: Scalars['Vector']['output'];
   readonly tokens: Scalars['Int']['output'];
   readonly cost: Scalars['USD']['output'];
 };
@@ -648,6 +656,12 @@ export type PassageRanking = {
   readonly cost: Scalars['USD']['output'];
 };
 
+export type EmbeddingQuote = {
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly perMillion: Scalars['USD']['output'];
+};
+
 export type EmbeddingSession = {
   readonly holdId: Scalars['ID']['output'];
 };
@@ -660,7 +674,7 @@ export type EmbedPassagesInput = {
 };
 
 export type PassageEmbeddings = {
-  readonly vectors: ReadonlyArray<Scalars['String']['output']>;
+  readonly vectors: ReadonlyArray<Scalars['Vector']['output']>;
   readonly tokens: Scalars['Int']['output'];
 };
 
@@ -1167,6 +1181,7 @@ export type ResolversTypes = {
   DateTime: ResolverTypeWrapper<Scalars['DateTime']['output']>;
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
+  Vector: ResolverTypeWrapper<Scalars['Vector']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
   ChatProtocolRequest: ResolverTypeWrapper<Scalars['ChatProtocolRequest']['output']>;
   ChatProtocolResponse: ResolverTypeWrapper<Scalars['ChatProtocolResponse']['output']>;
@@ -1223,6 +1238,7 @@ export type ResolversTypes = {
   DocumentTranscript: ResolverTypeWrapper<DocumentTranscript>;
   TranscriptSegment: ResolverTypeWrapper<TranscriptSegment>;
   PassageRanking: ResolverTypeWrapper<PassageRanking>;
+  EmbeddingQuote: ResolverTypeWrapper<EmbeddingQuote>;
   EmbeddingSession: ResolverTypeWrapper<EmbeddingSession>;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: ResolverTypeWrapper<PassageEmbeddings>;
@@ -1285,6 +1301,7 @@ export type ResolversParentTypes = {
   DateTime: Scalars['DateTime']['output'];
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
+  Vector: Scalars['Vector']['output'];
   Cursor: Scalars['Cursor']['output'];
   ChatProtocolRequest: Scalars['ChatProtocolRequest']['output'];
   ChatProtocolResponse: Scalars['ChatProtocolResponse']['output'];
@@ -1332,6 +1349,7 @@ export type ResolversParentTypes = {
   DocumentTranscript: DocumentTranscript;
   TranscriptSegment: TranscriptSegment;
   PassageRanking: PassageRanking;
+  EmbeddingQuote: EmbeddingQuote;
   EmbeddingSession: EmbeddingSession;
   EmbedPassagesInput: EmbedPassagesInput;
   PassageEmbeddings: PassageEmbeddings;
@@ -1394,6 +1412,10 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
   name: 'JSON';
 }
 
+export interface VectorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Vector'], any> {
+  name: 'Vector';
+}
+
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
   name: 'Cursor';
 }
@@ -1424,6 +1446,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
+  quoteEmbedding?: Resolver<ResolversTypes['EmbeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteEmbeddingArgs, 'modelId' | 'tokens'>>;
   rerankModel?: Resolver<ResolversTypes['RerankModel'], ParentType, ContextType, RequireFields<QueryRerankModelArgs, 'id'>>;
   transcriptionModel?: Resolver<ResolversTypes['TranscriptionModel'], ParentType, ContextType, RequireFields<QueryTranscriptionModelArgs, 'id'>>;
 };
@@ -1651,14 +1674,14 @@ export type EmbeddingModelResolvers<ContextType = Context, ParentType extends Re
 };
 
 export type CosineCalibrationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CosineCalibration'] = ResolversParentTypes['CosineCalibration']> = {
-  arabicAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  englishAnchor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  arabicAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
+  englishAnchor?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   midpoint?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   slope?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
-  vector?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  vector?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
@@ -1693,12 +1716,18 @@ export type PassageRankingResolvers<ContextType = Context, ParentType extends Re
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type EmbeddingQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingQuote'] = ResolversParentTypes['EmbeddingQuote']> = {
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  perMillion?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
+
 export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingSession'] = ResolversParentTypes['EmbeddingSession']> = {
   holdId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
 export type PassageEmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageEmbeddings'] = ResolversParentTypes['PassageEmbeddings']> = {
-  vectors?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+  vectors?: Resolver<ReadonlyArray<ResolversTypes['Vector']>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -1993,6 +2022,7 @@ export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
+  Vector?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
   ChatProtocolRequest?: GraphQLScalarType;
   ChatProtocolResponse?: GraphQLScalarType;
@@ -2036,6 +2066,7 @@ export type Resolvers<ContextType = Context> = {
   DocumentTranscript?: DocumentTranscriptResolvers<ContextType>;
   TranscriptSegment?: TranscriptSegmentResolvers<ContextType>;
   PassageRanking?: PassageRankingResolvers<ContextType>;
+  EmbeddingQuote?: EmbeddingQuoteResolvers<ContextType>;
   EmbeddingSession?: EmbeddingSessionResolvers<ContextType>;
   PassageEmbeddings?: PassageEmbeddingsResolvers<ContextType>;
   EmbeddingReceipt?: EmbeddingReceiptResolvers<ContextType>;

@@ -1,9 +1,8 @@
 import { requireScope } from '../../common/identity/principal.ts'
 import type { Model } from '../domain/catalog.ts'
-import { toBase64 } from '../domain/embeddings/vectors.ts'
 import { isOffered } from '../domain/engines/residency.ts'
-import type { CosineCalibration } from '../ports/engines.ts'
 import { countTokens, describeEmbeddingModel } from '../use-cases/embeddings/describe-embedding-model.ts'
+import { quoteEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import type { ModelResolvers, PriceResolvers, QueryResolvers } from './generated.ts'
 
 export type UnitPrices = Model['price']
@@ -18,15 +17,9 @@ export const modelQueries: QueryResolvers = {
     const model = deps.catalog.find(id)
     return model && isOffered(model, principal) ? model : null
   },
-  async embeddingModel(_parent, { id }, { deps, ...ask }) {
-    const { calibration, ...model } = await describeEmbeddingModel(deps, ask, id)
-    return { ...model, calibration: calibration && encodeCalibration(calibration) }
-  },
+  embeddingModel: (_parent, { id }, { deps, ...ask }) => describeEmbeddingModel(deps, ask, id),
   countTokens: (_parent, input, { deps, ...ask }) => countTokens(deps, ask, input),
-}
-
-function encodeCalibration({ arabicAnchor, englishAnchor, ...curve }: CosineCalibration) {
-  return { ...curve, arabicAnchor: toBase64(arabicAnchor), englishAnchor: toBase64(englishAnchor) }
+  quoteEmbedding: (_parent, input, { deps, ...ask }) => quoteEmbedding(deps, ask, input),
 }
 
 export const ModelFields: ModelResolvers = {

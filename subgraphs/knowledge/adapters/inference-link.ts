@@ -1,5 +1,6 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
+import { readVector, type WireVector } from '../../common/link/wire-vector.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
@@ -22,6 +23,9 @@ const RERANK_PASSAGES =
 const TRANSCRIPTION_MODEL = inferenceOperation('query TranscriptionModel($id: ID!) { transcriptionModel(id: $id) { id } }')
 const TRANSCRIBE = inferenceOperation(`mutation TranscribeDocument($input: TranscribeDocumentInput!) {
   transcribeDocument(input: $input) { segments { start end text } } }`)
+const QUOTE_EMBEDDING = inferenceOperation(
+  'query QuoteEmbedding($modelId: ID!, $tokens: Int!) { quoteEmbedding(modelId: $modelId, tokens: $tokens) { amount isCovered perMillion } }',
+)
 const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
@@ -48,7 +52,7 @@ export function inferenceOver(link: Link): Inference {
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
-      return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+      return { vector: readVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
     },
     async rewriteQuery({ history, ...input }, context) {
       const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
@@ -67,26 +71,25 @@ export function inferenceOver(link: Link): Inference {
       const input = { modelId, contentBase64, step: context.step }
       return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
     },
+    async quoteEmbedding(modelId, tokens, context) {
+      const { amount, isCovered, perMillion } = (await ask(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
+      return { amount: parseUsd(amount), isCovered, perMillion: parseUsd(perMillion) }
+    },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
-      return { vectors: embedPassages.vectors.map(decodeVector), tokens: embedPassages.tokens }
+      return { vectors: embedPassages.vectors.map(readVector), tokens: embedPassages.tokens }
     },
-    closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
+    closeEmbedding: async (holdId, tokens, context) =>
+      parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
   }
 }
 
 function decodeCalibration({ arabicAnchor, englishAnchor, ...curve }: Pick<CosineCalibration, 'midpoint' | 'slope'> & Anchors) {
-  return { ...curve, arabicAnchor: decodeVector(arabicAnchor), englishAnchor: decodeVector(englishAnchor) }
+  return { ...curve, arabicAnchor: readVector(arabicAnchor), englishAnchor: readVector(englishAnchor) }
 }
 
 interface Anchors {
-  readonly arabicAnchor: string
-  readonly englishAnchor: string
-}
-
-/** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */
-function decodeVector(base64: string): Float32Array {
-  const bytes = Buffer.from(base64, 'base64')
-  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
+  readonly arabicAnchor: string | WireVector
+  readonly englishAnchor: string | WireVector
 }

@@ -22,6 +22,15 @@ export function isWhole(
   return found?.chunks === chunkCount && found.lastOrdinal === chunkCount - 1
 }
 
+/**
+ * Returns the last document whose generations are all on the page. Returns the page's only document if its generations
+ * fill the page.
+ */
+export function lastWhole(entries: readonly IndexedGeneration[]): string {
+  const cut = entries.at(-1)!.documentId
+  return entries.findLast(({ documentId }) => documentId !== cut)?.documentId ?? cut
+}
+
 /** A repair of the index has queued the document again, and is not finished. */
 export function isInRepair({ payer, status }: DocumentRecord): boolean {
   return payer !== undefined && (status === 'queued' || status === 'processing')

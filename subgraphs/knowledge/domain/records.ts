@@ -19,6 +19,10 @@ export interface CollectionRecord {
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
+  /** The name of its vectors in the chunk index: see `index-name.ts`. Absent: its own id. */
+  readonly indexName?: string
+  /** Set while its passages are embedded with another model. */
+  readonly reembedding?: Reembedded
   /** Orders what its searches find. Absent or null: none. */
   readonly rerankModel?: string | null
   /** Writes down what is said in sound. Absent or null: the collection takes no sound. */
@@ -30,6 +34,14 @@ export interface CollectionRecord {
   readonly createdAt: Date
   /** Set while it is being deleted. */
   readonly job?: Job
+}
+
+/** The index that is filled beside the one that searches ask. Chunks are deleted from both. */
+export interface Reembedded {
+  readonly id: string
+  readonly indexName: string
+  /** The worker that waits for the last documents of the former model. No other document begins meanwhile. */
+  readonly closedBy?: string
 }
 
 /** Whether pages that are pictures are recognised: never, or where a page has no other text. */
@@ -268,7 +280,7 @@ export interface DocumentRecord extends Telling {
    */
   readonly textSha256?: string
   readonly attempts: number
-  /** Names the chunks that searches may give; null until it is ready for the first time. */
+  /** Names the chunks of the document when it is ready; null until it is ready for the first time. */
   readonly liveGeneration: string | null
   /** Number of the generation that ingestion writes: 1, and one more for each retry. */
   readonly generation: number
@@ -276,8 +288,16 @@ export interface DocumentRecord extends Telling {
   readonly countedVectors: CountedNumber
   /** Chunks that it adds to its collection's count. */
   readonly countedChunks: CountedNumber
-  /** The hold of the running embedding, the tokens that finished batches used, and the generation that it embeds. */
-  readonly embedding: { readonly holdId: string; readonly tokens: number; readonly generation?: number } | null
+  /**
+   * The hold of the running embedding, the tokens that finished batches used, the generation that it embeds, and the
+   * index that it fills.
+   */
+  readonly embedding: {
+    readonly holdId: string
+    readonly tokens: number
+    readonly generation?: number
+    readonly indexName?: string
+  } | null
   readonly createdAt: Date
   readonly job?: Job
 }
@@ -319,6 +339,8 @@ export interface EvaluationRecord {
   readonly apiKeyId: string
   /** The collection, until the evaluation has ended: a collection has one at a time. */
   readonly openKey?: string
+  /** The index that its questions are asked. Absent in evaluations of earlier versions. */
+  readonly indexName?: string
   /** `EvaluatedSettings`s as JSON. */
   readonly settings: string
   /** `EvaluatedQuestion`s as JSON, as they were at the start. */
@@ -337,12 +359,57 @@ export interface EvaluationRecord {
   readonly job?: Job
 }
 
+/** Another embedding model for the passages of a collection. */
+export interface ReembeddingRecord {
+  /** `remb_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** The key that pays. */
+  readonly apiKeyId: string
+  /** The organization, until it has ended: an organization has one at a time. */
+  readonly openKey?: string
+  readonly formerModel: string
+  /** The index that searches ask until the swap. */
+  readonly formerIndexName: string
+  readonly embeddingModel: string
+  readonly dimensions: number
+  /** The index that it fills. */
+  readonly indexName: string
+  readonly status: 'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'
+  readonly stage: ReembeddingStage | null
+  /** What its quote said. */
+  readonly quoted: { readonly passages: number; readonly tokens: number }
+  /** Passages in the new index, and passages of the collection as last counted. */
+  readonly done: number
+  readonly total: number
+  /** Tokens that were embedded. */
+  readonly tokens: number
+  /** The price of a million tokens, and the charges of holds that have ended. In nano-USD, as decimals. */
+  readonly rate: string
+  readonly charged: string
+  /** The document that is being embedded, and its first passage that is not paid yet. */
+  readonly at: { readonly documentId: string; readonly generation: string; readonly next: number } | null
+  /** The open hold: the tokens that it is for, and those of the batches so far. */
+  readonly hold: { readonly id: string; readonly tokens: number; readonly used: number } | null
+  /** Null while it is under way. Set before its index goes, so that a crash does not change the outcome. */
+  readonly outcome: 'completed' | 'failed' | 'cancelled' | null
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  /** Set until it has ended. */
+  readonly job?: Job
+}
+
+/** `embedding`: passages get their vectors. `swapping`: the last documents are waited for. `tidying`: what is left goes. */
+export type ReembeddingStage = 'embedding' | 'swapping' | 'tidying'
+
 /**
- * Work that a document, a collection or an evaluation waits for. `settle`: a document's chunks get its name and metadata.
+ * Work that a document, a collection, an evaluation or a re-embedding waits for. `settle`: a document's chunks get its name and metadata.
  * `tidy`: what a new version has replaced goes.
  */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete' | 'settle' | 'tidy' | 'evaluate'
+  readonly kind: 'ingest' | 'delete' | 'settle' | 'tidy' | 'evaluate' | 'reembed'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */
@@ -361,6 +428,19 @@ export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): 
 /** The replacement that waits or runs; null: none. A failed one waits for nothing. */
 export function findPending({ status, replacement }: DocumentRecord): Replacement | null {
   return status === 'ready' && replacement && replacement.status !== 'failed' ? replacement : null
+}
+
+/**
+ * The generation whose chunks searches give; null: none. A document that has never been ready gives those of its first
+ * ingestion as they come, from its first pages on. One whose index is repaired gives none until it is ready again.
+ */
+export function findableGeneration({
+  status,
+  liveGeneration,
+  generation,
+}: Pick<DocumentRecord, 'status' | 'liveGeneration' | 'generation'>): string | null {
+  if (status === 'ready') return liveGeneration
+  return status === 'processing' && liveGeneration === null ? generationName(generation) : null
 }
 
 /** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */

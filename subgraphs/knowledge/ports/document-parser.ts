@@ -113,6 +113,13 @@ export class ParseFailure extends Error {
   }
 }
 
+export interface ParseOptions {
+  /** Whether pages that are pictures, and pictures, are left in `unread`. By default they are warned about or refused. */
+  readonly leavesPictures?: boolean
+  /** Is told how many pages of a PDF have been read: 0 first, all last, and in between not every one. */
+  readonly onPages?: (done: number, total: number) => void
+}
+
 /**
  * Extracts text and structure from untrusted bytes, in a separate process with limits of time, memory and decompressed
  * size.
@@ -124,17 +131,10 @@ export interface DocumentParser extends AsyncDisposable {
    */
   sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string
   /**
-   * @param options.leavesPictures pages that are pictures, and pictures, are left in `unread`; by default they are warned
-   * about or refused
    * @throws {ParseFailure} the file cannot be parsed
    * @throws {Error} the parser process itself could not run; try again later
    */
-  parse(
-    file: Uint8Array | StreamedFile,
-    fileName: string,
-    signal: AbortSignal,
-    options?: { readonly leavesPictures: boolean },
-  ): Promise<ParsedDocument>
+  parse(file: Uint8Array | StreamedFile, fileName: string, signal: AbortSignal, options?: ParseOptions): Promise<ParsedDocument>
   /**
    * Yields the files inside a file that `parse` has read, one at a time, in their order.
    * @throws {ParseFailure} the file cannot be unpacked

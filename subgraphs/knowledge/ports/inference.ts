@@ -95,6 +95,15 @@ export interface Inference {
    */
   transcribe(modelId: string, sound: Uint8Array, context: CallContext & { readonly step: string }): Promise<readonly SpokenSegment[]>
   /**
+   * Gives what `openEmbedding` would reserve, whether the wallet covers it now, and the price of a million tokens; in
+   * nano-USD.
+   */
+  quoteEmbedding(
+    modelId: string,
+    tokens: number,
+    context: CallContext,
+  ): Promise<{ readonly amount: bigint; readonly isCovered: boolean; readonly perMillion: bigint }>
+  /**
    * Reserves the price of `tokens`, and gives the hold's id.
    * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved
    */
@@ -107,6 +116,9 @@ export interface Inference {
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
     context: CallContext,
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }>
-  /** Charges `tokens` and ends the hold; 0 charges nothing. Idempotent. */
-  closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<void>
+  /**
+   * Charges `tokens` and ends the hold; 0 charges nothing. Gives the charge in nano-USD: the earlier one if the hold had
+   * ended before. Idempotent.
+   */
+  closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<bigint>
 }

@@ -8,6 +8,7 @@ import type {
   EvaluationRecord,
   FileRecord,
   GoldQuestionRecord,
+  ReembeddingRecord,
   SketchRecord,
   UploadRecord,
   UsageRecord,
@@ -26,6 +27,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly usage: DocumentCollection<UsageRecord>
   readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
   readonly evaluations: DocumentCollection<EvaluationRecord>
+  readonly reembeddings: DocumentCollection<ReembeddingRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -60,6 +62,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         SLOW_JOB_TURNS_INDEX,
+        { fields: ['job.lease'], sparse: true },
         { fields: ['parentId', 'listed'], sparse: true },
         OUTBOX_INDEX,
       ],
@@ -69,6 +72,15 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
     evaluations: store.collection({
       name: 'evaluations',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
+    reembeddings: store.collection({
+      name: 'reembeddings',
       indexes: [
         { fields: ['collectionId'] },
         { fields: ['openKey'], unique: true, sparse: true },

@@ -8,6 +8,7 @@ import {
 import { countByStatus, countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
 import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
 import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
+import { listReembeddings } from '../use-cases/reembedding/reembeddings.ts'
 import { listSources } from '../use-cases/web/sources.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -45,5 +46,6 @@ export const CollectionFields: CollectionResolvers = {
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
   goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
   evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
+  reembeddings: (collection, args, { deps }) => listReembeddings(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -4,6 +4,7 @@ import { EvaluationFields, evaluationMutations, evaluationQueries, GoldQuestionF
 import { FileFields, fileMutations, fileQueries } from './files.ts'
 import type { Resolvers } from './generated.ts'
 import { OrganizationFields } from './organizations.ts'
+import { ReembeddingFields, ReembeddingQuoteFields, reembeddingMutations, reembeddingQueries } from './reembeddings.ts'
 import { ChunkFields, searchQueries } from './search.ts'
 import { UploadFields, uploadMutations, uploadQueries } from './uploads.ts'
 import { IndexFindingFields, verifyMutations, verifyQueries } from './verify.ts'
@@ -19,6 +20,7 @@ export const resolvers: Resolvers = {
     ...webSourceQueries,
     ...searchQueries,
     ...evaluationQueries,
+    ...reembeddingQueries,
     ...verifyQueries,
   },
   Mutation: {
@@ -28,6 +30,7 @@ export const resolvers: Resolvers = {
     ...webSourceMutations,
     ...documentMutations,
     ...evaluationMutations,
+    ...reembeddingMutations,
     ...verifyMutations,
   },
   Subscription: documentSubscriptions,
@@ -41,6 +44,8 @@ export const resolvers: Resolvers = {
   GoldQuestion: GoldQuestionFields,
   IndexFinding: IndexFindingFields,
   Organization: OrganizationFields,
+  Reembedding: ReembeddingFields,
+  ReembeddingQuote: ReembeddingQuoteFields,
   Upload: UploadFields,
   WebSource: WebSourceFields,
 }

@@ -25,7 +25,7 @@ function toHit({ chunk, document, ranked, highlights, before, after }: SearchHit
   const ofDocument = (each: StoredChunk): ChunkOfDocument => ({ ...each, record: document })
   return {
     ...ranked,
-    collectionId: chunk.collectionId,
+    collectionId: document.collectionId,
     chunk: ofDocument(chunk),
     highlights,
     before: before.map(ofDocument),

@@ -45,6 +45,7 @@ const EXAMPLES = {
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
   questions: ['docs/guide/evaluation.md', 'sh', '/gold-questions'],
   evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
+  reembedding: ['docs/guide/embedding-models.md', 'sh', '/reembeddings'],
   upload: ['docs/guide/upload.md', 'sh', '/files'],
   tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
   web: ['docs/guide/upload.md', 'sh', '"url"'],
@@ -235,6 +236,15 @@ describe('the examples of the documentation', () => {
     const { stdout: started } = await shell(example('evaluation'), { COLLECTION })
     const { id } = JSON.parse(started)
     await eventually(async () => (await caller.rest('GET', `/v1/evaluations/${id}`)).body.status === 'completed', 30_000)
+  })
+
+  it('give a collection another embedding model', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id: COLLECTION } = await newCollection(caller)
+    const { stdout } = await shell(example('reembedding'), { COLLECTION })
+    const [quote, started] = stdout.split(/(?<=\})(?=\{"id)/).map((answer) => JSON.parse(answer))
+    expect(quote).toMatchObject({ embedding_model: 'text-embedding-3-small', residency: 'cloud', is_covered: true })
+    await eventually(async () => (await caller.rest('GET', `/v1/reembeddings/${started.id}`)).body.status === 'completed', 30_000)
   })
 
   it('upload a file, at once and by tus', async () => {

@@ -67,7 +67,7 @@ export async function startMockEngine(): Promise<MockEngine> {
       return
     }
     if (script === 'gate') await gate.promise
-    if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
+    if (script === 'slow' || script === 'wide') await new Promise((resolve) => setTimeout(resolve, 300))
     if (speech && body.stream !== 'true') return answer(response, makeTranscript(body, script))
     if (reranks) return answer(response, answerToRerank(body))
     if (!chat && !speech) return answer(response, makeEmbeddings(body, script))
@@ -203,7 +203,7 @@ function answerToRerank({ query, documents }: Record<string, unknown>) {
 
 function makeEmbeddings({ model, input, encoding_format }: Record<string, unknown>, script: string) {
   const texts = (Array.isArray(input) ? input : [input]) as unknown[]
-  const width = script === 'narrow' ? 7 : 8
+  const width = script === 'narrow' ? 7 : script === 'wide' ? 16 : 8
   const vectors = texts.map((text) => {
     const vector = new Float32Array(width)
     for (const [i, byte] of Buffer.from(String(text)).entries()) vector[i % width]! += byte

@@ -3,7 +3,7 @@ import type { CosineCalibration, EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
 /**
- * As many as the protocol allows. The thread works on one text at a time, so more would only enlarge the reply (2,048
+ * As many as the protocol allows. The thread works on one batch at a time, so more would only enlarge the reply (2,048
  * vectors are 3 MB).
  */
 const MAX_BATCH = 2_048
@@ -15,6 +15,7 @@ export function embeddingEngine(thread: ModelThread, calibration: CosineCalibrat
     maxBatch: MAX_BATCH,
 
     countTokens: (texts, signal, organizationId) => thread.countTokens(texts, signal, organizationId),
+    tokenize: (texts, signal, organizationId) => thread.tokenize(texts, signal, organizationId),
 
     async embed({ dimensions, organizationId }, input, signal) {
       if (input.length > MAX_BATCH)

@@ -97,6 +97,19 @@ describe('e5-small-ar-en', () => {
     await expect(embedding.embed(CALL, [[5, 200_000]], NEVER)).rejects.toMatchObject({ code: 'invalid_request', param: 'input' })
   })
 
+  it('gives a text the same vector alone, beside others, and by its tokens', async () => {
+    const texts = ['query: tea', 'passage: tea leaves', 'query: شاي أخضر', 'passage: '.concat('water and salt '.repeat(60)), 'query: a']
+    const tokens = await embedding.tokenize!(texts, NEVER)
+    expect(tokens.map(({ length }) => length)).toEqual(await embedding.countTokens(texts, NEVER))
+    const together = await embed(texts)
+    const { vectors } = await embedding.embed(CALL, tokens, NEVER)
+    for (const [index, text] of texts.entries()) {
+      const [alone] = await embed([text])
+      for (const vector of [together[index]!, vectors[index]!])
+        for (const [place, value] of vector.entries()) expect(value).toBeCloseTo(alone![place]!, 6)
+    }
+  })
+
   it('gives shorter vectors of length 1 when asked, and refuses longer ones', async () => {
     const { vectors } = await embedding.embed({ ...CALL, dimensions: 100 }, ['query: tea'], NEVER)
     expect(vectors[0]).toHaveLength(100)

@@ -43,6 +43,10 @@ export class ModelThread implements AsyncDisposable {
     return this.#call('countTokens', texts, signal, organizationId)
   }
 
+  tokenize(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly (readonly number[])[]> {
+    return this.#call('tokenize', texts, signal, organizationId)
+  }
+
   /** Why the model cannot serve, for the operator; empty when all is well. Waits while it loads (about a second). */
   async problems(): Promise<readonly string[]> {
     await this.#loading
@@ -55,7 +59,7 @@ export class ModelThread implements AsyncDisposable {
     await this.#client?.[Symbol.asyncDispose]()
   }
 
-  #call<T>(method: 'embed' | 'countTokens', input: unknown, signal: AbortSignal, organizationId = ''): Promise<T> {
+  #call<T>(method: 'embed' | 'countTokens' | 'tokenize', input: unknown, signal: AbortSignal, organizationId = ''): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       signal.throwIfAborted()
       if (this.#closed) throw unavailable('The embedded model is closed.')

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { fasterNetwork } from './faster-network.ts'
 import { modelParts } from './model-parts.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
@@ -7,7 +9,15 @@ import { WordTokenizer } from './word-tokenizer.ts'
 const MAX_TOKENS = 512
 const MASK = 'attention_mask'
 const START = 0
+const PAD = 1
 const END = 2
+/** Threads that compute one step together. A machine with more keeps the others for requests. */
+const THREADS = Math.min(2, availableParallelism())
+/**
+ * Waiting threads sleep. By default they spin, which takes the processor from the rest of the service: a text takes ten
+ * times as long on a busy machine.
+ */
+const ASLEEP = { session: { intra_op: { allow_spinning: '0' } } }
 /**
  * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
  */
@@ -30,10 +40,8 @@ interface Reference {
   }[]
 }
 
-/** A text on its way through the network. */
+/** Texts on their way through the network. */
 export interface Reading {
-  /** Without marks. */
-  readonly tokens: number
   /** Input of the next layer. */
   state: Tensor
   readonly mask: Tensor
@@ -61,10 +69,10 @@ export class Model {
     const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
     const layers: InferenceSession[] = []
-    for (const part of modelParts(await readFile(new URL('model.onnx', directory)), CUTS, OUTPUT)) {
-      // One thread, because the process needs the machine's other cores. No arena, because each session would keep its
-      // own.
-      layers.push(await InferenceSession.create(part, { intraOpNumThreads: 1, enableCpuMemArena: false, enableMemPattern: false }))
+    for (const part of modelParts(fasterNetwork(await readFile(new URL('model.onnx', directory))), CUTS, OUTPUT)) {
+      // No arena, because each session would keep its own.
+      const options = { intraOpNumThreads: THREADS, extra: ASLEEP, enableCpuMemArena: false, enableMemPattern: false }
+      layers.push(await InferenceSession.create(part, options))
     }
     const model = new Model(layers, tokenizer, vocabulary)
     await model.#check(await json('reference.json'))
@@ -75,19 +83,26 @@ export class Model {
     return this.#layers.length
   }
 
-  /** Begins with a text, or with tokens without marks. What exceeds 512 tokens is left out. */
-  begin(input: string | readonly number[]): Reading {
-    const tokens = typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
-    const length = tokens.length + 2
-    const ids = new BigInt64Array(length)
-    ids[0] = BigInt(START)
-    for (let index = 0; index < tokens.length; index += 1) ids[index + 1] = BigInt(tokens[index]!)
-    ids[length - 1] = BigInt(END)
-    const mask = new Tensor('int64', new BigInt64Array(length).fill(1n), [1, length])
-    return { tokens: tokens.length, state: new Tensor('int64', ids, [1, length]), mask }
+  /** The tokens that the network reads of a text, without marks. What exceeds 512 tokens is left out. */
+  toTokens(input: string | readonly number[]): readonly number[] {
+    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
   }
 
-  /** Runs one layer; call it with 0, 1, 2 and so on. After the last one the state is the text's vector, of length 1. */
+  /** Begins with texts, which are padded to the longest. A vector does not depend on the texts beside it. */
+  begin(texts: readonly (readonly number[])[]): Reading {
+    const width = Math.max(...texts.map((tokens) => tokens.length)) + 2
+    const shape = [texts.length, width]
+    const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
+    const mask = new BigInt64Array(ids.length)
+    for (const [row, tokens] of texts.entries()) {
+      const marked = [START, ...tokens, END]
+      for (const [index, token] of marked.entries()) ids[row * width + index] = BigInt(token)
+      mask.fill(1n, row * width, row * width + marked.length)
+    }
+    return { state: new Tensor('int64', ids, shape), mask: new Tensor('int64', mask, shape) }
+  }
+
+  /** Runs one layer; call it with 0, 1, 2 and so on. After the last one the state holds the vectors, of length 1. */
   async run(layer: number, reading: Reading): Promise<void> {
     const session = this.#layers[layer]!
     const [state] = session.inputNames.filter((name) => name !== MASK)
@@ -107,15 +122,15 @@ export class Model {
 
   async #check({ tolerance, texts }: Reference): Promise<void> {
     const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
-    const tokens = [START, ...this.tokenizer.tokens(text), END]
-    if (tokens.join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
-    const reading = this.begin(text)
+    const tokens = this.tokenizer.tokens(text)
+    if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
+    const reading = this.begin([tokens])
     for (let layer = 0; layer < this.layers; layer++) await this.run(layer, reading)
-    const vector = readVector(reading)
+    const vector = readVectors(reading)
     if (!expected.every((value, index) => Math.abs(value - vector[index]!) <= tolerance))
       throw new Error('the model does not give the reference vector')
   }
 }
 
-/** The vector of a text that has passed all layers. */
-export const readVector = ({ state }: Reading): Float32Array => state.data as Float32Array
+/** The vectors of texts that have passed all layers, one after the other. */
+export const readVectors = ({ state }: Reading): Float32Array => state.data as Float32Array

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
-import { Model, type Reading, readVector } from './model.ts'
+import { toBatches } from './batches.ts'
+import { Model, type Reading, readVectors } from './model.ts'
 import { JobCancelled, StepQueue } from './step-queue.ts'
 
 /** The thread that `ModelThread` starts and calls. */
@@ -36,21 +37,26 @@ loading.catch(() => undefined)
 async function embed(job: number, input: readonly (string | readonly number[])[], organizationId: string): Promise<EmbedReply> {
   const model = await loadedFor(job)
   const { layers } = model
-  const vectors: Float32Array[] = []
-  let tokens = 0
-  let reading: Reading
-  await queue.run(job, organizationId, input.length * layers, async (step) => {
-    const layer = step % layers
-    if (layer === 0) reading = model.begin(input[step / layers]!)
-    await model.run(layer, reading)
-    if (layer < layers - 1) return
-    vectors.push(readVector(reading))
-    tokens += reading.tokens
+  const texts: (readonly number[])[] = []
+  const reading = tokenizingSteps(input)
+  await queue.run(job, organizationId, reading.length, (step) => {
+    for (const each of reading[step]!) texts.push(model.toTokens(each))
   })
-  const width = vectors[0]?.length ?? 0
-  const numbers = new Float32Array(width * vectors.length)
-  for (const [index, vector] of vectors.entries()) numbers.set(vector, index * width)
-  return { numbers, tokens }
+  const batches = toBatches(texts.map(({ length }) => length))
+  let numbers = new Float32Array()
+  let state: Reading
+  await queue.run(job, organizationId, batches.length * layers, async (step) => {
+    const layer = step % layers
+    const batch = batches[Math.floor(step / layers)]!
+    if (layer === 0) state = model.begin(batch.map((index) => texts[index]!))
+    await model.run(layer, state)
+    if (layer < layers - 1) return
+    const vectors = readVectors(state)
+    const width = vectors.length / batch.length
+    if (numbers.length === 0) numbers = new Float32Array(width * texts.length)
+    for (const [row, index] of batch.entries()) numbers.set(vectors.subarray(row * width, (row + 1) * width), index * width)
+  })
+  return { numbers, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
 }
 
 async function countTokens(job: number, texts: readonly string[], organizationId: string): Promise<readonly number[]> {
@@ -61,6 +67,16 @@ async function countTokens(job: number, texts: readonly string[], organizationId
     for (const { index, text } of steps[step]!) counts[index]! += model.tokenizer.count(text)
   })
   return counts
+}
+
+async function tokenize(job: number, texts: readonly string[], organizationId: string): Promise<readonly (readonly number[])[]> {
+  const model = await loadedFor(job)
+  const tokens = texts.map((): number[] => [])
+  const steps = countingSteps(texts)
+  await queue.run(job, organizationId, steps.length, (step) => {
+    for (const { index, text } of steps[step]!) for (const token of model.tokenizer.tokens(text)) tokens[index]!.push(token)
+  })
+  return tokens
 }
 
 /**
@@ -101,12 +117,29 @@ function countingSteps(texts: readonly string[]): { readonly index: number; read
   return steps
 }
 
+/** Groups inputs of which one step takes the tokens. The model reads only the beginning of a long one. */
+function tokenizingSteps(input: readonly (string | readonly number[])[]): readonly (readonly (string | readonly number[])[])[] {
+  const steps: (string | readonly number[])[][] = []
+  let room = 0
+  for (const each of input) {
+    const size = typeof each === 'string' ? each.length : 0
+    if (steps.length === 0 || size > room) {
+      steps.push([])
+      room = COUNT_STEP_LENGTH
+    }
+    steps.at(-1)!.push(each)
+    room -= size
+  }
+  return steps
+}
+
 serveWorker({
   ready: async () => {
     await loading
   },
   embed,
   countTokens,
+  tokenize,
   cancel: (job: number) => {
     waiting.delete(job)
     queue.cancel(job)

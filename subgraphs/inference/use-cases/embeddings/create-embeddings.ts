@@ -48,7 +48,8 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   checkEmbeddingAgainstModel(request, model)
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
   const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
-  const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask)
+  const counted = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask)
+  const { counts } = counted
   checkTokensOfAll(sum(counts), areExact(model, inputs))
   const context = call.admit(principal, sum(counts))
 
@@ -68,7 +69,7 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
     () => countedUsage(sum(counts.slice(0, sent)), 0),
     async (signal) => {
       const asked = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
-      const done = await embedInBatches(deps, context, model, inputs, asked, signal, (count) => {
+      const done = await embedInBatches(deps, context, model, counted.input, asked, signal, (count) => {
         sent = count
       })
       const vectors = done.vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector))

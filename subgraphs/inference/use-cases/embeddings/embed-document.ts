@@ -2,6 +2,7 @@ import { checkInteger, listAt, textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
+import type { HoldQuote } from '../../ports/billing.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
@@ -38,6 +39,27 @@ export async function openEmbedding(
   return id
 }
 
+export interface EmbeddingQuote extends HoldQuote {
+  /** The price of a million tokens. */
+  readonly perMillion: bigint
+}
+
+/**
+ * Gives what `openEmbedding` would hold, in nano-USD, and whether the wallet covers it now. Nothing is held.
+ * @throws {KisError} the error of a check or of billing.
+ */
+export async function quoteEmbedding(
+  deps: Ports,
+  ask: AskContext,
+  { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
+): Promise<EmbeddingQuote> {
+  const { context, model } = admitEmbedding(deps, ask, modelId)
+  checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
+  const { rateCard } = model
+  const [quote] = await deps.billing.quoteHolds([{ rateCard, ceiling: toQuantities(tokens, 0) }], context)
+  return { ...quote!, perMillion: rateCard.inputTokens }
+}
+
 /**
  * Embeds a batch of passages under an open hold. It first reports the tokens of the earlier batches to billing. It
  * calls an engine only if billing confirms that the hold is open and the caller's, and that the caller's rules are in
@@ -53,13 +75,14 @@ export async function embedPassages(
   checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_TOKENS)
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
   const texts = input.texts.map((text) => model.passagePrefix + text)
-  await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
+  const counted = await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
   const before = toQuantities(input.tokensBefore, 0)
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
   await letBegin(deps, input.holdId, before, context)
   const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
-    const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'passage' }, ask.signal)
+    const asked = { dimensions: null, purpose: 'passage' } as const
+    const { vectors, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
     return { vectors, tokens: usage.quantities.inputTokens }
   } finally {
     leave()

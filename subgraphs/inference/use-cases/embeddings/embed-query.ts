@@ -11,7 +11,7 @@ import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
-import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { type Counted, countEmbeddingTokens, embedInBatches } from './embed.ts'
 
 interface Query {
   readonly modelId: string
@@ -50,7 +50,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
-  const { texts, tokens } = await toWindows(deps, ask, model, text)
+  const { input, tokens } = await toWindows(deps, ask, model, text)
   const context = call.admit(principal, null)
   return billedCall(
     deps,
@@ -63,7 +63,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     },
     () => countedUsage(tokens, 0),
     async (signal) => {
-      const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'query' }, signal)
+      const { vectors, usage } = await embedInBatches(deps, context, model, input, { dimensions: null, purpose: 'query' }, signal)
       return { value: { vector: vectors.length === 1 ? vectors[0]! : meanDirection(vectors), tokens: usage.quantities.inputTokens }, usage }
     },
   )
@@ -75,13 +75,13 @@ async function toWindows(
   ask: AskContext,
   model: Model,
   text: string,
-): Promise<{ readonly texts: readonly string[]; readonly tokens: number }> {
+): Promise<{ readonly input: Counted['input']; readonly tokens: number }> {
   for (let count = 1; ; count = Math.min(count * 2, MAX_WINDOWS)) {
     const windows = count === 1 ? [text] : cutIntoWindows(text, count)
     const texts = windows.map((window) => withQueryPrefix(window, model))
     try {
-      const counts = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
-      return { texts, tokens: counts.reduce((sum, tokens) => sum + tokens, 0) }
+      const { counts, input } = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
+      return { input, tokens: counts.reduce((sum, tokens) => sum + tokens, 0) }
     } catch (error) {
       if (!(error instanceof KisError) || error.code !== 'context_length_exceeded' || count === MAX_WINDOWS) throw error
     }

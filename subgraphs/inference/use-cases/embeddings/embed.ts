@@ -11,6 +11,13 @@ export interface Embedded {
   readonly usage: Usage
 }
 
+export interface Counted {
+  /** Of each input, marks included. */
+  readonly counts: readonly number[]
+  /** What to embed: tokens in place of texts if the engine gives them, so that each text is tokenized once. */
+  readonly input: EmbeddingRequest['input']
+}
+
 /**
  * Counts the tokens that the engine will see for each input, marks included. If the engine counts with the model's own
  * tokenizer, an input above the model's limit is refused. Otherwise the count is an estimate: only an input above the
@@ -23,13 +30,14 @@ export async function countEmbeddingTokens(
   input: EmbeddingRequest['input'],
   toParam: (index: number) => string,
   ask: Pick<AskContext, 'caller' | 'signal'>,
-): Promise<readonly number[]> {
-  const counts = isTexts(input)
-    ? await getEnginePart(deps, model, 'embedding').countTokens(input, ask.signal, findOrganizationId(ask))
-    : input.map(({ length }) => length)
-  const tokens = counts.map((count) => count + model.markTokens)
-  checkTokensOfEach(tokens, areExact(model, input), model, toParam)
-  return tokens
+): Promise<Counted> {
+  const engine = getEnginePart(deps, model, 'embedding')
+  const asked = [ask.signal, findOrganizationId(ask)] as const
+  const tokens = isTexts(input) ? await engine.tokenize?.(input, ...asked) : input
+  const own = tokens ? tokens.map(({ length }) => length) : await engine.countTokens(input as readonly string[], ...asked)
+  const counts = own.map((count) => count + model.markTokens)
+  checkTokensOfEach(counts, areExact(model, input), model, toParam)
+  return { counts, input: tokens ?? input }
 }
 
 /**

@@ -8,6 +8,7 @@ import { silentLog } from '../../../common/process/log.ts'
 import type { DocumentParser, ParsedDocument } from '../../ports/document-parser.ts'
 import type { ParserLimits } from './limits.ts'
 import { openDocumentParser } from './open-document-parser.ts'
+import { drawPdf, rtl } from './test-support/draw-pdf.ts'
 
 const never = new AbortController().signal
 let parser: DocumentParser
@@ -425,4 +426,14 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     const parsed = await Promise.all(texts.map((text) => parse(text, 'a.txt')))
     expect(parsed.map(({ text }) => text)).toEqual(texts)
   })
+})
+
+it('tells how many pages of a PDF it has read, and nothing of formats without pages', async () => {
+  const pdf = drawPdf(Array.from({ length: 40 }, (_, i) => [rtl(500, 300, `نص الصفحة ${'ابتثجحخد'[i % 8]!.repeat(2 + i)}`)]))
+  const told: string[] = []
+  const onPages = (done: number, total: number) => told.push(`${done}/${total}`)
+  expect(await parser.parse(pdf, 'a.pdf', never, { onPages })).toMatchObject({ pageCount: 40 })
+  expect(told).toEqual(['0/40', '16/40', '32/40', '40/40'])
+  await parser.parse(Buffer.from('Some text.'), 'a.txt', never, { onPages })
+  expect(told).toHaveLength(4)
 })

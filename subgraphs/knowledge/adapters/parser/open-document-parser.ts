@@ -3,7 +3,14 @@ import { ServiceUnavailable } from '../../../common/errors.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
-import { type DocumentParser, type InnerFile, type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
+import {
+  type DocumentParser,
+  type InnerFile,
+  type ParsedDocument,
+  ParseFailure,
+  type ParseOptions,
+  type StreamedFile,
+} from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
@@ -76,14 +83,14 @@ class ChildDocumentParser implements DocumentParser {
     file: Uint8Array | StreamedFile,
     fileName: string,
     callerSignal: AbortSignal,
-    { leavesPictures } = { leavesPictures: false },
+    { leavesPictures = false, onPages = () => undefined }: ParseOptions = {},
   ): Promise<ParsedDocument> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     signal.throwIfAborted()
     if (file instanceof Uint8Array) {
       const mediaType = this.sniff(file, fileName)
       refuseUnreadable(file.length, mediaType)
-      return this.#read({ mediaType, limits: this.#limits, leavesPictures, sizeBytes: file.length }, file, signal)
+      return this.#read({ mediaType, limits: this.#limits, leavesPictures, sizeBytes: file.length }, file, onPages, signal)
     }
     const { sizeBytes, sample } = file
     const mediaType = this.sniff(sample.bytes, fileName, sample.cutBytes)
@@ -91,7 +98,8 @@ class ChildDocumentParser implements DocumentParser {
     refuseTooLarge(sizeBytes, mediaType)
     // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
-    return locks.request(LARGE_FILES, { signal }, () => this.#read({ mediaType, limits, leavesPictures, sizeBytes }, file.stream(), signal))
+    const request = { mediaType, limits, leavesPictures, sizeBytes }
+    return locks.request(LARGE_FILES, { signal }, () => this.#read(request, file.stream(), onPages, signal))
   }
 
   async *unpack(file: Uint8Array | StreamedFile, mediaType: string, callerSignal: AbortSignal): AsyncGenerator<InnerFile> {
@@ -106,11 +114,16 @@ class ChildDocumentParser implements DocumentParser {
     }
   }
 
-  async #read(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
+  async #read(
+    request: ParseRequest,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
+    onPages: NonNullable<ParseOptions['onPages']>,
+    signal: AbortSignal,
+  ): Promise<ParsedDocument> {
     await this.#acquire(signal)
     let work: Promise<ParsedDocument> | undefined
     try {
-      work = this.#take().parse(request, file, signal)
+      work = this.#take().parse(request, file, onPages, signal)
       this.#working.add(work)
       return await work
     } catch (error) {

@@ -10,6 +10,7 @@ import {
   decodeInnerHead,
   decodePage,
   encodeRequest,
+  PageCounts,
   type ParseRequest,
   type RecogniseRequest,
   type UnpackRequest,
@@ -64,17 +65,30 @@ export class ParserProcess {
   }
 
   /**
-   * Hands over the document and waits for the answer. The child has ended when the promise settles.
+   * Hands over the document and waits for the answer. `onPages` is told how far the child is. The child has ended when
+   * the promise settles.
    * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the child exceeds a limit.
    * @throws {unknown} the signal's reason, if the signal aborts.
    * @throws {Error} if the child could not run or broke.
    */
-  async parse(request: ParseRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<ParsedDocument> {
+  async parse(
+    request: ParseRequest,
+    file: Uint8Array | AsyncIterable<Uint8Array>,
+    onPages: (done: number, total: number) => void,
+    signal: AbortSignal,
+  ): Promise<ParsedDocument> {
     const { limits } = request
     const watched = this.#watch(limits.timeoutMs, limits.maxRssBytes, signal)
+    const pages = new PageCounts(limits.maxPages, onPages)
     const pieces: Buffer[] = []
     let size = 0
-    this.#child.stdout?.on('data', (piece: Buffer) => {
+    this.#child.stdout?.on('data', (bytes: Buffer) => {
+      let piece: Buffer
+      try {
+        piece = pages.takeFrom(bytes)
+      } catch (error) {
+        return watched.end(error)
+      }
       size += piece.length
       if (size > maxResultBytes(limits))
         watched.end(new ParseFailure('limit_exceeded', 'The document has too much text. Split it into smaller files.'))

@@ -12,8 +12,8 @@ import type { ParserLimits } from './limits.ts'
 
 /**
  * The request to a parser child. In both directions, a message is one line of JSON followed by raw bytes to the end of
- * the stream: the file for the child, the text in UTF-8 for the parent. The parent checks the shape of every answer and
- * trusts nothing else about it.
+ * the stream: the file for the child, the text in UTF-8 for the parent. Before its answer the child may write lines
+ * about the pages that it has read. The parent checks the shape of every answer and trusts nothing else about it.
  */
 export interface ParseRequest {
   readonly mediaType: string
@@ -102,6 +102,56 @@ export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ reado
   // The parent has failed in the middle, and ends this process.
   if (filled < file.length) throw malformed()
   return { request, file }
+}
+
+/** Begins a line about pages. An answer begins with a brace. */
+const PAGES = '+'.charCodeAt(0)
+/** Characters of such a line. */
+const MAX_PAGES_LINE = 32
+
+/** A line about the pages that have been read. */
+export function encodePages(done: number, total: number): string {
+  return `+${done}/${total}\n`
+}
+
+/** Takes the lines about pages off the beginning of a child's output, and tells what they say. */
+export class PageCounts {
+  readonly #maxPages: number
+  readonly #told: (done: number, total: number) => void
+  #rest = Buffer.alloc(0)
+  #last = -1
+  #areOver = false
+
+  constructor(maxPages: number, told: (done: number, total: number) => void) {
+    this.#maxPages = maxPages
+    this.#told = told
+  }
+
+  /**
+   * Returns what of the next bytes belongs to the answer.
+   * @throws {Error} if a line is malformed, or does not go on from the one before.
+   */
+  takeFrom(bytes: Buffer): Buffer {
+    if (this.#areOver) return bytes
+    let all = Buffer.concat([this.#rest, bytes])
+    while (all[0] === PAGES) {
+      const end = all.indexOf(0x0a)
+      if (end > MAX_PAGES_LINE || (end < 0 && all.length > MAX_PAGES_LINE)) throw malformed()
+      if (end < 0) break
+      this.#tell(all.toString('latin1', 0, end))
+      all = all.subarray(end + 1)
+    }
+    this.#areOver = all.length > 0 && all[0] !== PAGES
+    this.#rest = this.#areOver ? Buffer.alloc(0) : all
+    return this.#areOver ? all : Buffer.alloc(0)
+  }
+
+  #tell(line: string): void {
+    const [, done, total] = (/^\+(\d+)\/(\d+)$/.exec(line) ?? []).map(Number)
+    if (done === undefined || total === undefined || done <= this.#last || done > total || total > this.#maxPages) throw malformed()
+    this.#last = done
+    this.#told(done, total)
+  }
 }
 
 export function encodeFailure({ code, message }: ParseFailure): Buffer {

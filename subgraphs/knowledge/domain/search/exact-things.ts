@@ -120,7 +120,7 @@ function toWeight({ kind, spelled, beside }: ExactThing, text: string): number {
 }
 
 /** 1 for what one passage has, 0 for what all have. */
-function toRarity(having: number, passages: number): number {
+export function toRarity(having: number, passages: number): number {
   const all = Math.max(passages, MIN_PASSAGES) + 1
   return Math.max(0, Math.log(all / (having + 0.5)) / Math.log(all))
 }

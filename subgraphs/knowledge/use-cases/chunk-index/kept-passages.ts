@@ -1,4 +1,5 @@
 import { documentAttributes } from '../../domain/document-attributes.ts'
+import { indexTagOf } from '../../domain/index-name.ts'
 import { type DocumentRecord, generationName } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
@@ -6,8 +7,8 @@ import { toTerms } from './rebuild-index.ts'
 
 /**
  * The blob store keeps a copy of what the index stores for a document. A lost index can be filled from it without a new
- * embedding. One blob holds up to 16 passages: those whose ordinals give the same quotient when divided by 16. Its
- * format is the length of the JSON in 4 bytes, little-endian; the JSON; and the vectors as 4-byte floats.
+ * embedding. One blob holds up to 16 passages: those whose ordinals give the same quotient when divided by 16. Each index
+ * of a collection has blobs of its own, because their vectors are of another model. The format of a blob is the length of the JSON in 4 bytes, little-endian; the JSON; and the vectors as 4-byte floats.
  */
 
 export const PASSAGES_PER_BLOB = 16
@@ -21,7 +22,7 @@ interface Header {
   readonly passages: readonly KeptPassage[]
 }
 
-interface KeptGroup {
+export interface KeptGroup {
   readonly attributes: IndexedDocument['attributes']
   readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector'>)[]
 }
@@ -31,19 +32,25 @@ export function textKey(documentId: string, generation: string): string {
   return `${documentId}_${generation}`
 }
 
-/** Returns the prefix of the keys of an ingestion's passages. */
-function passagesPrefix(documentId: string, generation: string): string {
+/** Returns the prefix of the keys of an ingestion, in all indices. */
+function ingestionPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
+}
+
+/** Returns the prefix of the keys of an ingestion's passages in one index. */
+function passagesPrefix(documentId: string, generation: string, indexName: string): string {
+  const tag = indexTagOf(indexName)
+  return ingestionPrefix(documentId, generation) + (tag && `${tag}_`)
 }
 
 /** Returns the key of the map of an ingestion's text: see `text-map.ts`. */
 export function textMapKey(documentId: string, generation: string): string {
-  return `${passagesPrefix(documentId, generation)}map`
+  return `${ingestionPrefix(documentId, generation)}map`
 }
 
 /** Returns the key of a group of the lines of an ingestion: see `page-boxes.ts`. */
 export function linesKey(documentId: string, generation: string, group: number): string {
-  return `${passagesPrefix(documentId, generation)}lines_${group}`
+  return `${ingestionPrefix(documentId, generation)}lines_${group}`
 }
 
 /** Returns the number of the group, and so of the blob, of a passage. */
@@ -57,9 +64,9 @@ export async function keepPassages(
   document: IndexedDocument,
   chunks: readonly IndexedChunk[],
 ): Promise<void> {
-  const { documentId, generation, attributes } = document
+  const { documentId, generation, collectionId, attributes } = document
   const group = toGroup(chunks[0]!.ordinal)
-  const key = passagesPrefix(documentId, generation) + group
+  const key = passagesPrefix(documentId, generation, collectionId) + group
   const isWhole = chunks.length === PASSAGES_PER_BLOB
   const before = isWhole ? null : await blobs.get(key)
   const kept = new Map((before ? unpack(before).passages : []).map((passage) => [passage.ordinal, passage]))
@@ -73,27 +80,53 @@ export async function forgetIngestions({ blobs }: Pick<Deps, 'blobs'>, id: strin
   for (let number = from; number < to; number++) {
     const generation = generationName(number)
     await blobs.delete(textKey(id, generation))
-    await blobs.deleteAll(passagesPrefix(id, generation))
+    await blobs.deleteAll(ingestionPrefix(id, generation))
   }
 }
 
+/** Deletes the passages that were kept for one index of a document's live version. Its text stays. */
+export async function forgetPassages(
+  { blobs }: Pick<Deps, 'blobs'>,
+  { _id, liveGeneration, chunkCount }: Pick<DocumentRecord, '_id' | 'liveGeneration' | 'chunkCount'>,
+  indexName: string,
+): Promise<void> {
+  if (liveGeneration === null) return
+  const prefix = passagesPrefix(_id, liveGeneration, indexName)
+  // Without a tag, the prefix is that of all other indices, too.
+  if (indexTagOf(indexName)) return blobs.deleteAll(prefix)
+  for (let group = 0; group * PASSAGES_PER_BLOB < chunkCount; group++) await blobs.delete(prefix + group)
+}
+
+/** Returns the passages of one group that were kept for an index, or null if they are not kept. */
+export async function readKeptGroup(
+  { blobs }: Pick<Deps, 'blobs'>,
+  { documentId, generation, collectionId: indexName }: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
+  group: number,
+): Promise<KeptGroup | null> {
+  const bytes = await blobs.get(passagesPrefix(documentId, generation, indexName) + group)
+  return bytes && unpack(bytes)
+}
+
 /**
- * Puts a ready document back into the index from its kept passages. Returns false if not all passages are kept; some
- * may then be in the index. Repeatable.
+ * Puts a ready document back into an index from its kept passages. Returns false if not all passages are kept; some may
+ * then be in the index. Repeatable.
  */
-export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'index'>, document: DocumentRecord): Promise<boolean> {
-  const { _id: documentId, organizationId, collectionId, liveGeneration: generation, chunkCount } = document
+export async function restoreDocument(
+  { blobs, index }: Pick<Deps, 'blobs' | 'index'>,
+  document: DocumentRecord,
+  indexName: string,
+): Promise<boolean> {
+  const { _id: documentId, organizationId, liveGeneration: generation, chunkCount } = document
   if (generation === null) return false
   for (let group = 0, found = 0; found < chunkCount; group++) {
-    const bytes = await blobs.get(passagesPrefix(documentId, generation) + group)
-    if (!bytes) return false
-    const kept = unpack(bytes)
+    const kept = await readKeptGroup({ blobs }, { documentId, generation, collectionId: indexName }, group)
+    if (!kept) return false
     const { passages } = kept
     const attributes = documentAttributes(kept.attributes, document)
     if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
     const terms = await toTerms(passages)
     await index.put(
-      { organizationId, collectionId, documentId, generation, attributes },
+      { organizationId, collectionId: indexName, documentId, generation, attributes },
       passages.map((passage, i) => ({ ...passage, ...terms[i]! })),
     )
     found += passages.length
@@ -104,11 +137,9 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
 /** Returns the attributes with which an ingestion was kept, or null if nothing of it is kept. */
 export async function readKeptAttributes(
   { blobs }: Pick<Deps, 'blobs'>,
-  documentId: string,
-  generation: string,
+  document: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
 ): Promise<IndexedDocument['attributes'] | null> {
-  const bytes = await blobs.get(`${passagesPrefix(documentId, generation)}0`)
-  return bytes && unpack(bytes).attributes
+  return (await readKeptGroup({ blobs }, document, 0))?.attributes ?? null
 }
 
 function pack({ attributes, passages }: KeptGroup): Uint8Array {

@@ -195,7 +195,7 @@ export async function checkedSpeechModel(
 }
 
 /** Gives the error of a check the name that the caller's argument has. */
-async function naming<T>(param: string, check: Promise<T>): Promise<T> {
+export async function naming<T>(param: string, check: Promise<T>): Promise<T> {
   try {
     return await check
   } catch (error) {

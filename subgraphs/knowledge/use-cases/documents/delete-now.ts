@@ -1,12 +1,15 @@
 import { claimJob } from '../../../common/documents/jobs.ts'
 import { tell } from '../../../common/events/event-log.ts'
+import { indexNamesOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
+import { deleteFromIndices } from '../chunk-index/index-names.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, dropUnpackedFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 import { forgetSketch } from './similar-documents.ts'
+import { stopReembedding } from './stop-reembedding.ts'
 
 /**
  * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the
@@ -83,9 +86,9 @@ function formerFiles({ replacement, versions }: DocumentRecord): readonly string
 }
 
 /** Deletes what a document has outside the primary store: chunks, extracted texts and kept passages. Repeatable. */
-export async function dropContents({ index, blobs }: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
-  await index.deleteDocument(collectionId, _id)
-  await blobs.deleteAll(`${_id}_`)
+export async function dropContents(deps: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
+  await deleteFromIndices(deps, { collectionId, documentId: _id })
+  await deps.blobs.deleteAll(`${_id}_`)
 }
 
 /** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */
@@ -98,21 +101,25 @@ export async function deleteCollectionNow(deps: Deps, id: string): Promise<void>
  * Deletes a page of a collection's documents. Deletes the collection after the last document and returns false.
  * Otherwise gives the lease back and returns true: there is more to delete.
  */
-export async function continueCollectionDeletion(deps: Deps, { _id, organizationId, job }: CollectionRecord): Promise<boolean> {
+export async function continueCollectionDeletion(deps: Deps, collection: CollectionRecord): Promise<boolean> {
+  const { _id, organizationId, job } = collection
   const { store, index, clock } = deps
   const lease = { _id, 'job.lease': job!.lease }
   for (const document of await store.documents.find({ collectionId: _id, listed: true }, { limit: PAGE }))
     await hideAndDelete(deps, document)
+  const reembedding = await store.reembeddings.findOne({ openKey: organizationId })
+  const isReembedded = reembedding?.collectionId === _id
+  if (isReembedded) await stopReembedding(deps, reembedding._id)
   // Documents that are already hidden still have to remove their counts and chunks from the collection.
-  if (await store.documents.findOne({ collectionId: _id })) {
+  if (isReembedded || (await store.documents.findOne({ collectionId: _id }))) {
     const isAnyListed = await store.documents.findOne({ collectionId: _id, listed: true })
     const dueAt = new Date(clock.now().getTime() + (isAnyListed ? 0 : WAIT_MS))
     await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
-  for (const records of [store.sources, store.goldQuestions, store.evaluations])
+  for (const records of [store.sources, store.goldQuestions, store.evaluations, store.reembeddings])
     while ((await records.deleteMany({ collectionId: _id })) > 0);
-  await index.dropCollection(_id)
+  for (const name of indexNamesOf(collection)) await index.dropCollection(name)
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })
   await store.collections.findOneAndDelete(lease)
   return false

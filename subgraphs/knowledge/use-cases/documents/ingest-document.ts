@@ -6,6 +6,7 @@ import { DuplicateKey, type Filter, type Update } from '../../../common/ports/do
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
 import { isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
 import {
   buildChunkId,
@@ -15,10 +16,12 @@ import {
   type DocumentErrorCode,
   type DocumentRecord,
   type FileRecord,
+  findableGeneration,
   findPending,
   generationName,
   generationNumber,
   MAX_VERSIONS,
+  type Progress,
   type Replacement,
   toSlowJob,
 } from '../../domain/records.ts'
@@ -30,6 +33,7 @@ import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
+import { deleteFromIndices } from '../chunk-index/index-names.ts'
 import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -38,7 +42,7 @@ import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 import { expandDocument, isExpandable } from './expand-document.ts'
-import { LeaseLost } from './lease-lost.ts'
+import { LeaseLost, Postponed } from './lease-lost.ts'
 import { keepLines } from './page-boxes.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
@@ -87,8 +91,8 @@ export function isSuspect({ job }: DocumentRecord): boolean {
 /**
  * Runs the ingestion of a leased document to its end. It continues where an interrupted ingestion stopped: parsing and
  * chunking repeat with the same result, chunks in the index are not embedded again, and the hold for the embedding
- * stays. One write makes the new generation live. `gotOn` is called when a step is recorded; the document is then no
- * longer a suspect.
+ * stays. One write makes the document ready, and puts a new version in place of a live one. `gotOn` is called when a
+ * step is recorded; the document is then no longer a suspect.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  * @throws {unknown} if a repeat may succeed. The repeat continues from the last recorded step.
  */
@@ -147,10 +151,13 @@ class Ingestion {
   readonly #signal: AbortSignal
   readonly #gotOn: () => void
   #document: DocumentRecord
+  /** The index that gets the chunks. No other takes its place while the document has its lease. */
+  #indexName: string
 
   constructor(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn: () => void) {
     this.#deps = deps
     this.#document = leased
+    this.#indexName = leased.collectionId
     this.#signal = signal
     this.#gotOn = gotOn
   }
@@ -217,6 +224,10 @@ class Ingestion {
         'poison',
         `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
       )
+    const { _id, organizationId, collectionId } = this.#document
+    const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
+    // The collection is about to get another model: a document that began now would be of the former one.
+    if (collection?.reembedding?.closedBy) throw new Postponed()
     // Its first half has counted this attempt.
     const isSlow = this.#document.job!.slowOrganizationId !== undefined
     await this.#report(
@@ -224,8 +235,6 @@ class Ingestion {
       {},
       { $inc: { 'job.starts': 1, ...(!isSlow && { attempts: 1 }) } },
     )
-    const { _id, organizationId, collectionId } = this.#document
-    const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
     const pending = findPending(this.#document)
     const file = await findAttachedFile(store, { _id: this.#document._id, fileId: this.#source.fileId })
     if (collection && pending && !file) throw new Verdict('corrupt', 'The file was deleted before it was read.')
@@ -234,9 +243,11 @@ class Ingestion {
       await hideAndDelete(this.#deps, this.#document)
       throw new LeaseLost()
     }
+    this.#indexName = indexNameOf(collection)
     const context = await this.#context()
     const model = await inference.embeddingModel(collection.embeddingModel, context)
     await this.#closeOther(context)
+    await this.#hideOther()
 
     const read = isSound(file.mediaType) ? this.#hear(collection, file, context) : this.#read(collection, file, context)
     const parsed = await read
@@ -282,6 +293,37 @@ class Ingestion {
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
   }
 
+  /** Reads the file, and records the pages as progress. Those that OCR reads are counted instead, once it has begun. */
+  async #parse(
+    file: Uint8Array | StreamedFile,
+    name: string,
+    { leavesPictures }: { readonly leavesPictures: boolean },
+  ): Promise<ParsedDocument> {
+    const isSlow = this.#document.job!.slowOrganizationId !== undefined
+    const lost = new AbortController()
+    let next: Progress | null = null
+    let writing: Promise<void> | null = null
+    // A slow store is told the latest number only.
+    const write = async () => {
+      for (let progress = next; progress; progress = next) {
+        next = null
+        await this.#report({ progress })
+      }
+      writing = null
+    }
+    const onPages = (done: number, total: number) => {
+      next = { done, total }
+      writing ??= write().catch((error: unknown) => lost.abort(error))
+    }
+    const signal = AbortSignal.any([this.#signal, lost.signal])
+    try {
+      return await this.#deps.parser.parse(file, name, signal, { leavesPictures, ...(!isSlow && { onPages }) })
+    } finally {
+      await writing
+      lost.signal.throwIfAborted()
+    }
+  }
+
   /** Makes documents of the files inside, once. */
   async #expand(
     { hasFiles, mediaType }: ParsedDocument,
@@ -304,7 +346,7 @@ class Ingestion {
     context: CallContext & { caller: Principal },
   ): Promise<ParsedDocument | null> {
     const opened = await openFile(this.#deps, file)
-    const read = await this.#deps.parser.parse(opened, file.name, this.#signal, { leavesPictures: collection.ocr === 'auto' })
+    const read = await this.#parse(opened, file.name, { leavesPictures: collection.ocr === 'auto' })
     if (read.unread.length > 0 && (await this.#waitsForTurn(read.unread.length))) return null
     if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
       throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
@@ -380,11 +422,15 @@ class Ingestion {
     }
   }
 
-  /** Embeds and stores the chunks that are not in the index yet. */
+  /**
+   * Embeds and stores the chunks that are not in the index yet, in the order of the text. Searches find those of a first
+   * version at once.
+   */
   async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts): Promise<void> {
     const { index } = this.#deps
     const document = this.#indexedDocument(facts)
-    const there = new Set(await index.ordinals(document.collectionId, document.documentId, document.generation))
+    let details = 0
+    const there = new Set(await index.ordinals(this.#indexName, document.documentId, document.generation))
     const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
     await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
     for (let next = 0, overtaken = 0; next < missing.length; ) {
@@ -412,13 +458,22 @@ class Ingestion {
       await this.#report(
         { progress: { done: there.size + next, total: chunks.length } },
         {
-          embedding: { holdId, tokens, generation: this.#document.generation },
+          embedding: this.#embedding(holdId, tokens),
           'job.starts': 0,
           'job.failures': 0,
           'job.firstFailureAt': null,
         },
       )
+      details = await this.#followDetails(details, facts)
     }
+  }
+
+  /** Gives the chunks that searches find already a name or metadata that has changed meanwhile. */
+  async #followDetails(before: number, { language }: Facts): Promise<number> {
+    const { details = 0 } = this.#document
+    if (details !== before && findableGeneration(this.#document) === this.#generation)
+      await indexDetails(this.#deps, { ...this.#document, language, liveGeneration: this.#generation })
+    return details
   }
 
   /**
@@ -435,9 +490,13 @@ class Ingestion {
   async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {
     const total = chunks.reduce((sum, chunk) => sum + chunk.tokens + model.overheadTokens, 0)
     const holdId = await this.#deps.inference.openEmbedding(model.id, total, context)
-    const embedding = { holdId, tokens: 0, generation: this.#document.generation }
+    const embedding = this.#embedding(holdId, 0)
     await this.#write({ embedding })
     return embedding
+  }
+
+  #embedding(holdId: string, tokens: number) {
+    return { holdId, tokens, generation: this.#document.generation, indexName: this.#indexName }
   }
 
   #indexed(chunk: DocumentChunk, text: string, vector: Float32Array): IndexedChunk {
@@ -461,12 +520,12 @@ class Ingestion {
   }
 
   #indexedDocument({ mediaType, language }: Facts): IndexedDocument {
-    const { _id: documentId, organizationId, collectionId, createdAt } = this.#document
+    const { _id: documentId, organizationId, createdAt } = this.#document
     // Searches leave a version that is not live yet out by its generation.
     const version = findPending(this.#document) && { generation: this.#generation }
     const facts = { media_type: mediaType, language, created_at: createdAt.getTime(), ...version }
     const attributes = documentAttributes(facts, this.#source)
-    return { organizationId, collectionId, documentId, generation: this.#generation, attributes }
+    return { organizationId, collectionId: this.#indexName, documentId, generation: this.#generation, attributes }
   }
 
   /** Charges the tokens of the open hold. Billing has already charged a hold that expired. */
@@ -476,12 +535,19 @@ class Ingestion {
     })
   }
 
-  /** Closes the hold of an ingestion of another file that a new one has overtaken. What it used is paid. */
+  /** Closes the hold of an ingestion of another file, or by another model, that this one has overtaken. What it used is paid. */
   async #closeOther(context: CallContext): Promise<void> {
-    const { embedding, generation } = this.#document
-    if (!embedding || (embedding.generation ?? generation) === generation) return
+    const { embedding, generation, collectionId } = this.#document
+    if (!embedding) return
+    if ((embedding.generation ?? generation) === generation && (embedding.indexName ?? collectionId) === this.#indexName) return
     await this.#close(embedding.tokens, context)
     await this.#write({ embedding: null })
+  }
+
+  /** Takes what an ingestion of another file has left out of the index, where it would take places in searches. */
+  async #hideOther(): Promise<void> {
+    const { _id, collectionId, liveGeneration, generation } = this.#document
+    if (liveGeneration === null && generation > 1) await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
   }
 
   async #goLive(
@@ -496,11 +562,11 @@ class Ingestion {
     const { collectionId, _id, generation } = this.#document
     const pending = findPending(this.#document)
     if (!pending) {
-      await index.deleteDocument(collectionId, _id, this.#generation)
+      await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
       await forgetIngestions(this.#deps, _id, 1, generation)
     }
     // A worker that had lost its lease without knowing it may have deleted chunks of this generation.
-    const { length } = await index.ordinals(collectionId, _id, this.#generation)
+    const { length } = await index.ordinals(this.#indexName, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
     await keepSketch(this.#deps, this.#document, sketch)
@@ -576,10 +642,10 @@ class Ingestion {
   }
 
   async #failReplacement(error: DocumentError): Promise<void> {
-    const { store, index } = this.#deps
+    const { store } = this.#deps
     const { _id, collectionId, liveGeneration, chunkCount, generation } = this.#document
     await this.#endHold()
-    await index.deleteDocument(collectionId, _id, liveGeneration!)
+    await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, liveGeneration!)
     await forgetIngestions(this.#deps, _id, generationNumber(liveGeneration!) + 1, generation + 1)
     if ((await count(this.#deps, countedVectors(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
     const failed = {

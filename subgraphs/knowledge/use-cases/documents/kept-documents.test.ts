@@ -233,7 +233,7 @@ it('an update is in the next search, embeds nothing, and outlives a lost index',
   expect(await findNames(deps, collectionId, 'harbour', { 'metadata.year': 2026 })).toEqual([])
   expect(await findNames(deps, collectionId, 'harbour', { language: 'en' })).toEqual(['final.txt'])
   await index.deleteDocument(collectionId, id)
-  expect(await restoreDocument(deps, await getDocument(deps, organizationId, id))).toBe(true)
+  expect(await restoreDocument(deps, await getDocument(deps, organizationId, id), collectionId)).toBe(true)
   expect(await findNames(deps, collectionId, 'harbour', { file_name: 'final.txt' })).toEqual(['final.txt'])
   expect(world.inference.batches).toBe(batches)
   await expect(updateDocument(deps, context, { id, name: 'a/b' })).rejects.toMatchObject({ code: 'invalid_request', param: 'input.name' })

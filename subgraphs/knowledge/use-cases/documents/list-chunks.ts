@@ -2,6 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import { buildChunkId, type DocumentRecord } from '../../domain/records.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
+import { readIndex } from '../chunk-index/index-names.ts'
 import type { Deps } from '../deps.ts'
 
 const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/
@@ -12,7 +13,7 @@ const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if `first` is out of range.
  */
 export async function listChunks(
-  { index }: Pick<Deps, 'index'>,
+  deps: Pick<Deps, 'store' | 'index'>,
   document: DocumentRecord,
   args: PageArguments,
 ): Promise<Connection<StoredChunk>> {
@@ -23,9 +24,7 @@ export async function listChunks(
     throw new KisError('invalid_request', 'The cursor is of another document, or of an earlier version of this one.', { param: 'after' })
   const from = page.after === null ? 0 : Number(page.after.slice(prefix.length)) + 1
   const count = status === 'ready' ? Math.max(0, Math.min(page.limit, chunkCount - from)) : 0
-  const chunks = await index.get(
-    collectionId,
-    Array.from({ length: count }, (_, i) => prefix + (from + i)),
-  )
+  const ids = Array.from({ length: count }, (_, i) => prefix + (from + i))
+  const chunks = await readIndex(deps, collectionId, (name) => deps.index.get(name, ids))
   return toConnection(chunks, page, ({ chunkId }) => chunkId)
 }

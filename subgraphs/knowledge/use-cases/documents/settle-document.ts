@@ -2,6 +2,8 @@ import { LEASE_MS } from '../../../common/documents/jobs.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { type DocumentRecord, type Job, newJob } from '../../domain/records.ts'
+import type { IndexedDocument } from '../../ports/chunk-index.ts'
+import { deleteFromIndices, findIndexNames } from '../chunk-index/index-names.ts'
 import { forgetIngestions, readKeptAttributes } from '../chunk-index/kept-passages.ts'
 import { toTerms } from '../chunk-index/rebuild-index.ts'
 import { count } from '../count-usage.ts'
@@ -49,9 +51,9 @@ export async function settleDocument(deps: Deps, id: string): Promise<void> {
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  */
 export async function tidyDocument(deps: Deps, leased: DocumentRecord): Promise<void> {
-  const { store, index } = deps
+  const { store } = deps
   const { _id, collectionId, fileId, liveGeneration, chunkCount, generation, versions } = leased
-  await index.deleteDocument(collectionId, _id, liveGeneration!)
+  await deleteFromIndices(deps, { collectionId, documentId: _id }, liveGeneration!)
   await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), generation)
   if ((await count(deps, countedVectors(deps, leased), chunkCount)) === 'lost') throw new LeaseLost()
   const former = versions?.at(-1)
@@ -73,15 +75,20 @@ export async function indexDetails(
   { store, blobs, index }: Pick<Deps, 'store' | 'blobs' | 'index'>,
   document: DocumentRecord,
 ): Promise<void> {
-  const { _id: documentId, organizationId, collectionId, fileId, liveGeneration: generation, language, createdAt } = document
+  const { _id: documentId, organizationId, collectionId, liveGeneration: generation } = document
   if (generation === null || document.details === undefined) return
-  const kept = await readKeptAttributes({ blobs }, documentId, generation)
+  const names = await findIndexNames({ store }, collectionId)
+  const kept = await readKeptAttributes({ blobs }, { documentId, generation, collectionId: names[0]! })
   // Documents of early versions have no kept passages.
-  const facts = kept ?? {
-    media_type: (await store.files.findOne({ _id: fileId }))?.mediaType ?? null,
-    language,
-    created_at: createdAt.getTime(),
-  }
-  const attributes = documentAttributes(facts, document)
-  await index.setAttributes({ organizationId, collectionId, documentId, generation, attributes }, toTerms)
+  const attributes = documentAttributes(kept ?? (await readFacts({ store }, document)), document)
+  for (const name of names) await index.setAttributes({ organizationId, collectionId: name, documentId, generation, attributes }, toTerms)
+}
+
+/** Returns what filters compare of a document besides its name and metadata. */
+export async function readFacts(
+  { store }: Pick<Deps, 'store'>,
+  { fileId, language, createdAt }: DocumentRecord,
+): Promise<IndexedDocument['attributes']> {
+  const file = await store.files.findOne({ _id: fileId })
+  return { media_type: file?.mediaType ?? null, language, created_at: createdAt.getTime() }
 }

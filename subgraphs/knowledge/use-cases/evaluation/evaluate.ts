@@ -1,9 +1,11 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
 import type { EvaluatedQuestion, EvaluatedSettings, EvaluationRecord } from '../../domain/records.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
+import { getCollection } from '../documents/collections.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { searchCollection } from '../search/search-collection.ts'
 
@@ -31,6 +33,7 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
       signal.throwIfAborted()
       const context = await callContext(deps, evaluation, signal)
       const asked = await ask(deps, context, evaluation, question, settings)
+      await requireIndex(deps, evaluation)
       ranks.push(asked.ranks)
       cost += asked.cost
       if (ranks.length % STEP === 0) await write(deps, evaluation, { $set: progress() })
@@ -74,6 +77,16 @@ async function ask(
     cost += answer.cost
   }
   return { ranks, cost }
+}
+
+/**
+ * Scores of two models do not compare.
+ * @throws {KisError} `in_use` if the collection has another embedding model than when the evaluation began.
+ */
+async function requireIndex({ store }: EvaluateDeps, { organizationId, collectionId, indexName }: EvaluationRecord): Promise<void> {
+  const collection = await getCollection({ store }, organizationId, collectionId)
+  if (indexName === undefined || indexNameOf(collection) === indexName) return
+  throw new KisError('in_use', 'The collection got another embedding model during the evaluation. Start the evaluation again.')
 }
 
 /** Returns the context of the key that started the evaluation, with its current rules. */

@@ -5,6 +5,7 @@ import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type EvaluatedSettings, type EvaluationRecord, newJob } from '../../domain/records.ts'
 import type { SearchMode } from '../../domain/search/fuse.ts'
 import type { Deps } from '../deps.ts'
@@ -46,7 +47,8 @@ export async function startEvaluation(
   requireScope(context.caller, 'knowledge:read')
   const { organizationId, apiKeyId } = requireScope(context.caller, 'knowledge:write')
   const settings = checkSettings(input.collectionId, input.settings ?? [{}])
-  const { _id: collectionId } = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
+  const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
+  const collectionId = collection._id
   const questions = await store.goldQuestions.find({ collectionId }, { sort: { _id: 1 }, limit: MAX_QUESTIONS })
   if (questions.length === 0)
     throw new KisError('invalid_request', 'The collection has no gold questions. Add some first.', { param: 'input.collectionId' })
@@ -58,6 +60,7 @@ export async function startEvaluation(
     collectionId,
     apiKeyId,
     openKey: collectionId,
+    indexName: indexNameOf(collection),
     settings: JSON.stringify(settings),
     questions: JSON.stringify(questions.map(({ _id: id, query, expected }) => ({ id, query, expected }))),
     ranks: '[]',

@@ -11,10 +11,11 @@ import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
 import { failDocument, ingestDocument, isSuspect } from '../documents/ingest-document.ts'
-import { LeaseLost } from '../documents/lease-lost.ts'
+import { LeaseLost, Postponed } from '../documents/lease-lost.ts'
 import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
+import { failReembedding, reembed } from '../reembedding/reembed.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
 
 /**
@@ -28,6 +29,10 @@ const PLACES = 4
  * others wait for it. None of them keeps a place from documents that are read in seconds.
  */
 const SLOW_PLACES = 4
+/** The number of re-embeddings beside them. They take hours, mostly of waiting for an engine. */
+const REEMBEDDING_PLACES = 2
+/** The wait of a job that cannot begin yet. */
+const POSTPONED_MS = 1_000
 /** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
@@ -67,6 +72,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
     await releaseAllLeases(store.evaluations, clock).catch(logged)
+    await releaseAllLeases(store.reembeddings, clock).catch(logged)
   }
   const underWay = new Set<Promise<unknown>>()
   const next = createJobs(deps, options, signal)
@@ -110,6 +116,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   const documents = new FairJobs(store.documents, places, clock)
   const slow = new FairJobs(store.documents, new FairPlaces(SLOW_PLACES), clock, 'slowOrganizationId')
   const evaluations = new FairJobs(store.evaluations, places, clock)
+  const reembeddings = new FairJobs(store.reembeddings, new FairPlaces(REEMBEDDING_PLACES), clock)
   // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
@@ -122,6 +129,8 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
     const evaluation = await evaluations.claim()
     if (evaluation) return job(store.evaluations, evaluation, (ended) => evaluate(deps, evaluation.record, ended))
+    const reembedding = await reembeddings.claim()
+    if (reembedding) return job(store.reembeddings, reembedding, (ended) => reembed(deps, reembedding.record, ended))
     const document = (await documents.claim()) ?? (await slow.claim())
     if (!document) return null
     const { record } = document
@@ -168,6 +177,7 @@ async function underLease<T extends JobRecord>(
   } catch (error) {
     if (error instanceof LeaseLost || lost.signal.aborted) return
     if (signal.aborted) await giveBack(deps, records, record)
+    else if (error instanceof Postponed) await postpone(deps, records, record)
     else await recordFailure(deps, records, record, backoffMs, error)
   } finally {
     clearInterval(heartbeat)
@@ -179,6 +189,14 @@ async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentC
   await records.findOneAndUpdate(
     { _id, 'job.lease': job!.lease },
     { $set: { 'job.dueAt': clock.now(), 'job.lease': null, 'job.starts': 0 } },
+  )
+}
+
+/** Gives the job back because it cannot begin yet. */
+async function postpone<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
+  await records.findOneAndUpdate(
+    { _id, 'job.lease': job!.lease },
+    { $set: { 'job.dueAt': new Date(clock.now().getTime() + POSTPONED_MS), 'job.lease': null } },
   )
 }
 
@@ -217,6 +235,9 @@ async function recordFailure<T extends JobRecord>(
   const evaluation =
     exhausted && current.kind === 'evaluate' && (await deps.store.evaluations.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (evaluation) return failEvaluation(deps, evaluation, error)
+  const reembedding =
+    exhausted && current.kind === 'reembed' && (await deps.store.reembeddings.findOne({ _id: record._id, 'job.lease': current.lease }))
+  if (reembedding) await failReembedding(deps, reembedding, error)
   const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },

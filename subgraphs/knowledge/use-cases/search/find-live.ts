@@ -1,11 +1,12 @@
-import { type CollectionRecord, type DocumentRecord, generationNumber } from '../../domain/records.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
+import { type CollectionRecord, type DocumentRecord, findableGeneration, generationNumber } from '../../domain/records.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * The number of unready documents that a search excludes. The chunks of such a document can fill the list of candidates
- * and leave no room for ready documents. Usually two documents of an organization are in process.
+ * The number of documents and versions that a search excludes because they are not to be found. Their chunks can fill
+ * the list of candidates and leave no room for others. Usually two documents of an organization are in process.
  */
 const MAX_PASSED = 8
 /** The number of times that a search begins again because a new version of a document came in between. */
@@ -18,10 +19,10 @@ export interface Live {
 }
 
 /**
- * Finds candidates in one collection, whose documents are all ready. The index may hold chunks of documents that are
- * deleted, replaced or not ready, so each candidate is checked against the primary store. Looks again without the
- * documents in process if fewer than `enough` are left, and without versions in process. `candidates`: how many to take
- * from each of the rankings.
+ * Finds candidates in one collection, whose documents are ready or ingested for the first time. The index may hold
+ * chunks of documents that are deleted, replaced or repaired, so each candidate is checked against the primary store.
+ * Looks again without documents that are not to be found if fewer than `enough` candidates are left, and without
+ * versions in process. `candidates`: how many to take from each of the rankings.
  */
 export async function findLive(
   deps: Pick<Deps, 'store' | 'index'>,
@@ -31,17 +32,18 @@ export async function findLive(
   signal: AbortSignal,
 ): Promise<Live> {
   const look = async (filter: SearchFilter | null) => {
-    const found = await deps.index.search({ ...asked, collectionId: collection._id, candidates, filter }, signal)
+    const found = await deps.index.search({ ...asked, collectionId: indexNameOf(collection), candidates, filter }, signal)
     const ids = [...new Set(found.map(({ documentId }) => documentId))]
-    const documents = await readyDocuments(deps, collection, ids)
+    const documents = await findableDocuments(deps, collection, ids)
     const ageOf = ({ documentId, generation }: ChunkCandidate) => {
-      const live = documents.get(documentId)?.liveGeneration
+      const document = documents.get(documentId)
+      const live = document && findableGeneration(document)
       return live ? generationNumber(generation) - generationNumber(live) : Number.NaN
     }
     return {
       documents,
       candidates: found.filter((candidate) => ageOf(candidate) === 0),
-      unready: ids.filter((id) => !documents.has(id)),
+      hidden: ids.filter((id) => !documents.has(id)),
       // Versions that are being ingested. Their chunks take the places of the live ones.
       pending: distinct(found.filter((candidate) => ageOf(candidate) > 0)),
       // A new version has come since the index was searched, or has left chunks of the one before.
@@ -51,8 +53,8 @@ export async function findLive(
   const lookWithout = async () => {
     let found = await look(asked.filter)
     const passed: SearchFilter[] = []
-    while (passed.length < MAX_PASSED && ((found.candidates.length < enough && found.unready.length > 0) || found.pending.length > 0)) {
-      const others = [...found.pending.map(ofVersion), ...found.unready.map(ofDocument)]
+    while (passed.length < MAX_PASSED && ((found.candidates.length < enough && found.hidden.length > 0) || found.pending.length > 0)) {
+      const others = [...found.pending.map(ofVersion), ...found.hidden.map(ofDocument)]
       passed.push(...others.slice(0, MAX_PASSED - passed.length))
       found = await look(without(passed, asked.filter))
     }
@@ -82,13 +84,13 @@ function distinct(candidates: readonly ChunkCandidate[]): readonly ChunkCandidat
   return [...new Map(candidates.map((candidate) => [`${candidate.documentId} ${candidate.generation}`, candidate])).values()]
 }
 
-async function readyDocuments(
+async function findableDocuments(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId, organizationId }: CollectionRecord,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, DocumentRecord>> {
   if (ids.length === 0) return new Map()
-  const filter = { _id: { $in: ids }, collectionId, organizationId, listed: true, status: 'ready' }
+  const filter = { _id: { $in: ids }, collectionId, organizationId, listed: true, status: { $in: ['ready', 'processing'] } }
   const documents = await store.documents.find(filter, { limit: ids.length })
-  return new Map(documents.map((document) => [document._id, document]))
+  return new Map(documents.filter((document) => findableGeneration(document) !== null).map((document) => [document._id, document]))
 }

@@ -3,6 +3,7 @@ import { findExactThings, weighExactThings } from '../../domain/search/exact-thi
 import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
 import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts'
 import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
+import { weighNames } from '../../domain/search/transliterated-names.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 
@@ -22,7 +23,8 @@ export interface Ranking {
 
 /**
  * Ranks the candidates of a search by their figures, and then by what their texts have: quoted phrases are required,
- * exact things lift a passage over those of any language, and junk ranks below text. `read` gives the stored chunks.
+ * exact things lift a passage over those of any language, names those of the other one, and junk ranks below text.
+ * `read` gives the stored chunks.
  */
 export async function rankCandidates(
   read: (chunkIds: readonly string[]) => Promise<readonly StoredChunk[]>,
@@ -39,11 +41,12 @@ export async function rankCandidates(
   const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)
   const chunks = await read(ids.slice(0, MAX_READ))
 
-  const evidence = new Map(weighExactThings(things, chunks.map(withHeadings), language))
+  const texts = chunks.map(withHeadings)
+  const evidence = new Map(weighExactThings(things, texts, language))
+  const add = (chunkId: string, weight: number) => evidence.set(chunkId, (evidence.get(chunkId) ?? 0) + weight)
+  for (const [chunkId, weight] of options.mode === 'hybrid' ? weighNames(query, texts, language) : []) add(chunkId, weight)
   const repeated = findRepeated(chunks.map(({ text }) => text))
-  for (const [at, { chunkId, text }] of chunks.entries()) {
-    if (repeated.has(at) || isJunk(text)) evidence.set(chunkId, (evidence.get(chunkId) ?? 0) - JUNK_PENALTY)
-  }
+  for (const [at, { chunkId, text }] of chunks.entries()) if (repeated.has(at) || isJunk(text)) add(chunkId, -JUNK_PENALTY)
   const having = phrases.length > 0 ? new Set(chunks.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
   const kept = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
   return fuse(kept, { ...all, evidence, limit: options.limit })

@@ -1,6 +1,7 @@
 import { ModelNotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
+import { indexNameOf, indexTagOf } from '../../domain/index-name.ts'
 import { buildChunkId, type CollectionRecord, type DocumentRecord } from '../../domain/records.ts'
 import { takeAim } from '../../domain/search/aim.ts'
 import { countFacets, type Facet } from '../../domain/search/facets.ts'
@@ -71,7 +72,6 @@ interface Found {
   readonly ranked: readonly RankedChunk[]
   /** All that were considered. */
   readonly documents: ReadonlyMap<string, DocumentRecord>
-  readonly cost: bigint
 }
 
 /**
@@ -86,7 +86,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   const principal = requireScope(context.caller, 'knowledge:read')
   const asked = checkSearch(input)
   const param = input.collectionIds == null ? null : 'input.collectionIds'
-  const collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
+  let collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
   for (const collection of collections) requireModel(principal, collection)
   const caller: CallContext = { ...context, caller: principal }
   const { request, ...rewritten } = await rewriteSearch(deps, caller, asked)
@@ -96,11 +96,20 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   const embedding = { ...deps, inference: askOnce(deps.inference) }
   const look = async () => {
     const found = await findRanked(embedding, caller, request, collections, pool)
-    return { found, chunks: await readChunks(deps, found, found.ranked) }
+    return { found, chunks: await readChunks(deps, collections, found, found.ranked) }
+  }
+  // Another embedding model has come since the collection was read: the index that was searched may be gone.
+  const hasOtherIndex = async () => {
+    const now = await Promise.all(collections.map(async (one) => (await deps.store.collections.findOne({ _id: one._id })) ?? one))
+    const before = collections
+    collections = now
+    for (const collection of now) requireModel(principal, collection)
+    return now.some((collection, i) => indexNameOf(collection) !== indexNameOf(before[i]!))
   }
   let { found, chunks } = await look()
   // A new version of a document has come since the index was searched: its old chunks are gone.
-  for (let again = 0; again < MAX_OVERTAKEN && found.ranked.some(({ chunkId }) => !chunks.has(chunkId)); again++) {
+  const hasLost = () => found.ranked.some(({ chunkId }) => !chunks.has(chunkId))
+  for (let again = 0; again < MAX_OVERTAKEN && ((await hasOtherIndex()) || hasLost()); again++) {
     ;({ found, chunks } = await look())
   }
   const reranked = reranker === null ? null : await rerankChunks(deps, caller, request, reranker, found.ranked, chunks)
@@ -109,7 +118,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     ({ chunkId, score }) => chunks.has(chunkId) && (request.minScore === null || score >= request.minScore),
   )
   const groups = request.hitsPerDocument === null ? [ranked.slice(0, request.limit)] : groupByDocument(ranked, request)
-  const neighbours = await readNeighbours(deps, found, groups.flat(), chunks, request.expand)
+  const neighbours = await readNeighbours(deps, collections, found, groups.flat(), chunks, request.expand)
   const stems = new Set(queryTerms(request.query).words)
   const toHit = (rank: RankedChunk): SearchHit => {
     const chunk = chunks.get(rank.chunkId)!
@@ -128,20 +137,21 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     facets: await readFacets(deps, request, found),
     rerank: reranked?.outcome ?? null,
     rewrite: rewritten.outcome,
-    cost: rewritten.cost + found.cost + (reranked?.cost ?? 0n),
+    cost: rewritten.cost + (await embedding.inference.sumCost()) + (reranked?.cost ?? 0n),
   }
 }
 
 /** Embeds the query once for each model, so that it is paid once, however often the search begins again. */
-function askOnce(inference: Deps['inference']): Pick<Deps['inference'], 'embeddingModel' | 'embedQuery'> {
+function askOnce(inference: Deps['inference']) {
   const embedded = new Map<string, ReturnType<Deps['inference']['embedQuery']>>()
   return {
-    embeddingModel: (modelId, context) => inference.embeddingModel(modelId, context),
-    embedQuery(modelId, text, context) {
+    embeddingModel: (modelId: string, context: CallContext) => inference.embeddingModel(modelId, context),
+    embedQuery(modelId: string, text: string, context: CallContext) {
       const asked = embedded.get(modelId) ?? inference.embedQuery(modelId, text, context)
       embedded.set(modelId, asked)
       return asked
     },
+    sumCost: async () => (await Promise.all(embedded.values())).reduce((sum, { cost }) => sum + cost, 0n),
   }
 }
 
@@ -160,7 +170,8 @@ async function findRanked(
   const found = await Promise.all(
     byModel.map((group, place) => {
       // A step of a run is paid once, so each model needs a path of its own.
-      const step = context.step && place > 0 ? { step: `${context.step}/${place}` } : {}
+      const path = [...(place > 0 ? [place] : []), indexTagOf(indexNameOf(group[0]!))].filter(Boolean)
+      const step = context.step && path.length > 0 ? { step: [context.step, ...path].join('/') } : {}
       return findOfModel(deps, { ...context, ...step }, request, group, pool)
     }),
   )
@@ -169,7 +180,6 @@ async function findRanked(
   return {
     ranked: found.length === 1 ? found[0]!.ranked : placed.slice(0, pool).map(({ rank }) => rank),
     documents: new Map(found.flatMap(({ documents }) => [...documents])),
-    cost: found.reduce((sum, { cost }) => sum + cost, 0n),
   }
 }
 
@@ -200,15 +210,14 @@ async function findOfModel(
     ),
   )
   const candidates = live.flatMap((each) => each.candidates).map((candidate) => weighted(candidate, lexicalWeight))
-  const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, collections[i]!._id])))
+  const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, indexNameOf(collections[i]!)])))
   const read = async (chunkIds: readonly string[]) => {
-    const byCollection = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
-    return (await Promise.all(byCollection.map(([collectionId, ids]) => deps.index.get(collectionId, ids)))).flat()
+    const byIndex = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
+    return (await Promise.all(byIndex.map(([name, ids]) => deps.index.get(name, ids)))).flat()
   }
   return {
     ranked: await rankCandidates(read, { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null }, candidates),
     documents: new Map(live.flatMap(({ documents }) => [...documents])),
-    cost: embedded?.cost ?? 0n,
   }
 }
 
@@ -236,14 +245,14 @@ function groupByDocument(ranked: readonly RankedChunk[], { limit, hitsPerDocumen
 /** Reads chunks of documents that the search has found, by id. */
 async function readChunks(
   { index }: Pick<Deps, 'index'>,
+  collections: readonly CollectionRecord[],
   { documents }: Pick<Found, 'documents'>,
   wanted: readonly { readonly chunkId: string; readonly documentId: string }[],
 ): Promise<ReadonlyMap<string, StoredChunk>> {
-  const byCollection = Map.groupBy(wanted, ({ documentId }) => documents.get(documentId)!.collectionId)
+  const names = new Map(collections.map((collection) => [collection._id, indexNameOf(collection)]))
+  const byIndex = Map.groupBy(wanted, ({ documentId }) => names.get(documents.get(documentId)!.collectionId)!)
   const read = await Promise.all(
-    [...byCollection].flatMap(([collectionId, chunks]) =>
-      inBatches(chunks.map(({ chunkId }) => chunkId)).map((ids) => index.get(collectionId, ids)),
-    ),
+    [...byIndex].flatMap(([name, chunks]) => inBatches(chunks.map(({ chunkId }) => chunkId)).map((ids) => index.get(name, ids))),
   )
   return new Map(read.flat().map((chunk) => [chunk.chunkId, chunk]))
 }
@@ -251,6 +260,7 @@ async function readChunks(
 /** Reads the chunks around the hits, with the hits' own. */
 async function readNeighbours(
   deps: Pick<Deps, 'index'>,
+  collections: readonly CollectionRecord[],
   found: Pick<Found, 'documents'>,
   hits: readonly RankedChunk[],
   chunks: ReadonlyMap<string, StoredChunk>,
@@ -265,7 +275,7 @@ async function readNeighbours(
       if (!chunks.has(id)) wanted.set(id, { chunkId: id, documentId })
     }
   }
-  return new Map([...chunks, ...(await readChunks(deps, found, [...wanted.values()]))])
+  return new Map([...chunks, ...(await readChunks(deps, collections, found, [...wanted.values()]))])
 }
 
 function besides({ documentId, generation, ordinal }: StoredChunk, chunks: ReadonlyMap<string, StoredChunk>, expand: number) {

@@ -2,7 +2,8 @@ import { NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
-import { belongs, isInRepair, isWhole } from '../../domain/index-differences.ts'
+import { belongs, isInRepair, isWhole, lastWhole } from '../../domain/index-differences.ts'
+import { collectionIdOf, indexNameOf, indexNamesOf } from '../../domain/index-name.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
 import type { IndexedGeneration } from '../../ports/chunk-index.ts'
 import { restoreDocument } from '../chunk-index/kept-passages.ts'
@@ -122,7 +123,8 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
   const collectionId = collection._id
   const room = after === '' ? await verifyRoom(deps, collection, repairAs !== null) : []
   // Read the index first. Everything in it was in the store before.
-  const indexed = await index.listGenerations(collectionId, after, PAGE)
+  const name = indexNameOf(collection)
+  const indexed = await index.listGenerations(name, after, PAGE)
   const listed = await store.documents.find(
     { collectionId, listed: true, ...(after === '' ? {} : { _id: { $gt: after } }) },
     { sort: { _id: 1 }, limit: PAGE },
@@ -135,48 +137,43 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
     documents: listed.filter(({ _id }) => last === null || _id <= last),
   })
   const known = within(end)
-  const { gaps, stoppedAt } = await findGaps(deps, known.documents, known.entries, repairAs)
+  const { gaps, stoppedAt } = await findGaps(deps, { documents: known.documents, entries: known.entries, name }, repairAs)
   const last = stoppedAt ?? end
   const { entries, documents } = within(last)
   return {
     collections: after === '' ? 1 : 0,
     documents: documents.length,
     chunks: entries.reduce((sum, { chunks }) => sum + chunks, 0),
-    findings: [...room, ...(await extras(deps, collectionId, entries, repairAs !== null)), ...gaps],
+    findings: [...room, ...(await extras(deps, collection, entries, repairAs !== null)), ...gaps],
     next: last === null ? { at: 'collections', after: collectionId } : { at: 'documents', collectionId, after: last },
   }
 }
 
-/**
- * Returns the last document whose generations are all on the page. Returns the page's only document if its generations
- * fill the page.
- */
-function lastWhole(entries: readonly IndexedGeneration[]): string {
-  const cut = entries.at(-1)!.documentId
-  return entries.findLast(({ documentId }) => documentId !== cut)?.documentId ?? cut
-}
-
 async function verifyRoom({ store, index }: VerifyDeps, collection: CollectionRecord, repair: boolean): Promise<readonly IndexFinding[]> {
   const { _id: collectionId, organizationId, dimensions } = collection
-  if (await index.hasCollection(collectionId)) return []
-  // The collection may have been deleted since.
-  if (!(await store.collections.findOne({ _id: collectionId, listed: true }))) return []
-  if (repair) await index.createCollection({ organizationId, collectionId, dimensions })
+  const name = indexNameOf(collection)
+  if (await index.hasCollection(name)) return []
+  // The collection may have been deleted since, or have got another index.
+  const now = await store.collections.findOne({ _id: collectionId, listed: true })
+  if (!now || indexNameOf(now) !== name) return []
+  if (repair) await index.createCollection({ organizationId, collectionId: name, dimensions })
   return [{ kind: 'missing', collectionId, documentId: null, generation: null, expected: null, found: null, repaired: repair }]
 }
 
 /** Finds chunks of documents that are gone, and of ingestions that have ended. */
 async function extras(
   { store, index }: VerifyDeps,
-  collectionId: string,
+  collection: CollectionRecord,
   entries: readonly IndexedGeneration[],
   repair: boolean,
 ): Promise<readonly IndexFinding[]> {
+  const collectionId = collection._id
   const ids = [...new Set(entries.map(({ documentId }) => documentId))]
   const found = ids.length === 0 ? [] : await store.documents.find({ _id: { $in: ids }, collectionId }, { limit: ids.length })
   const documents = new Map(found.map((document) => [document._id, document]))
   const foreign = entries.filter((entry) => !belongs(documents.get(entry.documentId), entry))
-  if (repair) for (const { documentId, generation } of foreign) await index.deleteGeneration(collectionId, documentId, generation)
+  if (repair)
+    for (const { documentId, generation } of foreign) await index.deleteGeneration(indexNameOf(collection), documentId, generation)
   return foreign.map(({ documentId, generation, chunks }) => ({
     kind: 'extra',
     collectionId,
@@ -188,14 +185,20 @@ async function extras(
   }))
 }
 
+/** A page of what the store and the index have, and the name of the index. */
+interface Known {
+  readonly documents: readonly DocumentRecord[]
+  readonly entries: readonly IndexedGeneration[]
+  readonly name: string
+}
+
 /**
  * Finds documents of which searches find nothing or not everything. `stoppedAt` is the last document that was checked
  * if the repair reached the limit of one page; otherwise it is null.
  */
 async function findGaps(
   deps: VerifyDeps,
-  documents: readonly DocumentRecord[],
-  entries: readonly IndexedGeneration[],
+  { documents, entries, name }: Known,
   repairAs: Payer | null,
 ): Promise<{ readonly gaps: readonly IndexFinding[]; readonly stoppedAt: string | null }> {
   const findings: IndexFinding[] = []
@@ -213,9 +216,9 @@ async function findGaps(
     if (!isReady && !document.payer) continue
     const entry = entries.find((entry) => entry.documentId === documentId && entry.generation === generation)
     if (isReady && isWhole(document, entry)) continue
-    const found = isReady ? await confirmedGap(deps, document) : 0
+    const found = isReady ? await confirmedGap(deps, document, name) : 0
     if (found === null) continue
-    const restored = repairAs !== null && isReady && (await restoreDocument(deps, document))
+    const restored = repairAs !== null && isReady && (await restoreDocument(deps, document, name))
     if (restored) restoredPassages += document.chunkCount
     const repaired = restored || (repairAs !== null && (await requeueDocument(deps, document, repairAs)))
     findings.push({ kind: found === 0 ? 'missing' : 'incomplete', ...described, found, repaired, ...(restored && { restored }) })
@@ -226,21 +229,24 @@ async function findGaps(
 /**
  * Counts a ready document's chunks in the index. Returns null if all of them are there, or if the document has changed.
  */
-async function confirmedGap({ store, index }: VerifyDeps, document: DocumentRecord): Promise<number | null> {
+async function confirmedGap({ store, index }: VerifyDeps, document: DocumentRecord, name: string): Promise<number | null> {
   const { _id, collectionId, liveGeneration } = document
   // The document may have become ready after the index was listed.
-  const ordinals = await index.ordinals(collectionId, _id, liveGeneration!)
+  const ordinals = await index.ordinals(name, _id, liveGeneration!)
   if (isWhole(document, { chunks: ordinals.length, lastOrdinal: ordinals.at(-1) ?? -1 })) return null
   const again = await store.documents.findOne({ _id, listed: true, status: 'ready', liveGeneration })
-  return again ? ordinals.length : null
+  const collection = await store.collections.findOne({ _id: collectionId, listed: true })
+  return again && collection && indexNameOf(collection) === name ? ordinals.length : null
 }
 
 /** Finds collections that only the index has. */
 async function verifyForeign({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
   const indexed = await index.listCollections(after, PAGE)
   const ids = indexed.map(({ collectionId }) => collectionId)
-  const known = ids.length === 0 ? [] : await store.collections.find({ _id: { $in: ids } }, { limit: ids.length })
-  const foreign = indexed.filter(({ collectionId }) => !known.some(({ _id }) => _id === collectionId))
+  const owners = [...new Set(ids.map(collectionIdOf))]
+  const known = ids.length === 0 ? [] : await store.collections.find({ _id: { $in: owners } }, { limit: owners.length })
+  const names = new Set(known.flatMap(indexNamesOf))
+  const foreign = indexed.filter(({ collectionId }) => !names.has(collectionId))
   if (repairAs) for (const { collectionId } of foreign) await index.dropCollection(collectionId)
   return {
     ...NOTHING,

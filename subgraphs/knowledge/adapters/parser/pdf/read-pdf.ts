@@ -23,6 +23,9 @@ const USE_OCR = 'set `ocr` of the collection to `auto`, or upload a copy with re
 const NO_LETTERS = `The fonts do not say which letters their glyphs stand for. To read them, ${USE_OCR}.`
 const IF_SHOWN = `If they show text, ${USE_OCR}.`
 
+/** Each report becomes an event of the document, as each batch of its passages does. */
+const PAGES_PER_REPORT = 16
+
 interface Page {
   readonly number: number
   /** The height of the first frame. */
@@ -52,7 +55,7 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   const total = pdf.numPages
   if (total > limits.maxPages)
     throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
-  const pages = await readPages(pdf, limits)
+  const pages = await readPages(pdf, limits, builder)
   const repeated = findRepeatedRows(pages)
   const headings = await findHeadings(pdf, listAllRows(pages))
   const isScan = areStamped(pages)
@@ -103,8 +106,9 @@ function hasLetters(frames: readonly (readonly Row[])[]): boolean {
   )
 }
 
-async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
+async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
   const pages: Page[] = []
+  onPages(0, pdf.numPages)
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= pdf.numPages; number += 1) {
@@ -118,6 +122,7 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<r
         `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
       )
     pages.push(page)
+    if (number % PAGES_PER_REPORT === 0 || number === pdf.numPages) onPages(number, pdf.numPages)
   }
   const drawn = findFalseMarks(listAllRows(pages))
   if (drawn.size === 0) return pages

@@ -13,6 +13,7 @@ import {
   encodeFailure,
   encodeInnerHead,
   encodePage,
+  encodePages,
   type ParseRequest,
   type RecogniseRequest,
   readRequest,
@@ -33,7 +34,7 @@ setInterval(() => {
 }, PARENT_CHECK_MS).unref()
 
 async function parse({ mediaType, limits, leavesPictures }: ParseRequest, file: Uint8Array): Promise<Buffer> {
-  const builder = new DocumentBuilder(limits, leavesPictures)
+  const builder = new DocumentBuilder(limits, leavesPictures, (done, total) => process.stdout.write(encodePages(done, total)))
   const pageCount = await readDocument(mediaType, file, builder, limits)
   return encodeDocument(builder.build(mediaType, pageCount))
 }

@@ -55,12 +55,15 @@ export class DocumentBuilder {
   #unread: readonly number[] = []
   /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
   readonly leavesPictures: boolean
+  /** Tells how many pages have been read. */
+  readonly onPages: (done: number, total: number) => void
   /** Whether other files are inside, such as attachments. */
   hasFiles = false
 
-  constructor(limits: ParserLimits, leavesPictures = false) {
+  constructor(limits: ParserLimits, leavesPictures = false, onPages: (done: number, total: number) => void = () => undefined) {
     this.#limits = limits
     this.leavesPictures = leavesPictures
+    this.onPages = onPages
   }
 
   /** Whether it has nothing, and leaves nothing for OCR. */

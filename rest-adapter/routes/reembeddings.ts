@@ -1,0 +1,98 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { created, ok, type Route } from '../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+const REEMBEDDING = `id collectionId formerModelId embeddingModelId status stage progress { done total } tokens cost error { code message }
+  startedAt endedAt`
+const QUOTE = 'collectionId embeddingModel { id residency } dimensions passages tokens isExact amount isCovered'
+
+type ReembeddingData = Selected<'Reembedding', typeof REEMBEDDING>
+
+const QUOTED = gatewayOperation(`query QuoteReembedding($input: ReembeddingInput!) { quoteReembedding(input: $input) { ${QUOTE} } }`)
+const START = gatewayOperation(
+  `mutation StartReembedding($input: ReembeddingInput!) { startReembedding(input: $input) { reembedding { ${REEMBEDDING} } } }`,
+)
+const LIST = gatewayOperation(`query Reembeddings($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  collection(id: $id) { reembeddings(first: $first, after: $after, order: $order) { edges { node { ${REEMBEDDING} } } ${PAGE_INFO} } } }`)
+const GET = gatewayOperation(`query Reembedding($id: ID!) { reembedding(id: $id) { ${REEMBEDDING} } }`)
+const CANCEL = gatewayOperation(`mutation CancelReembedding($id: ID!) { cancelReembedding(id: $id) { reembedding { ${REEMBEDDING} } } }`)
+
+const NAMES = { collectionId: 'id', embeddingModel: 'embedding_model' }
+
+function toReembedding(data: ReembeddingData) {
+  return {
+    id: data.id,
+    object: 'reembedding',
+    created_at: unixSeconds(data.startedAt),
+    ended_at: unixSecondsOrNull(data.endedAt),
+    collection_id: data.collectionId,
+    former_model: data.formerModelId,
+    embedding_model: data.embeddingModelId,
+    status: data.status.toLowerCase(),
+    stage: data.stage?.toLowerCase() ?? null,
+    progress: data.progress,
+    tokens: data.tokens,
+    cost_usd: data.cost,
+    error: data.error,
+  }
+}
+
+export const reembeddingRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/reembeddings/quote',
+    async handle({ ask, params, body }) {
+      const input = { collectionId: params.id, embeddingModel: body.embedding_model }
+      const { quoteReembedding: quote } = await ask(QUOTED, { input }, NAMES)
+      return ok({
+        object: 'reembedding.quote',
+        collection_id: quote.collectionId,
+        embedding_model: quote.embeddingModel?.id ?? null,
+        residency: quote.embeddingModel?.residency.toLowerCase() ?? null,
+        dimensions: quote.dimensions,
+        passages: quote.passages,
+        tokens: quote.tokens,
+        is_exact: quote.isExact,
+        amount_usd: quote.amount,
+        is_covered: quote.isCovered,
+      })
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/reembeddings',
+    async handle({ ask, params, body }) {
+      const input = { collectionId: params.id, embeddingModel: body.embedding_model }
+      const { startReembedding } = await ask(START, { input }, NAMES)
+      return created(toReembedding(startReembedding.reembedding))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/reembeddings',
+    async handle({ ask, params, query }) {
+      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+      if (!collection) throw new NotFound('collection', params.id!)
+      return ok(toList(collection.reembeddings, toReembedding, readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/reembeddings/{id}',
+    async handle({ ask, params }) {
+      const { reembedding } = await ask(GET, { id: params.id })
+      if (!reembedding) throw new NotFound('re-embedding', params.id!)
+      return ok(toReembedding(reembedding))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/reembeddings/{id}/cancel',
+    async handle({ ask, params }) {
+      const { cancelReembedding } = await ask(CANCEL, { id: params.id })
+      return ok(toReembedding(cancelReembedding.reembedding))
+    },
+  },
+]

@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import {
+  base64,
+  Crash,
+  depsOn,
+  FakeInference,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  makeContext,
+  PARAGRAPH_WORDS,
+  paragraphs,
+  plainParser,
+  principal,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { DocumentParser } from '../../ports/document-parser.ts'
+import type { Deps } from '../deps.ts'
+import { uploadFile } from '../files/files.ts'
+import { findChunk } from '../search/find-chunk.ts'
+import { searchCollection } from '../search/search-collection.ts'
+import { createCollection } from './collections.ts'
+import { createDocument, getDocument } from './documents.ts'
+import { ingestDocument } from './ingest-document.ts'
+import { LeaseLost } from './lease-lost.ts'
+import { replaceDocument } from './replace-document.ts'
+import { requeueDocument } from './requeue-document.ts'
+import { updateDocument } from './update-document.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kis-first-pages-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Three batches of 16. */
+const CHUNKS = 40
+const BATCH_TOKENS = 16 * (PARAGRAPH_WORDS + 2)
+
+async function attached(text = paragraphs(CHUNKS), parser: DocumentParser = plainParser) {
+  const inference = new FakeInference()
+  const clock = new ManualClock()
+  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock, parser }
+  const deps = depsOn(world)
+  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const upload = (content: string, name: string) => uploadFile(deps, makeContext(), { name, contentBase64: base64(content) })
+  const file = await upload(text, 'a.txt')
+  const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata: { state: 'draft' } })
+  const id = document._id
+  const read = () => getDocument(deps, principal.organizationId, id)
+  /** The passages with the word that a search for it finds. */
+  const search = async (query: string, filter: unknown = null) => {
+    const { hits } = await searchCollection(deps, makeContext(), { collectionId, query, limit: 50, mode: 'lexical', filter })
+    return hits.filter(({ chunk }) => chunk.text.includes(query))
+  }
+  const work = async (through: Deps = deps) => {
+    const leased = await claimJob(deps.store.documents, clock, id)
+    await ingestDocument(through, leased!, new AbortController().signal)
+  }
+  return { world, deps, inference, clock, collectionId, id, upload, read, search, work }
+}
+
+/** A gate before a batch, which tells when somebody has come to it. */
+function gateAt(inference: FakeInference, gated: number) {
+  const reached = Promise.withResolvers<void>()
+  const open = Promise.withResolvers<void>()
+  inference.beforeBatch = async (batch) => {
+    if (batch !== gated) return
+    reached.resolve()
+    await open.promise
+  }
+  return { reached: reached.promise, open: () => open.resolve() }
+}
+
+it('the first pages of a first version are found while the rest is embedded, and say that it is in work', async () => {
+  const { deps, inference, read, search, work } = await attached()
+  const gate = gateAt(inference, 2)
+  const done = work()
+  await gate.reached
+  const [hit, ...others] = await search('matter0x1')
+  expect(others).toEqual([])
+  expect(hit).toMatchObject({ chunk: { ordinal: 0 }, document: { status: 'processing', stage: 'embedding' } })
+  expect(await read()).toMatchObject({ status: 'processing', progress: { done: 16, total: CHUNKS }, chunkCount: 0 })
+  expect(await search('matter39x1')).toEqual([])
+  expect(await findChunk(deps, makeContext(), hit!.chunk.chunkId)).toMatchObject({ chunk: { ordinal: 0 } })
+  gate.open()
+  await done
+  expect(await search('matter0x1')).toMatchObject([{ chunk: { chunkId: hit!.chunk.chunkId }, document: { status: 'ready' } }])
+  expect(await search('matter39x1')).toHaveLength(1)
+})
+
+it('what was found stays after a crash, is embedded once and paid once', async () => {
+  const { world, inference, clock, read, search, work } = await attached()
+  const life = new Life()
+  inference.beforeBatch = (batch) => {
+    if (batch === 2) life.end()
+  }
+  await expect(work(depsOn(world, life))).rejects.toThrow(Crash)
+  expect(await search('matter15x1')).toMatchObject([{ document: { status: 'processing' } }])
+  clock.ms += LEASE_MS + 1
+  const gate = gateAt(inference, 3)
+  const done = work()
+  await gate.reached
+  expect(await search('matter15x1')).toHaveLength(1)
+  gate.open()
+  await done
+  expect(await read()).toMatchObject({ status: 'ready', chunkCount: CHUNKS })
+  expect([...inference.embedded.values()].every((times) => times === 1)).toBe(true)
+  expect(inference.charged).toBe(2.5 * BATCH_TOKENS)
+})
+
+it('a first version that is replaced in the middle is not found from then on, and never beside the new one', async () => {
+  const { world, deps, inference, id, upload, read, search, work } = await attached(paragraphs(CHUNKS, 'shared old'))
+  const gate = gateAt(inference, 2)
+  const done = work().catch((error) => error)
+  await gate.reached
+  expect(await search('shared')).toHaveLength(16)
+  const file = await upload(paragraphs(20, 'shared new'), 'b.txt')
+  await replaceDocument(deps, principal, await read(), file, { metadata: null })
+  expect(await search('shared')).toEqual([])
+  gate.open()
+  expect(await done).toBeInstanceOf(LeaseLost)
+
+  const life = new Life()
+  const seen = new Set<number>()
+  life.onCall = async () => {
+    const hits = await search('shared')
+    seen.add(hits.length)
+    for (const { chunk } of hits) expect(chunk.text).toContain('new')
+  }
+  await work(depsOn(world, life))
+  expect([...seen]).toEqual([0, 16, 20])
+  expect(await index.ordinals((await read()).collectionId, id, 'g1')).toEqual([])
+})
+
+it('a name and metadata that change in the middle hold for what is found already', async () => {
+  const { deps, inference, id, search, work } = await attached()
+  const gate = gateAt(inference, 2)
+  const done = work()
+  await gate.reached
+  await updateDocument(deps, makeContext(), { id, metadata: { state: 'final' } })
+  const next = Promise.withResolvers<void>()
+  const last = Promise.withResolvers<void>()
+  inference.beforeBatch = async () => {
+    next.resolve()
+    await last.promise
+  }
+  gate.open()
+  await next.promise
+  const isFinal = { op: 'eq', field: 'metadata.state', value: 'final' }
+  expect(await search('matter0x1', isFinal)).toHaveLength(1)
+  last.resolve()
+  await done
+  expect(await search('matter0x1', isFinal)).toHaveLength(1)
+})
+
+it('a document that is repaired is not found before it is ready again', async () => {
+  const { deps, inference, read, search, work } = await attached()
+  await work()
+  await requeueDocument(deps, await read(), principal)
+  const gate = gateAt(inference, inference.batches + 2)
+  const done = work()
+  await gate.reached
+  expect(await search('matter0x1')).toEqual([])
+  gate.open()
+  await done
+  expect(await search('matter0x1')).toHaveLength(1)
+})
+
+it('the pages that are read are its progress, and those of a document that was taken over are not', async () => {
+  const reached = Promise.withResolvers<void>()
+  const open = Promise.withResolvers<void>()
+  const parser: DocumentParser = {
+    ...plainParser,
+    async parse(file, name, signal, options) {
+      options!.onPages!(0, 300)
+      options!.onPages!(16, 300)
+      options!.onPages!(32, 300)
+      reached.resolve()
+      await open.promise
+      options!.onPages!(300, 300)
+      return plainParser.parse(file, name, signal)
+    },
+  }
+  const { deps, id, read, work } = await attached('Few words.', parser)
+  const told: unknown[] = []
+  const { findOneAndUpdate } = deps.store.documents
+  deps.store.documents.findOneAndUpdate = async (filter, update) => {
+    const written = await findOneAndUpdate(filter, update)
+    if (written && update.$set?.progress) told.push(update.$set.progress)
+    return written
+  }
+  const done = work().catch((error) => error)
+  await reached.promise
+  await expect.poll(async () => (await read()).progress).toEqual({ done: 32, total: 300 })
+  await deps.store.documents.findOneAndUpdate({ _id: id }, { $set: { 'job.lease': null } })
+  open.resolve()
+  expect(await done).toBeInstanceOf(LeaseLost)
+  expect(told).toEqual([
+    { done: 0, total: 1 },
+    { done: 0, total: 300 },
+    { done: 32, total: 300 },
+  ])
+  expect((await read()).progress).toEqual({ done: 32, total: 300 })
+})

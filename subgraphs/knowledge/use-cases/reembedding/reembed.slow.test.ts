@@ -1,0 +1,495 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  base64,
+  Crash,
+  DIMENSIONS,
+  depsOn,
+  errorCode,
+  FakeInference,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  makeContext,
+  PARAGRAPH_WORDS,
+  paragraphs,
+  principal,
+  type World,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
+import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
+import type { ReembeddingRecord } from '../../domain/records.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import { readUsage } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { createCollection, deleteCollection, getCollection } from '../documents/collections.ts'
+import { continueCollectionDeletion } from '../documents/delete-now.ts'
+import { createDocument, deleteDocument, getDocument } from '../documents/documents.ts'
+import { ingestDocument } from '../documents/ingest-document.ts'
+import { Postponed } from '../documents/lease-lost.ts'
+import { updateDocument } from '../documents/update-document.ts'
+import { evaluate } from '../evaluation/evaluate.ts'
+import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
+import { addGoldQuestions } from '../evaluation/gold-questions.ts'
+import { uploadFile } from '../files/files.ts'
+import { searchCollection } from '../search/search-collection.ts'
+import { verifyIndex } from '../verify/verify-index.ts'
+import { quoteReembedding } from './quote-reembedding.ts'
+import { reembed } from './reembed.ts'
+import { cancelReembedding, costOf, findReembedding, startReembedding } from './reembeddings.ts'
+
+const context = makeContext()
+const operator = makeContext({ ...principal, scopes: ['operator'] })
+const { organizationId } = principal
+const folder = mkdtempSync(join(tmpdir(), 'kis-reembed-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Two batches, and one of another document. */
+const CHUNKS = 20
+/** What a passage costs with the new model, whose marks take one token. */
+const TOKENS = PARAGRAPH_WORDS + 1
+
+interface Library {
+  readonly world: World & { readonly inference: FakeInference; readonly clock: ManualClock; readonly blobs: MemoryBlobStore }
+  readonly deps: Deps
+  readonly collectionId: string
+  readonly ids: readonly string[]
+}
+
+async function newLibrary(more: Partial<World> = {}): Promise<Library> {
+  const world = {
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index,
+    inference: new FakeInference(),
+    clock: new ManualClock(),
+    ...more,
+  } as Library['world']
+  const deps = depsOn(world)
+  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const ids = [
+    await addReady(deps, collectionId, 'long.txt', paragraphs(CHUNKS, 'harbour')),
+    await addReady(deps, collectionId, 'short.txt', paragraphs(1, 'desert')),
+  ]
+  return { world, deps, collectionId, ids }
+}
+
+async function add(deps: Deps, collectionId: string, name: string, text: string, externalId?: string): Promise<string> {
+  const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
+  const onConflict = externalId === undefined ? {} : ({ externalId, onConflict: 'replace' } as const)
+  return (await createDocument(deps, context, { collectionId, fileId: file._id, ...onConflict })).document._id
+}
+
+async function ingest(deps: Deps, id: string): Promise<void> {
+  const leased = await claimJob(deps.store.documents, deps.clock, id)
+  if (leased) await ingestDocument(deps, leased, new AbortController().signal)
+}
+
+async function addReady(deps: Deps, ...document: Parameters<typeof add> extends [Deps, ...infer Rest] ? Rest : never): Promise<string> {
+  const id = await add(deps, ...document)
+  await ingest(deps, id)
+  return id
+}
+
+function start(deps: Deps, collectionId: string, embeddingModel = 'embed-new'): Promise<ReembeddingRecord> {
+  return startReembedding(deps, context, { collectionId, embeddingModel })
+}
+
+/** One worker's turn. */
+async function workOn(deps: Deps, id: string): Promise<void> {
+  const leased = await claimJob(deps.store.reembeddings, deps.clock, id)
+  if (leased) await reembed(deps, leased, new AbortController().signal)
+}
+
+async function search(deps: Deps, collectionId: string, query: string, filter: unknown = null) {
+  const { hits } = await searchCollection(deps, context, { collectionId, query, limit: 50, mode: 'vector', filter })
+  return hits.map(({ chunk, document }) => `${document.fileName} ${chunk.ordinal}`).sort()
+}
+
+const read = async ({ deps }: Library, id: string) => (await findReembedding(deps, context, id))!
+const namesOf = async (library: Library) =>
+  (await index.listCollections('', 1_000)).map(({ collectionId }) => collectionId).filter((name) => name.startsWith(library.collectionId))
+
+/** The tokens that were charged since, and whether a hold is open. */
+function moneySince({ inference }: Library['world']) {
+  const before = inference.charged
+  return () => ({
+    charged: inference.charged - before,
+    open: [...inference.holds.values()].filter(({ state, known }) => state === 'open' && known > 0).length,
+  })
+}
+
+/** Everything of the new model is there, and nothing of the former one. */
+async function expectSwapped(library: Library, id: string): Promise<void> {
+  const { deps, collectionId } = library
+  const reembedding = await read(library, id)
+  expect(reembedding).toMatchObject({ status: 'completed', stage: null, error: null, hold: null, at: null })
+  expect(reembedding.job).toBeUndefined()
+  const collection = await getCollection(deps, organizationId, collectionId)
+  expect(collection).toMatchObject({ embeddingModel: 'embed-new', dimensions: 2 * DIMENSIONS })
+  expect(collection.reembedding).toBeUndefined()
+  expect(await namesOf(library)).toEqual([indexNameOf(collection)])
+  expect(await index.hasCollection(collectionId)).toBe(false)
+  expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
+}
+
+/** The collection is as before. */
+async function expectFormer(library: Library): Promise<void> {
+  const { deps, collectionId } = library
+  const collection = await getCollection(deps, organizationId, collectionId)
+  expect(collection).toMatchObject({ embeddingModel: 'embed', dimensions: DIMENSIONS })
+  expect([collection.indexName, collection.reembedding]).toEqual([undefined, undefined])
+  expect(await namesOf(library)).toEqual([collectionId])
+  expect([...library.world.blobs.keys.keys()].filter((key) => /_g\d+_[0-9a-f]{32}_/.test(key))).toEqual([])
+  expect(await search(deps, collectionId, 'harbour0x1')).toHaveLength(CHUNKS + 1)
+}
+
+describe('a collection gets another embedding model', () => {
+  it('for what the quote says, paid once, and searches find the same passages', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const found = await search(deps, collectionId, 'harbour0x1')
+    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
+    expect(quote).toMatchObject({ passages: CHUNKS + 1, tokens: (CHUNKS + 1) * TOKENS, isExact: true, isCovered: true })
+    expect(quote.amount).toBe(BigInt(quote.tokens) * 1_000n)
+    const money = moneySince(world)
+    const vectors = (await readUsage(deps.store, organizationId)).vectors
+    const { _id } = await start(deps, collectionId)
+    await workOn(deps, _id)
+    await expectSwapped(library, _id)
+    expect(money()).toEqual({ charged: quote.tokens, open: 0 })
+    const ended = await read(library, _id)
+    expect([ended.tokens, costOf(ended), ended.done, ended.total]).toEqual([quote.tokens, quote.amount, CHUNKS + 1, CHUNKS + 1])
+    expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
+    expect((await readUsage(deps.store, organizationId)).vectors).toBe(vectors)
+
+    // Only the new vectors are kept: the repair of a lost index needs no embedding.
+    const { batches } = world.inference
+    const name = indexNameOf(await getCollection(deps, organizationId, collectionId))
+    await index.dropCollection(name)
+    await verifyIndex(deps, operator, { collectionId, repair: true })
+    expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
+    expect(world.inference.batches).toBe(batches)
+
+    // And back again.
+    const back = await start(deps, collectionId, 'embed')
+    await workOn(deps, back._id)
+    expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
+    expect(await getCollection(deps, organizationId, collectionId)).toMatchObject({ embeddingModel: 'embed', dimensions: DIMENSIONS })
+  })
+
+  it('though its process dies at any call', async () => {
+    // A call that fails is also one whose answer is lost, but for itself: fewer of them are enough.
+    for (const [effect, step] of [
+      ['failed', 3],
+      ['lost answer', 1],
+    ] as const) {
+      for (let call = 1; ; call += step) {
+        const library = await newLibrary()
+        const { deps, collectionId, world } = library
+        const { _id } = await start(deps, collectionId)
+        const money = moneySince(world)
+        const life = new Life(call, effect)
+        await workOn(depsOn(world, life), _id).catch((error) => {
+          if (!(error instanceof Crash)) throw error
+        })
+        world.clock.ms += LEASE_MS + 1
+        await workOn(deps, _id)
+        const where = `after a death at call ${call} (${effect})`
+        await expectSwapped(library, _id).catch((error) => {
+          throw new Error(where, { cause: error })
+        })
+        expect(money(), where).toEqual({ charged: (CHUNKS + 1) * TOKENS, open: 0 })
+        if (!life.isDead) break
+      }
+    }
+  })
+
+  it('and every search before, while and after finds each passage once', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const found = await search(deps, collectionId, 'harbour0x1')
+    const { _id } = await start(deps, collectionId)
+    const life = new Life()
+    let searches = 0
+    life.onCall = async () => {
+      searches++
+      expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
+    }
+    await workOn(depsOn(world, life), _id)
+    expect(searches).toBeGreaterThan(40)
+    await expectSwapped(library, _id)
+  })
+
+  it('under a search that began with the former model', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const found = await search(deps, collectionId, 'harbour0x1')
+    const { _id } = await start(deps, collectionId)
+    const life = new Life()
+    let isFirst = true
+    life.onCall = async (_call, name) => {
+      if (name !== 'index.search' || !isFirst) return
+      isFirst = false
+      await workOn(deps, _id)
+    }
+    expect(await search(depsOn(world, life), collectionId, 'harbour0x1')).toEqual(found)
+    expect(isFirst).toBe(false)
+    await expectSwapped(library, _id)
+  })
+
+  it('with documents that were added, replaced, renamed and deleted meanwhile', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world, ids } = library
+    const replaced = await addReady(deps, collectionId, 'versions.txt', paragraphs(2, 'before'), 'v')
+    const { _id } = await start(deps, collectionId)
+    const life = new Life()
+    let batch = 0
+    life.onCall = async (_call, name) => {
+      if (name !== 'inference.embedPassages' || ++batch !== 3) return
+      await addReady(deps, collectionId, 'new.txt', paragraphs(1, 'mountain'))
+      await add(deps, collectionId, 'versions.txt', paragraphs(1, 'after'), 'v')
+      await ingest(deps, replaced)
+      await updateDocument(deps, context, { id: ids[0]!, name: 'renamed.txt', metadata: { year: 2026 } })
+      await deleteDocument(deps, context, ids[1]!)
+    }
+    await workOn(depsOn(world, life), _id)
+    await expectSwapped(library, _id)
+    const all = await search(deps, collectionId, 'mountain0x1')
+    expect(all.filter((name) => !name.startsWith('renamed'))).toEqual(['new.txt 0', 'versions.txt 0'])
+    expect(all).toHaveLength(CHUNKS + 2)
+    expect(await search(deps, collectionId, 'harbour0x1', { 'metadata.year': 2026 })).toHaveLength(CHUNKS)
+  })
+
+  it('after documents that began with the former model, and before those that had not begun', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const running = await add(deps, collectionId, 'running.txt', paragraphs(1, 'running'))
+    const waiting = await add(deps, collectionId, 'waiting.txt', paragraphs(1, 'waiting'))
+    const leased = (await claimJob(deps.store.documents, deps.clock, running))!
+    const { _id } = await start(deps, collectionId)
+    let outcome: unknown
+    world.clock.sleep = async (ms) => {
+      world.clock.ms += ms
+      if (outcome !== undefined) return
+      outcome = await ingest(deps, waiting).then(
+        () => 'ingested',
+        (error) => error,
+      )
+      await deps.store.documents.findOneAndUpdate({ _id: waiting }, { $set: { 'job.lease': null } })
+      // A worker that has looked at the collection before may go on.
+      const { closedBy } = (await deps.store.collections.findOne({ _id: collectionId }))!.reembedding!
+      await deps.store.collections.findOneAndUpdate({ _id: collectionId }, { $unset: { 'reembedding.closedBy': '' } })
+      const life = new Life()
+      life.onCall = (call) =>
+        call === 3 && deps.store.collections.findOneAndUpdate({ _id: collectionId }, { $set: { 'reembedding.closedBy': closedBy! } })
+      await ingestDocument(depsOn(world, life), leased, new AbortController().signal)
+    }
+    await workOn(deps, _id)
+    expect(outcome).toBeInstanceOf(Postponed)
+    await expectSwapped(library, _id)
+    expect(await search(deps, collectionId, 'running0x1')).toContain('running.txt 0')
+    world.clock.ms += LEASE_MS + 1
+    await ingest(deps, waiting)
+    expect(await search(deps, collectionId, 'waiting0x1')).toContain('waiting.txt 0')
+    expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
+  })
+
+  it('and a document whose ingestion was interrupted begins again with the new model', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const id = await add(deps, collectionId, 'interrupted.txt', paragraphs(CHUNKS, 'interrupted'))
+    world.inference.beforeBatch = (batch) => {
+      if (batch === 5) throw new KisError('engine_unavailable', 'The engine does not answer.')
+    }
+    await expect(ingest(deps, id)).rejects.toMatchObject({ code: 'engine_unavailable' })
+    await deps.store.documents.findOneAndUpdate({ _id: id }, { $set: { 'job.lease': null } })
+    const { _id } = await start(deps, collectionId)
+    await workOn(deps, _id)
+    const money = moneySince(world)
+    world.clock.ms += LEASE_MS + 1
+    await ingest(deps, id)
+    // What the former model had embedded is paid, and all of it with the new one.
+    expect(money()).toEqual({ charged: 16 * (PARAGRAPH_WORDS + 2) + CHUNKS * TOKENS, open: 0 })
+    expect(await search(deps, collectionId, 'interrupted0x1')).toHaveLength(2 * CHUNKS + 1)
+    expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
+  })
+
+  it('on a real store', async () => {
+    await using documents = await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog })
+    const library = await newLibrary({ documents })
+    const { _id } = await start(library.deps, library.collectionId)
+    expect((await verifyIndex(library.deps, operator, { collectionId: library.collectionId, repair: false })).findings).toEqual([])
+    await workOn(library.deps, _id)
+    await expectSwapped(library, _id)
+    await deleteCollection(library.deps, context, library.collectionId)
+    expect(await namesOf(library)).toEqual([])
+    expect(await findReembedding(library.deps, context, _id)).toBeNull()
+  })
+})
+
+describe('a re-embedding', () => {
+  it('that is cancelled leaves nothing, and what was embedded is paid', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const { _id } = await start(deps, collectionId)
+    const money = moneySince(world)
+    world.inference.beforeBatch = async () => {
+      expect(await cancelReembedding(deps, context, _id)).toMatchObject({ status: 'cancelling' })
+      await expect(start(deps, collectionId)).rejects.toMatchObject({ code: 'in_use' })
+    }
+    await workOn(deps, _id)
+    const ended = await read(library, _id)
+    expect(ended).toMatchObject({ status: 'cancelled', stage: null, error: null, done: 16, tokens: 16 * TOKENS })
+    expect(money()).toEqual({ charged: 16 * TOKENS, open: 0 })
+    await expectFormer(library)
+    // It ends once, and the next one may begin.
+    expect(await cancelReembedding(deps, context, _id)).toMatchObject({ status: 'cancelled' })
+    world.inference.beforeBatch = () => {}
+    const next = await start(deps, collectionId)
+    await workOn(deps, next._id)
+    await expectSwapped(library, next._id)
+  })
+
+  it('that is cancelled while its process dies at any call ends once', async () => {
+    for (let call = 1; ; call++) {
+      const library = await newLibrary()
+      const { deps, collectionId, world } = library
+      const { _id } = await start(deps, collectionId)
+      const money = moneySince(world)
+      world.inference.beforeBatch = (batch) => void (batch === 5 && cancelReembedding(deps, context, _id))
+      const life = new Life(call, 'lost answer')
+      await workOn(depsOn(world, life), _id).catch((error) => {
+        if (!(error instanceof Crash)) throw error
+      })
+      await cancelReembedding(deps, context, _id)
+      world.clock.ms += LEASE_MS + 1
+      await workOn(deps, _id)
+      const { tokens, status } = await read(library, _id)
+      expect(status).toBe('cancelled')
+      expect(money(), `after a death at call ${call}`).toEqual({ charged: tokens, open: 0 })
+      await expectFormer(library)
+      if (!life.isDead) break
+    }
+  })
+
+  it.each([
+    { name: 'the model leaves the allowlist', now: { modelAllowlist: ['embed'] }, code: 'model_not_found' },
+    { name: 'the key ends', now: { isEnded: true }, code: 'invalid_api_key' },
+    { name: 'the key loses its scope', now: { scopes: ['knowledge:read'] }, code: 'permission_denied' },
+  ] as const)('ends with the reason when $name, and searches go on', async ({ now, code }) => {
+    let caller: Principal = principal
+    const library = await newLibrary({ accounts: { findPrincipal: async () => caller } })
+    const { deps, collectionId, world } = library
+    const { _id } = await start(deps, collectionId)
+    const money = moneySince(world)
+    world.inference.beforeBatch = () => {
+      caller = { ...principal, ...now }
+    }
+    await workOn(deps, _id)
+    expect(await read(library, _id)).toMatchObject({ status: 'failed', error: { code } })
+    expect(money()).toEqual({ charged: 16 * TOKENS, open: 0 })
+    await expectFormer(library)
+  })
+
+  it('is refused if the wallet does not cover it, and ends if a hold is refused later', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    world.inference.balance = 100
+    await expect(start(deps, collectionId)).rejects.toMatchObject({ code: 'insufficient_quota' })
+    world.inference.balance = 1_000_000
+    const { _id } = await start(deps, collectionId)
+    world.inference.balance = 100
+    await workOn(deps, _id)
+    expect(await read(library, _id)).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' }, done: 0 })
+    await expectFormer(library)
+  })
+
+  it('goes on under another hold when its own has expired', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const { _id } = await start(deps, collectionId)
+    const money = moneySince(world)
+    let isFirst = true
+    world.inference.beforeBatch = () => {
+      if (!isFirst) return
+      isFirst = false
+      world.inference.expireHolds()
+    }
+    await workOn(deps, _id)
+    await expectSwapped(library, _id)
+    // Billing knew nothing of the first batch when the hold expired.
+    expect(money()).toEqual({ charged: (CHUNKS + 1 - 16) * TOKENS, open: 0 })
+  })
+
+  it('ends with its collection', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const { _id } = await start(deps, collectionId)
+    const money = moneySince(world)
+    const life = new Life()
+    let batches = 0
+    life.onCall = async (_call, name) => {
+      if (name === 'inference.embedPassages' && ++batches === 2) await deleteCollection(deps, context, collectionId)
+    }
+    await workOn(depsOn(world, life), _id)
+    expect(money()).toEqual({ charged: (await read(library, _id)).tokens, open: 0 })
+    world.clock.ms += LEASE_MS + 1
+    const leased = await claimJob(deps.store.collections, deps.clock, collectionId)
+    await continueCollectionDeletion(deps, leased!)
+    expect(await findReembedding(deps, context, _id)).toBeNull()
+    expect(await namesOf(library)).toEqual([])
+    expect([...world.blobs.keys.keys()].filter((key) => key.startsWith('doc_'))).toEqual([])
+  })
+
+  it('is one of an organization, of another model, by a key that may write', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId } = library
+    const attempt = (embeddingModel: string, caller = principal) =>
+      startReembedding(deps, makeContext(caller), { collectionId, embeddingModel }).then(() => 'started', errorCode)
+    expect(await attempt('embed')).toBe('invalid_request')
+    expect(await attempt('none')).toBe('model_not_found')
+    expect(await attempt('embed-new', { ...principal, modelAllowlist: ['embed'] })).toBe('model_not_found')
+    expect(await attempt('embed-new', { ...principal, scopes: ['knowledge:read'] })).toBe('permission_denied')
+    expect(await attempt('embed-new', { ...principal, organizationId: 'org_2' })).toBe('not_found')
+    expect(await attempt('embed-new')).toBe('started')
+    expect(await attempt('embed-new')).toBe('in_use')
+  })
+
+  it('ends an evaluation that it overtakes, with the reason', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId } = library
+    await addGoldQuestions(deps, context, { collectionId, questions: [{ query: 'harbour0x1', expected: [{ fileName: 'long.txt' }] }] })
+    const evaluation = await startEvaluation(deps, context, { collectionId })
+    const { _id } = await start(deps, collectionId)
+    await workOn(deps, _id)
+    const leased = await claimJob(deps.store.evaluations, deps.clock, evaluation._id)
+    await evaluate(deps, leased!, new AbortController().signal)
+    expect(await findEvaluation(deps, context, evaluation._id)).toMatchObject({ status: 'failed', error: { code: 'in_use' } })
+  })
+
+  it('quotes a large collection by a part of it', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, ids } = library
+    await deps.store.usage.findOneAndUpdate({ _id: organizationId }, { $set: { [`chunks.${collectionId}`]: 100_000 } })
+    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
+    expect(quote).toMatchObject({ passages: 100_000, isExact: false, isCovered: false })
+    expect(quote.tokens).toBe(Math.ceil(100_000 * TOKENS * 1.1))
+    expect((await getDocument(deps, organizationId, ids[0]!)).status).toBe('ready')
+  })
+})

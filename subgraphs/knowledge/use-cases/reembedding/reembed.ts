@@ -1,0 +1,405 @@
+import { InvalidApiKey, KisError, StalePrincipal } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
+import { documentAttributes } from '../../domain/document-attributes.ts'
+import { lastWhole } from '../../domain/index-differences.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
+import type { DocumentRecord, ReembeddingRecord } from '../../domain/records.ts'
+import { grams, words } from '../../domain/text/text-analysis.ts'
+import type { IndexedDocument, IndexedGeneration } from '../../ports/chunk-index.ts'
+import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
+import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/kept-passages.ts'
+import type { Deps } from '../deps.ts'
+import { LeaseLost } from '../documents/lease-lost.ts'
+import { indexDetails, readFacts } from '../documents/settle-document.ts'
+import { type PassageGroup, readPassages } from './read-passages.ts'
+
+const PAGE = 100
+const MAX_LISTED = 1_000
+/** Passages that one pass embeds at most for the pass to be the last one before other documents have to wait. */
+const FEW = 64
+/** Passes while other documents come. A collection that grows faster than it is embedded makes documents wait. */
+const MAX_PASSES = 10
+/** Documents that all processes work on at once: some in each. */
+const MAX_LEASED = 1_000
+/** The wait for documents that began with the former model, and how often it is looked for them. */
+const MAX_WAIT_MS = 600_000
+const LOOK_MS = 500
+/** The greatest number of tokens of one hold. What is left then gets another one. */
+const MAX_HELD_TOKENS = 2 ** 31 - 1
+/** The number of times that a batch is tried again because the rules of its key have changed. */
+const MAX_OVERTAKEN = 10
+/** The number of times that a document's attributes are written again because they have changed. */
+const MAX_TRIES = 20
+
+/** The caller, or the deletion of the collection, has ended the re-embedding. */
+class Cancelled extends Error {}
+
+/**
+ * Runs a leased re-embedding to its end, or goes on where an interrupted one stopped. It embeds what the ready documents
+ * of the collection have into an index of its own, then makes that the index of the collection in one write. An error
+ * that a repeat cannot help ends it, and so does its cancellation; nothing of the new model stays then.
+ * @throws {LeaseLost} if another worker has it.
+ * @throws any other error after which the job is repeated; every batch that is recorded is paid once.
+ */
+export async function reembed(deps: Deps, leased: ReembeddingRecord, signal: AbortSignal): Promise<void> {
+  await new Reembedding(deps, leased, signal).toTheEnd()
+}
+
+/** Notes that a re-embedding cannot go on. Its job then only tidies up. */
+export async function failReembedding({ store }: Pick<Deps, 'store'>, { _id, job }: ReembeddingRecord, reason: unknown): Promise<void> {
+  const error =
+    reason instanceof KisError
+      ? { code: reason.code, message: reason.message }
+      : { code: 'internal', message: 'The service failed to embed the collection.' }
+  await store.reembeddings.findOneAndUpdate({ _id, 'job.lease': job!.lease, outcome: null }, { $set: { outcome: 'failed', error } })
+}
+
+class Reembedding {
+  readonly #deps: Deps
+  readonly #signal: AbortSignal
+  #record: ReembeddingRecord
+
+  constructor(deps: Deps, leased: ReembeddingRecord, signal: AbortSignal) {
+    this.#deps = deps
+    this.#record = leased
+    this.#signal = signal
+  }
+
+  async toTheEnd(): Promise<void> {
+    if (this.#record.outcome === null) {
+      try {
+        await this.#embedAndSwap()
+      } catch (error) {
+        if (error instanceof Cancelled) await this.#write({ outcome: 'cancelled' })
+        else if (error instanceof LeaseLost || this.#signal.aborted || !(error instanceof KisError) || error.shouldRetry) throw error
+        else await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
+      }
+    }
+    await this.#tidy()
+  }
+
+  async #embedAndSwap(): Promise<void> {
+    if (await this.#announce()) {
+      const { organizationId, indexName, dimensions } = this.#record
+      await this.#deps.index.createCollection({ organizationId, collectionId: indexName, dimensions })
+      for (let pass = 0; pass < MAX_PASSES && (await this.#fill()) > FEW; pass++);
+      await this.#swap()
+    }
+    await this.#write({ outcome: 'completed' })
+  }
+
+  /**
+   * Writes under the lease.
+   * @throws {LeaseLost} if another worker has the re-embedding.
+   */
+  async #write(set: NonNullable<Update['$set']>, more: Omit<Update, '$set'> = {}): Promise<void> {
+    const { _id, job } = this.#record
+    const written = await this.#deps.store.reembeddings.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { ...more, $set: set })
+    if (!written) throw new LeaseLost()
+    this.#record = written
+  }
+
+  /** Ends the work if it is cancelled, or the process stops. */
+  #checkGoesOn(): void {
+    this.#signal.throwIfAborted()
+    if (this.#record.status === 'cancelling') throw new Cancelled()
+  }
+
+  /**
+   * Tells the collection of the new index, so that what is deleted or changed from now on is so in both. Returns false
+   * if the new index is the collection's already.
+   */
+  async #announce(): Promise<boolean> {
+    const { collections } = this.#deps.store
+    const { _id, organizationId, collectionId, indexName } = this.#record
+    const collection = await collections.findOne({ _id: collectionId, organizationId })
+    if (collection && indexNameOf(collection) === indexName) return false
+    this.#checkGoesOn()
+    const announced =
+      collection?.reembedding?.id === _id
+        ? collection.listed
+        : await collections.findOneAndUpdate(
+            { _id: collectionId, listed: true, 'reembedding.id': null },
+            { $set: { reembedding: { id: _id, indexName } } },
+          )
+    if (!announced) throw new Cancelled()
+    return true
+  }
+
+  /**
+   * Goes through the collection once: embeds the ready documents that the new index lacks, and deletes from it what is
+   * of no such document. Returns the number of passages embedded.
+   */
+  async #fill(): Promise<number> {
+    const { store } = this.#deps
+    const { collectionId } = this.#record
+    const before = this.#record.done
+    await this.#finishStarted()
+    for (let after = ''; ; ) {
+      this.#checkGoesOn()
+      const documents = await store.documents.find(
+        { collectionId, listed: true, status: 'ready', _id: { $gt: after } },
+        { sort: { _id: 1 }, limit: PAGE },
+      )
+      const last = documents.length < PAGE ? null : documents.at(-1)!._id
+      const there = await this.#keepLive(after, last)
+      for (const document of documents) if (!there.has(nameIngestion(document))) await this.#embedDocument(document)
+      if (last === null) break
+      after = last
+    }
+    await this.#closeHold()
+    return this.#record.done - before
+  }
+
+  /** Deletes chunks of ingestions that are not live from a range of documents, and returns the complete live ones. */
+  async #keepLive(after: string, last: string | null): Promise<ReadonlySet<string>> {
+    const { index, store } = this.#deps
+    const { collectionId, indexName } = this.#record
+    const whole = new Set<string>()
+    for (let place = after; ; ) {
+      const listed = await index.listGenerations(indexName, place, MAX_LISTED)
+      const isRest = listed.length < MAX_LISTED
+      const end = isRest ? null : lastWhole(listed)
+      const entries = listed.filter(({ documentId }) => (last === null || documentId <= last) && (end === null || documentId <= end))
+      for (let at = 0; at < entries.length; at += PAGE) {
+        const some = entries.slice(at, at + PAGE)
+        // Read after the index: what is not live now will not be again.
+        const ids = [...new Set(some.map(({ documentId }) => documentId))]
+        const documents = await store.documents.find({ _id: { $in: ids }, collectionId, listed: true }, { limit: ids.length })
+        const live = new Map(documents.map((document) => [nameIngestion(document), document]))
+        for (const entry of some) {
+          const document = live.get(nameEntry(entry))
+          if (!document) await index.deleteGeneration(indexName, entry.documentId, entry.generation)
+          else if (entry.chunks === document.chunkCount) whole.add(nameEntry(entry))
+        }
+      }
+      if (end === null || (last !== null && end >= last)) return whole
+      place = end
+    }
+  }
+
+  /** Goes on with the document at which an interrupted worker was. Only the record says what of it is paid. */
+  async #finishStarted(): Promise<void> {
+    const { at } = this.#record
+    if (!at) return
+    const document = await this.#deps.store.documents.findOne({ _id: at.documentId, listed: true })
+    if (document?.liveGeneration === at.generation) await this.#embedDocument(document)
+    else await this.#discard(at)
+  }
+
+  async #embedDocument(document: DocumentRecord): Promise<void> {
+    const { _id: documentId, organizationId, liveGeneration, chunkCount } = document
+    const generation = liveGeneration!
+    const { indexName, formerIndexName } = this.#record
+    const isStarted = this.#record.at?.documentId === documentId && this.#record.at.generation === generation
+    if (!isStarted) {
+      const total = Math.max(this.#record.total, this.#record.done + chunkCount)
+      await this.#write({ at: { documentId, generation, next: 0 }, total })
+    }
+    for (let next = this.#record.at!.next; next < chunkCount; next = this.#record.at!.next) {
+      this.#checkGoesOn()
+      const group = await readPassages(this.#deps, document, formerIndexName, next / PASSAGES_PER_BLOB)
+      if (!group) {
+        if (await this.#isLive(document)) throw lost(documentId)
+        return this.#discard(this.#record.at!)
+      }
+      const embedded = await this.#embed(group.texts)
+      const facts = group.attributes ?? (await readFacts(this.#deps, document))
+      const attributes = documentAttributes(facts, document)
+      const indexed: IndexedDocument = { organizationId, collectionId: indexName, documentId, generation, attributes }
+      const chunks = group.passages.map((passage, i) => ({
+        ...passage,
+        vector: embedded.vectors[i]!,
+        words: words(group.texts[i]!),
+        grams: grams(group.texts[i]!),
+      }))
+      await keepPassages(this.#deps, indexed, chunks)
+      await this.#deps.index.put(indexed, chunks)
+      const { hold, tokens, done } = this.#record
+      // The batch is paid by this write, and only by it: it names the passages together with their tokens.
+      await this.#write({
+        at: { documentId, generation, next: next + PASSAGES_PER_BLOB },
+        hold: { ...hold!, used: hold!.used + embedded.tokens },
+        tokens: tokens + embedded.tokens,
+        done: done + chunks.length,
+        'job.failures': 0,
+        'job.firstFailureAt': null,
+      })
+    }
+    await this.#settle(document, isStarted)
+  }
+
+  /** Gives the chunks of a document the details that it has now, or deletes them if it is gone or has another version. */
+  async #settle(document: DocumentRecord, isStarted: boolean): Promise<void> {
+    for (let known = isStarted ? -1 : (document.details ?? 0), tries = 0; tries < MAX_TRIES; tries++) {
+      const now = await this.#isLive(document)
+      if (!now) return this.#discard(this.#record.at!)
+      if ((now.details ?? 0) === known) break
+      await indexDetails(this.#deps, now)
+      known = now.details ?? 0
+    }
+    await this.#write({ at: null })
+  }
+
+  async #isLive({ _id, liveGeneration }: DocumentRecord): Promise<DocumentRecord | null> {
+    return this.#deps.store.documents.findOne({ _id, listed: true, liveGeneration })
+  }
+
+  async #discard({ documentId, generation, next }: NonNullable<ReembeddingRecord['at']>): Promise<void> {
+    const { indexName } = this.#record
+    await this.#deps.index.deleteGeneration(indexName, documentId, generation)
+    await forgetPassages(this.#deps, { _id: documentId, liveGeneration: generation, chunkCount: next }, indexName)
+    await this.#write({ at: null })
+  }
+
+  async #embed(texts: PassageGroup['texts']): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }> {
+    const { inference } = this.#deps
+    const { embeddingModel: modelId } = this.#record
+    for (let overtaken = 0; ; ) {
+      const context = await this.#context()
+      const model = await inference.embeddingModel(modelId, context)
+      await this.#reserve(texts, model, context)
+      const { id: holdId, used: tokensBefore } = this.#record.hold!
+      try {
+        return await inference.embedPassages({ holdId, modelId, texts, tokensBefore }, context)
+      } catch (error) {
+        if (++overtaken >= MAX_OVERTAKEN) throw error
+        // The hold expired while no worker ran, and billing has charged the work under it.
+        if (error instanceof KisError && error.code === 'not_found') await this.#closeHold()
+        // The key's rules have changed since they were read.
+        else if (!(error instanceof StalePrincipal)) throw error
+      }
+    }
+  }
+
+  /** Holds the price of all that is left, unless the open hold has room for these texts. */
+  async #reserve(texts: PassageGroup['texts'], model: EmbeddingModel, context: CallContext): Promise<void> {
+    const { inference } = this.#deps
+    const counts = await inference.countTokens(model.id, texts, context)
+    const needed = counts.reduce((sum, count) => sum + count + model.overheadTokens, 0)
+    const { hold } = this.#record
+    if (hold && hold.used + needed <= hold.tokens) return
+    await this.#closeHold()
+    const { quoted, done, total } = this.#record
+    const left = done === 0 ? quoted.tokens : Math.ceil((quoted.tokens / Math.max(1, quoted.passages)) * Math.max(0, total - done))
+    const tokens = Math.min(Math.max(needed, left), MAX_HELD_TOKENS)
+    const id = await inference.openEmbedding(model.id, tokens, context)
+    await this.#write({ hold: { id, tokens, used: 0 } })
+  }
+
+  /** Charges what the open hold has used, and frees the rest. */
+  async #closeHold(): Promise<void> {
+    const { hold, charged } = this.#record
+    if (!hold) return
+    const caller = await this.#findCaller()
+    const context = caller && { caller, requestId: this.#record._id, signal: this.#signal }
+    const charge = context ? await this.#deps.inference.closeEmbedding(hold.id, hold.used, context) : 0n
+    await this.#write({ hold: null, charged: String(BigInt(charged) + charge) })
+  }
+
+  /** Returns the context of the key that started it, with its current rules. */
+  async #context(): Promise<CallContext> {
+    const caller = await this.#findCaller()
+    if (!caller || caller.isEnded) throw new InvalidApiKey()
+    return { caller: requireScope(caller, 'knowledge:write'), requestId: this.#record._id, signal: this.#signal }
+  }
+
+  #findCaller() {
+    const { organizationId, apiKeyId } = this.#record
+    return this.#deps.accounts.findPrincipal(organizationId, apiKeyId, this.#signal)
+  }
+
+  /**
+   * Makes the new index the collection's, together with the model, in one write. Before that no document begins with the
+   * former model, and those that have begun are waited for. So every ready document is in the new index then.
+   */
+  async #swap(): Promise<void> {
+    const { collections } = this.#deps.store
+    const { _id: id, collectionId, embeddingModel, dimensions, indexName, job } = this.#record
+    // Names this worker, so that one that has lost its lease cannot swap after another has let documents begin again.
+    const closedBy = job!.lease!
+    const own = { _id: collectionId, listed: true, 'reembedding.id': id }
+    await this.#write({ stage: 'swapping' })
+    try {
+      this.#checkGoesOn()
+      if (!(await collections.findOneAndUpdate(own, { $set: { 'reembedding.closedBy': closedBy } }))) throw new Cancelled()
+      await this.#waitForIngestions()
+      await this.#fill()
+      this.#checkGoesOn()
+      const swapped = await collections.findOneAndUpdate(
+        { ...own, 'reembedding.closedBy': closedBy },
+        { $set: { embeddingModel, dimensions, indexName }, $unset: { reembedding: '' } },
+      )
+      if (!swapped) throw (await collections.findOne(own)) ? new LeaseLost() : new Cancelled()
+    } catch (error) {
+      // Documents go on with the former model while this waits or ends.
+      await collections.findOneAndUpdate({ ...own, 'reembedding.closedBy': closedBy }, { $unset: { 'reembedding.closedBy': '' } })
+      throw error
+    } finally {
+      this.#deps.wake()
+    }
+  }
+
+  /** Waits until no document of the collection is being ingested. Those that take too long begin again later. */
+  async #waitForIngestions(): Promise<void> {
+    const { store, clock } = this.#deps
+    const { collectionId } = this.#record
+    const until = clock.now().getTime() + MAX_WAIT_MS
+    for (;;) {
+      const leased = await store.documents.find({ 'job.lease': { $gt: '' } }, { sort: { 'job.lease': 1 }, limit: MAX_LEASED })
+      const running = leased.filter(({ job, ...document }) => document.collectionId === collectionId && job!.kind === 'ingest')
+      if (running.length === 0) return
+      if (clock.now().getTime() > until) {
+        // Without its lease, an ingestion can no longer write.
+        for (const { _id, job } of running)
+          await store.documents.findOneAndUpdate(
+            { _id, 'job.lease': job!.lease },
+            { $set: { 'job.dueAt': clock.now(), 'job.lease': null } },
+          )
+        continue
+      }
+      await this.#write({ stage: 'swapping' })
+      this.#checkGoesOn()
+      await clock.sleep(LOOK_MS, this.#signal)
+    }
+  }
+
+  /** Ends the re-embedding: of the two indices, only the one that searches ask stays. Each step may be repeated. */
+  async #tidy(): Promise<void> {
+    const { store, index, clock } = this.#deps
+    await this.#closeHold()
+    await this.#write({ stage: 'tidying' })
+    const { _id, collectionId, outcome, indexName, formerIndexName, done } = this.#record
+    const isDone = outcome === 'completed'
+    if (!isDone) await store.collections.findOneAndUpdate({ _id: collectionId, 'reembedding.id': _id }, { $unset: { reembedding: '' } })
+    const unused = isDone ? formerIndexName : indexName
+    await index.dropCollection(unused)
+    for (let after = ''; ; ) {
+      const documents = await store.documents.find({ collectionId, listed: true, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE })
+      for (const document of documents) await forgetPassages(this.#deps, document, unused)
+      if (documents.length < PAGE) break
+      this.#signal.throwIfAborted()
+      after = documents.at(-1)!._id
+    }
+    await this.#write(
+      { status: outcome, stage: null, at: null, endedAt: clock.now(), ...(isDone && { total: done }) },
+      { $unset: { job: '', openKey: '' } },
+    )
+  }
+}
+
+function nameIngestion({ _id, liveGeneration }: Pick<DocumentRecord, '_id' | 'liveGeneration'>): string {
+  return `${_id} ${liveGeneration}`
+}
+
+function nameEntry({ documentId, generation }: Pick<IndexedGeneration, 'documentId' | 'generation'>): string {
+  return `${documentId} ${generation}`
+}
+
+function lost(documentId: string): KisError {
+  return new KisError(
+    'internal',
+    `The chunk index has lost passages of ${documentId}. The operator repairs it with \`kis verify --repair\`.`,
+  )
+}

@@ -57,7 +57,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
 }
 
 const AGENT = `id code name model { id } instructions collections { id } temperature topP maxOutputTokens responseSchema maxSteps maxCost version`
-const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId text fileName file { id } pageStart }
+const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId chunk { id } text fileName file { id } pageStart }
   steps { kind number model { id } collection { id } query hitCount usage { totalTokens } cost } usage { promptTokens completionTokens totalTokens } cost
   error { code message } threadId`
 const EVENT = `type runId cursor number textDelta toolCall { id name arguments } search { collection { id } query hits { chunkId fileName } }
@@ -117,7 +117,9 @@ it('runs an agent in one call, with its citations and its receipt, and keeps the
     messages: [{ role: 'user', content: 'When?' }],
     outputText: 'In 1931 [#1].',
     output: null,
-    citations: [{ mark: 1, chunkId: 'chunk_col_ports_0', file: { id: 'file_col_ports_0' }, pageStart: 1 }],
+    citations: [
+      { mark: 1, chunkId: 'chunk_col_ports_0', chunk: { id: 'chunk_col_ports_0' }, file: { id: 'file_col_ports_0' }, pageStart: 1 },
+    ],
     steps: [
       { kind: 'MODEL', number: 1, model: { id: 'chat' }, collection: null, hitCount: null, usage: { totalTokens: 23 } },
       { kind: 'SEARCH', number: 1, model: null, collection: { id: 'col_ports' }, query: 'harbour', hitCount: 1, usage: null },

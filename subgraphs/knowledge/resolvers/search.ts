@@ -1,6 +1,6 @@
 import type { DocumentRecord } from '../domain/records.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
-import { readPageBoxes } from '../use-cases/documents/page-boxes.ts'
+import { readPageBoxes } from '../use-cases/chunk-index/page-boxes.ts'
 import { getFile } from '../use-cases/files/files.ts'
 import { findChunk } from '../use-cases/search/find-chunk.ts'
 import { type SearchHit, searchCollection } from '../use-cases/search/search-collection.ts'

@@ -11,6 +11,11 @@ export function agents(library: Library): void {
     const run = (await caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input: 'كم يوماً مدة الإجازة السنوية؟' })).body
     expect(run).toMatchObject({ status: 'completed', citations: [{ mark: 1, file: { file_name: 'دليل.md' } }] })
     expect(run.output_text).toMatch(/ثلاثون يوماً.*\[#1\]/)
+    const cited = await caller.graphql('query ($id: ID!) { agentRun(id: $id) { citations { text chunk { text pageBoxes { page } } } } }', {
+      id: run.id,
+    })
+    const [{ text, chunk }] = cited.data.agentRun.citations
+    expect(chunk).toEqual({ text, pageBoxes: null })
     const records = (await caller.rest('GET', '/v1/usage?limit=100')).body.data.filter(({ request_id }: Json) => request_id === run.id)
     expect(records.map(({ operation }: Json) => operation).toSorted()).toEqual(['chat_completion', 'embedding'])
     expect(records.reduce((sum: bigint, { amount_usd }: Json) => sum + nano(amount_usd), 0n)).toBe(nano(run.cost_usd))

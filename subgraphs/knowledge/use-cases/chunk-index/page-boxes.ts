@@ -1,8 +1,8 @@
 import { findPageBoxes, groupLines, type LineGroup, type PageBoxes, toLineGroup } from '../../domain/text/page-boxes.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { ParsedDocument } from '../../ports/document-parser.ts'
-import { linesKey } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
+import { linesKey } from './kept-passages.ts'
 
 /** Keeps where the pages show the text of an ingestion. Repeatable. */
 export async function keepLines(

@@ -25,7 +25,7 @@ export function usage(library: Library): void {
     await caller.rest('POST', '/v1/chat/completions', chat('How much are meals?', { model: 'extractive' }))
     const { body } = await caller.rest('GET', '/v1/usage?limit=100')
     const byModel = new Set(body.data.map((record: Json) => `${record.operation} ${record.model}`))
-    expect(byModel).toEqual(new Set(['embedding e5-small-ar-en', 'chat_completion extractive']))
+    expect(byModel).toEqual(new Set(['embedding e5-small-ar-en', 'chat_completion extractive', 'chat_completion mock-chat']))
     const spent = body.data.reduce((sum: bigint, record: Json) => sum + nano(record.amount_usd), 0n)
     const wallet = await balancedWallet(caller)
     expect(nano(wallet.balance_usd)).toBe(nano('10') - spent)

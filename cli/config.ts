@@ -4,6 +4,7 @@ import type { BillingSettings } from '../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
 import { keptSecret, parseSecret } from '../subgraphs/common/identity/secrets.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
+import { Origins } from '../subgraphs/common/server/origins.ts'
 import type { InferenceConfig } from '../subgraphs/inference/config.ts'
 import type { KnowledgeConfig } from '../subgraphs/knowledge/config.ts'
 import { trackReads } from './environment.ts'
@@ -62,6 +63,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
   const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
   if (!variables.success || !secret || !catalog || !trustedDocuments) throw new ConfigError([...problems, ...ignored()])
   const values = variables.data
+  const origins = new Origins(values.KIS_CORS_ORIGINS)
   return {
     host: values.HOST,
     port: values.PORT,
@@ -85,10 +87,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
           introspection: values.KIS_INTROSPECTION === 'on',
           trustedDocuments,
           trustedDocumentsOnly: values.KIS_TRUSTED_DOCUMENTS_ONLY === 'on',
+          origins,
         },
         catalog.plans,
       ),
-      rest: restConfig(largestFileBytes(catalog), new Set(values.KIS_MCP_HOSTS)),
+      rest: restConfig(largestFileBytes(catalog), { mcpHosts: new Set(values.KIS_MCP_HOSTS), origins }),
     },
     ignored: ignored(),
   }

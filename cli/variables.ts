@@ -4,6 +4,7 @@ import { isApiKey } from '../subgraphs/billing/accounts/domain/api-key.ts'
 import { MAX_NANO_USD } from '../subgraphs/billing/ledger/domain/money.ts'
 import { parseMongoUrl } from '../subgraphs/common/documents/mongodb-url.ts'
 import { parseEgressAllow } from '../subgraphs/common/egress/egress-address.ts'
+import { parseOrigins } from '../subgraphs/common/server/origins.ts'
 import { parseUsd } from '../subgraphs/common/usd.ts'
 import { type Environment, trackReads } from './environment.ts'
 
@@ -49,6 +50,7 @@ export const VARIABLES = PLACES.extend({
       (hosts) => hosts.every((host) => URL.parse(`http://${host}`)?.hostname === host),
       'must be host names without ports, separated by commas',
     ),
+  KIS_CORS_ORIGINS: readBy(parseOrigins).default(null),
   KIS_INTROSPECTION: onOrOff('on'),
   KIS_TRUSTED_DOCUMENTS: z.string().optional(),
   KIS_TRUSTED_DOCUMENTS_ONLY: onOrOff('off'),

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type CatalogPlan, DEFAULT_OPERATION_NODES, MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
+import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
 /** Settings of the gateway that an operator can change. */
@@ -23,13 +24,15 @@ export interface GatewayConfig {
    * `on`).
    */
   readonly trustedDocumentsOnly: boolean
+  /** The web pages that may use `/graphql`, by HTTP and by sockets (`KIS_CORS_ORIGINS`, `*` unless set). */
+  readonly origins: Origins
 }
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) * 4) / 3) + 64 * 1024
 
 /** `plans`: the plans of the catalog. */
 export function gatewayConfig(
-  settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly'>,
+  settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly' | 'origins'>,
   plans: readonly CatalogPlan[],
 ): GatewayConfig {
   return {

@@ -21,6 +21,7 @@ import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
+import type { Origins } from '../subgraphs/common/server/origins.ts'
 import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
@@ -28,6 +29,10 @@ import type { Mask } from './mask.ts'
 import type { OperationContext, Operations } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
+
+const METHODS = 'GET, POST, OPTIONS'
+/** Headers that scripts of other origins may read. */
+const EXPOSED_HEADERS = 'x-request-id, retry-after'
 
 /** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
 const SHA256_DIGITS = 64
@@ -50,6 +55,7 @@ export interface HttpParts {
   readonly log: Log
   readonly maxBodyBytes: number
   readonly bodies: LargeBodies
+  readonly origins: Origins
 }
 
 /**
@@ -79,6 +85,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
+      reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
@@ -98,11 +105,21 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       return answer.call(this, request, reply)
     },
   })
+  app.options('/graphql', async ({ headers }, reply) =>
+    reply
+      .code(204)
+      .headers({
+        allow: METHODS,
+        ...parts.origins.answerHeaders(headers, EXPOSED_HEADERS),
+        ...parts.origins.preflightHeaders(headers, METHODS),
+      })
+      .send(),
+  )
   return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
 /** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */
-export function refuseAtDoor({ door, ids, mask }: Pick<HttpParts, 'door' | 'ids' | 'mask'>): Refuse {
+export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door' | 'ids' | 'mask' | 'origins'>): Refuse {
   return (request, response) => {
     if (asksForHealth(request)) return false
     try {
@@ -114,6 +131,7 @@ export function refuseAtDoor({ door, ids, mask }: Pick<HttpParts, 'door' | 'ids'
       const body = JSON.stringify({ errors: [mask(error, id)] })
       response
         .writeHead(ERRORS[code].status, {
+          ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
           'x-request-id': id,
           'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
           'content-type': 'application/json; charset=utf-8',
@@ -155,7 +173,8 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
     },
     formatError: (_formatted, error) => mask(error, '').toJSON(),
     includeStacktraceInErrorResponses: false,
-    csrfPrevention: true,
+    // The key in `authorization` proves that a page has been through a preflight, and that no browser sends it by itself.
+    csrfPrevention: { requestHeaders: ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'] },
     allowBatchedHttpRequests: false,
     // `putQueryText` does this, as for sockets.
     persistedQueries: false,

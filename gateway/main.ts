@@ -84,6 +84,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ids,
     log,
     maxBodyBytes: config.maxBodyBytes,
+    origins: config.origins,
     bodies,
   }
   const served: AsyncDisposable[] = []
@@ -100,6 +101,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
         if (request.url?.split('?')[0] !== '/graphql') return refuseUpgrade(connection, '404 Not Found')
+        if (!config.origins.allows(request.headers.origin)) return refuseUpgrade(connection, '403 Forbidden')
         return ((await isService(request)) ? serviceSockets : sockets).upgrade(request, connection, head)
       })
       // Node's server waits for open sockets, which do not end by themselves.

@@ -1,4 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
+import { Origins } from '../subgraphs/common/server/origins.ts'
 
 const MIB = 1024 * 1024
 
@@ -17,12 +18,17 @@ export interface RestConfig {
   readonly audioBodyBytes: number
   /** Host names, besides those of this machine, of the service and of web pages that may use `/mcp`. */
   readonly mcpHosts: ReadonlySet<string>
+  readonly origins: Origins
 }
 
 /** @param maxFileBytes the largest file that any plan allows */
-export function restConfig(maxFileBytes: number = MAX_INLINE_FILE_BYTES, mcpHosts: ReadonlySet<string> = new Set()): RestConfig {
+export function restConfig(
+  maxFileBytes: number = MAX_INLINE_FILE_BYTES,
+  { mcpHosts = new Set(), origins = new Origins() }: Partial<Pick<RestConfig, 'mcpHosts' | 'origins'>> = {},
+): RestConfig {
   return {
     mcpHosts,
+    origins,
     chatBodyBytes: 20 * MIB,
     jsonBodyBytes: 4 * MIB,
     // Base64 turns 3 bytes into 4 characters. 64 KiB are for the name and the JSON around it.

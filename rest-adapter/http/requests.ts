@@ -69,7 +69,7 @@ const EXPOSED_HEADERS = [
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
  * have about 40, ids of models are longer and percent-encoded.
  */
-export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay'>) {
+export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>) {
   return {
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
@@ -83,7 +83,7 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
 function begin(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay }: Pick<RestParts, 'clock' | 'ids' | 'underWay'>,
+  { clock, ids, underWay, config }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
@@ -95,7 +95,7 @@ function begin(
     signal: underWay.add(reply),
     keyJudged: false,
   }
-  reply.headers(headersOfAll(id, dialect))
+  reply.headers(headersOfAll(id, dialect, headers, config))
 }
 
 function chooseRequestId(headers: IncomingHttpHeaders, ids: IdSource): string {
@@ -109,15 +109,14 @@ function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): st
 }
 
 /** The headers of every answer. */
-const headersOfAll = (id: string, dialect: Dialect | undefined) => ({
+const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders, { origins }: RestParts['config']) => ({
   'x-request-id': id,
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED_HEADERS,
+  ...origins.answerHeaders(headers, EXPOSED_HEADERS),
 })
 
 /** Refuses requests that the door does not let in, all but health checks, in the format of the route's clients. */
-export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestParts, 'door' | 'ids'>): Refuse {
+export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pick<RestParts, 'door' | 'ids' | 'config'>): Refuse {
   const own = routes.filter(({ dialect }) => dialect)
   return (request, response) => {
     const path = request.url!.split('?', 1)[0]!
@@ -129,7 +128,8 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestP
     } catch (error) {
       const id = chooseRequestId(request.headers, ids)
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
-      const all: Record<string, string | number> = { ...headersOfAll(id, dialect), ...headers, 'content-length': Buffer.byteLength(body) }
+      const common = headersOfAll(id, dialect, request.headers, config)
+      const all: Record<string, string | number> = { ...common, ...headers, 'content-length': Buffer.byteLength(body) }
       response.writeHead(status, all).end(body)
       return true
     }

@@ -18,9 +18,6 @@ const MAX_JSON_DEPTH = 128
 /** As long as any call inside the service may take. The end of the process cuts it short. */
 const CLEAN_UP_MS = 10_000
 
-/** A day, the longest that any browser caches a preflight (Chromium: two hours). */
-const PREFLIGHT_MAX_AGE_SECONDS = 86_400
-
 /** Registers every route with the checks of its description, and answers the other methods of its address. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
   const checks = compileChecks(openapi)
@@ -49,7 +46,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
         scope.route(options)
       })
   }
-  for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group)
+  for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group, deps.config)
 }
 
 const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {
@@ -153,7 +150,7 @@ function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Answers methods that an address does not have, and preflights. */
-function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[]): void {
+function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[], { origins }: RestDeps['config']): void {
   const methods: readonly string[] = routes.map(({ method }) => method)
   const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
   const allow = allowed.join(', ')
@@ -171,9 +168,7 @@ function registerOtherMethods(app: FastifyInstance, url: string, routes: readonl
       .headers({
         allow,
         ...routes[0]?.protocolHeaders,
-        'access-control-allow-methods': allow,
-        'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type',
-        'access-control-max-age': PREFLIGHT_MAX_AGE_SECONDS,
+        ...origins.preflightHeaders(headers, allow),
       })
       .send(),
   )

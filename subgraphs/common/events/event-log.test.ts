@@ -208,3 +208,7 @@ it('passes over what is forgotten where a page is asked for', async () => {
   expect((await log.page('org_a', 1)).map(({ sequence }) => sequence)).toEqual([4, 5])
   expect(await log.positionBefore('org_a', new Date(0))).toBe(3)
 })
+
+it('knows no ends of no organizations', async () => {
+  expect(await world().openLog().ends([])).toEqual(new Map())
+})

@@ -166,6 +166,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
    * organizations.
    */
   async ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (organizationIds.length === 0) return new Map()
     const heads = await this.#heads.find({ _id: { $in: organizationIds } }, { limit: organizationIds.length })
     return new Map(heads.map((head) => [head._id, lastSequence(head)]))
   }

@@ -49,6 +49,6 @@ export class Strangers {
 }
 
 /** Ends a connection that does not become a socket. Node leaves it to its listeners, and its timeouts do not apply. */
-export function refuseUpgrade(connection: Duplex, status: '404 Not Found' | '503 Service Unavailable'): void {
+export function refuseUpgrade(connection: Duplex, status: '403 Forbidden' | '404 Not Found' | '503 Service Unavailable'): void {
   connection.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`, () => connection.destroy())
 }

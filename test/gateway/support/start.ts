@@ -10,6 +10,7 @@ import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/large-bodies.ts'
+import { Origins } from '../../../subgraphs/common/server/origins.ts'
 import type { Json } from '../../support/client.ts'
 import { shop } from './shop.ts'
 
@@ -40,6 +41,7 @@ export const CONFIG: GatewayConfig = {
   trustedDocuments: new Map(),
   trustedDocumentsOnly: false,
   countNodes: () => 10_000,
+  origins: new Origins(),
 }
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */

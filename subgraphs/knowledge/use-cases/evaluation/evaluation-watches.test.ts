@@ -94,6 +94,11 @@ async function world() {
   return { clock, key, deps, collectionId, harbour, attach, settle, look, lookLater, watch, set, evaluations }
 }
 
+it('looks at no watch where there is none', async () => {
+  const { look } = await world()
+  await look()
+})
+
 it('evaluates after changes once the collection is quiet, and compares with the evaluation before', async () => {
   const { deps, collectionId, harbour, attach, settle, look, lookLater, set, watch, evaluations } = await world()
   const baseline = await startEvaluation(deps, context, { collectionId, settings: [{ label: 'mine' }] })

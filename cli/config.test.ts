@@ -38,6 +38,7 @@ describe('the configuration', () => {
       PORT: '70000',
       KIS_DRAIN_MS: 'soon',
       KIS_MCP_HOSTS: 'a:1',
+      KIS_CORS_ORIGINS: 'app.example.com',
       KIS_GATEWAY_URL: 'here',
       KIS_SECRET: 'hush',
       KIS_BOOTSTRAP_API_KEY: 'kis_live_hush',

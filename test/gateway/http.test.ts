@@ -1,7 +1,9 @@
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
+import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { eventually } from '../support/eventually.ts'
 import { shop } from './support/shop.ts'
 import { CONFIG, KEY, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
@@ -106,18 +108,59 @@ describe('GET /graphql', () => {
 
   it('answers queries, and never mutations', async () => {
     const { url } = await startGateway()
-    const preflighted = { 'apollo-require-preflight': '1' }
-    expect(await (await get(url, '{ ping }', preflighted)).json()).toEqual({ data: { ping: 1 } })
-    expect((await get(url, 'mutation { poke }', preflighted)).status).toBe(405)
+    expect(await (await get(url, '{ ping }', {})).json()).toEqual({ data: { ping: 1 } })
+    expect((await get(url, 'mutation { poke }', {})).status).toBe(405)
   })
 
   it('answers no request that a page of another origin could make a browser send', async () => {
     const { url, seen } = await startGateway()
-    expect((await get(url, '{ ping }', {})).status).toBe(400)
+    // Without a key, which no browser sends by itself, nothing is answered.
+    expect((await fetch(`${url}?query=${encodeURIComponent('{ ping }')}`)).status).toBe(401)
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'text/plain' }
     const posted = await fetch(url, { method: 'POST', headers, body: '{"query":"mutation { poke }"}' })
     expect(posted.status).toBe(400)
     expect(seen.operations).toEqual([])
+  })
+})
+
+describe('pages of other origins', () => {
+  const page = { origin: 'https://app.example.com' }
+  const preflight = (url: string, headers: Record<string, string>) =>
+    fetch(url, {
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type' },
+    })
+  const readCors = ({ headers }: Response | { headers: Headers }) =>
+    ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
+  const EXPOSED = 'x-request-id, retry-after'
+
+  it('may use it by default, errors included', async () => {
+    const { url, post } = await startGateway()
+    const asked = await preflight(url, page)
+    expect(asked.status).toBe(204)
+    expect(Object.fromEntries(asked.headers)).toMatchObject({
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, POST, OPTIONS',
+      'access-control-allow-headers': 'authorization,content-type',
+    })
+    expect(readCors(await post({ query: '{ ping }' }, { ...page, authorization: `Bearer ${KEY}` }))).toEqual(['*', EXPOSED, null])
+    expect(readCors(await post({ query: '{ ping }' }, page))).toEqual(['*', EXPOSED, null])
+  })
+
+  it('may use it, by HTTP and by sockets, only where the operator names them', async () => {
+    const config = { ...CONFIG, origins: new Origins(new Set([page.origin])) }
+    const { url, wsUrl } = await startGateway({ config })
+    expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin'])
+    expect(readCors(await preflight(url, { origin: 'https://evil.example.com' }))).toEqual([null, null, 'origin'])
+    const opened = (options: object) =>
+      new Promise<number | 'open'>((resolve) => {
+        const socket = new WebSocket(wsUrl, 'graphql-transport-ws', options)
+        socket.on('open', () => resolve('open')).on('unexpected-response', (_request, response) => resolve(response.statusCode!))
+        socket.on('open', () => socket.terminate()).on('error', () => undefined)
+      })
+    expect(await opened(page)).toBe('open')
+    expect(await opened({})).toBe('open')
+    expect(await opened({ origin: 'https://evil.example.com' })).toBe(403)
   })
 })
 

@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
+import { restConfig } from '../../rest-adapter/config.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
+import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { KEY, readError, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
@@ -422,6 +424,17 @@ describe('requests by REST', () => {
     const refused = await fetch(`${adapter.url}/v1/models`, { headers: { origin: 'https://a.example' } })
     expect(refused.headers.get('access-control-allow-origin')).toBe('*')
     expect(refused.headers.get('access-control-expose-headers')).toContain('x-request-id')
+  })
+
+  it('lets scripts of the named origins alone call it', async () => {
+    const config = restConfig(undefined, { origins: new Origins(new Set(['https://a.example'])) })
+    await using adapter = await startAdapter({ Models: () => ({ models: [] }) }, { config })
+    const readOrigin = async (origin: string) => {
+      const { headers } = await adapter.fetch('/v1/models', { headers: { origin } })
+      return [headers.get('access-control-allow-origin'), headers.get('vary')]
+    }
+    expect(await readOrigin('https://a.example')).toEqual(['https://a.example', 'origin'])
+    expect(await readOrigin('https://b.example')).toEqual([null, 'origin'])
   })
 
   it("passes the gateway's error on with its status, its code and whether to repeat", async () => {

@@ -11,6 +11,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkCatalog } from '../../../cli/catalog-check.ts'
+import { drawPdf, ltr } from '../../../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
 import { addDocument, makeCaller, newCollection } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../../support/engines/mock-engine.ts'
@@ -52,7 +53,9 @@ const EXAMPLES = {
   tus: ['docs/guide/upload.md', 'js', 'tus-js-client'],
   web: ['docs/guide/upload.md', 'sh', '"url"'],
   text: ['docs/guide/documents.md', 'sh', '/text?'],
+  boxes: ['docs/guide/documents.md', 'json', '"boxes"'],
   version: ['docs/guide/documents.md', 'sh', 'on_conflict'],
+  sound: ['docs/guide/search.md', 'sh', 'transcription_model'],
   filter: ['docs/guide/search.md', 'json', '"contains"'],
   followUp: ['docs/guide/search.md', 'json', '"history"'],
   rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
@@ -279,6 +282,23 @@ describe('the examples of the documentation', () => {
     const { id: other } = await newCollection(caller)
     const { stdout } = await shell(example('version'), { COLLECTION: other, FILE })
     expect(JSON.parse(stdout)).toMatchObject({ external_id: 'contract-7', outcome: 'created' })
+  })
+
+  it('show a passage on its page', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id: collection } = await newCollection(caller)
+    const { id } = await addDocument(caller, collection, 'dues.pdf', drawPdf([[ltr(50, 100, 'The dues of Sur are paid in silver.')]]))
+    const { body } = await caller.rest('GET', `/v1/collections/${collection}/documents/${id}/chunks?page_boxes=true`)
+    const [shown] = body.data[0].page_boxes
+    const written = JSON.parse(example('boxes'))
+    expect(Object.keys(shown)).toEqual(Object.keys(written))
+    expect(Object.keys(shown.boxes[0])).toEqual(Object.keys(written.boxes[0]))
+  })
+
+  it('let a collection take sound', async () => {
+    const { id: COLLECTION } = await newCollection(makeCaller(service, service.key))
+    const { stdout } = await shell(example('sound'), { COLLECTION, AUTH: `authorization: Bearer ${service.key}` })
+    expect(JSON.parse(stdout)).toMatchObject({ id: COLLECTION, transcription_model: 'whisper-1' })
   })
 
   it('filter a search, and ask a follow-up question', async () => {

@@ -52,8 +52,9 @@ export function messageHead(id: unknown, model: unknown): JsonObject {
   return { id: String(id ?? ''), type: 'message', role: 'assistant', model: String(model ?? ''), container: null, diagnostics: null }
 }
 
+/** Without citations it has no such field: some clients refuse null. */
 export function textBlock(text: string, citations: readonly JsonObject[] = []): JsonObject {
-  return { type: 'text', text, citations: citations.length > 0 ? citations : null }
+  return { type: 'text', text, ...(citations.length > 0 && { citations }) }
 }
 
 export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): JsonObject {

@@ -33,6 +33,7 @@ describe('the Anthropic client', () => {
       stop_sequence: null,
       usage: { input_tokens: 13, cache_read_input_tokens: 4, cache_creation_input_tokens: 3, output_tokens: 9 },
     })
+    expect(data.content[0]).not.toHaveProperty('citations')
     const [asked] = adapter.gateway.asked
     expect(asked?.variables).toEqual({ input: { request: { model: 'm', messages, max_completion_tokens: 100 } } })
     expect(request_id).toBe(asked?.context.requestId)

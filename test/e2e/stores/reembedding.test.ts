@@ -52,11 +52,17 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
     }
     const path = () => `/v1/collections/${collection.id}`
     const read = (id: string) => ask('GET', `/v1/reembeddings/${id}`)
+    /** For some moments after a kill, a read may be refused with 503. */
+    const readAfterKill = async (id: string): Promise<Json> => {
+      const { status, body } = await caller().rest('GET', `/v1/reembeddings/${id}`)
+      if (status !== 503) expect(status, JSON.stringify(body)).toBe(200)
+      return status === 200 ? body : null
+    }
     const begin = async (embedding_model: string): Promise<string> => (await ask('POST', `${path()}/reembeddings`, { embedding_model })).id
     const gotOn = (id: string, passages: number) =>
       eventually(async () => {
-        const { progress, status } = await read(id)
-        return progress.done >= passages || status === 'completed'
+        const found = await readAfterKill(id)
+        return found !== null && (found.progress.done >= passages || found.status === 'completed')
       }, 90_000)
     const find = async (document: string, mode: string): Promise<string[]> => {
       const { data } = await ask('POST', `${path()}/search`, { query: `${document}0x1`, limit: 50, mode })
@@ -85,7 +91,7 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
       const [last] = (await ask('GET', `${path()}/documents?limit=2`)).data.filter((document: Json) => document.id !== late.id)
       await ask('DELETE', `${path()}/documents/${last.id}`)
       await killable.kill()
-      await eventually(async () => (await read(id)).status === 'completed', 120_000)
+      await eventually(async () => (await readAfterKill(id))?.status === 'completed', 120_000)
       isOver = true
       await searching
 
@@ -95,8 +101,9 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
       expect(ended.tokens).toBe(TOKENS_A_TEXT * ended.progress.total)
       const usage = (await ask('GET', '/v1/usage?limit=100')).data.filter(({ model }: Json) => model === 'mock-embed-wide')
       const tokens = usage.reduce((sum: number, { input_tokens }: Json) => sum + input_tokens, 0)
-      expect(tokens).toBe(ended.tokens)
-      expect(ended.cost_usd).toBe(String(tokens / 1_000_000))
+      // The late document is embedded by itself with the new model if it comes after the swap.
+      expect([0, TOKENS_A_TEXT * late.chunk_count]).toContain(tokens - ended.tokens)
+      expect(ended.cost_usd).toBe(String(ended.tokens / 1_000_000))
       expect((await ask('GET', '/v1/wallet')).held_usd).toBe('0')
       await balancedWallet(caller())
       expect(await find('late', 'lexical')).toContain('late.txt')

@@ -27,11 +27,14 @@ async function storeWhole({ ask }: Call, file: File): Promise<FileData> {
 async function storeInPieces(call: Call, file: File): Promise<FileData> {
   const { upload } = (await call.ask(CREATE, { input: { name: file.name, sizeBytes: file.size } }, { name: 'file', sizeBytes: 'file' }))
     .createUpload
+  let isWhole = false
   try {
     await appendStream(call, upload.id, 0, file.stream())
+    isWhole = true
     return (await call.ask(COMPLETE, { input: { id: upload.id } })).completeUpload.upload.file!
   } catch (error) {
-    await call.cleanUp(CANCEL, { id: upload.id })
+    // If the client leaves during the completion, the file is made all the same, as with a small one.
+    if (!isWhole || !call.context.signal.aborted) await call.cleanUp(CANCEL, { id: upload.id })
     throw error
   }
 }

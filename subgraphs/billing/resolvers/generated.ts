@@ -117,7 +117,7 @@ export type QueryQuoteHoldsArgs = {
 
 
 export type QueryPrincipalOfKeyArgs = {
-  organizationId: Scalars['ID']['input'];
+  organizationId?: InputMaybe<Scalars['ID']['input']>;
   apiKeyId: Scalars['ID']['input'];
 };
 
@@ -1221,7 +1221,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
   installationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quoteHolds?: Resolver<ReadonlyArray<ResolversTypes['HoldQuote']>, ParentType, ContextType, RequireFields<QueryQuoteHoldsArgs, 'holds'>>;
-  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'organizationId' | 'apiKeyId'>>;
+  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'apiKeyId'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {

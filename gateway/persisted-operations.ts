@@ -73,16 +73,17 @@ export class PersistedOperations {
   }
 }
 
+/** graphql-codegen begins its ids with the name of the hash. */
 const withoutPrefix = (id: string) => id.replace(/^sha256:/, '')
 
-/** The `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or the hash of Apollo's extension. */
+/** The `documentId` of the GraphQL over HTTP draft, or the hash of Apollo's extension; each with or without `sha256:`. */
 function readId(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
   if (typeof documentId === 'string') return withoutPrefix(documentId)
   const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
   if (!persisted) return undefined
   if (persisted.version !== 1 || typeof persisted.sha256Hash !== 'string')
     throw new KisError('invalid_request', '`extensions.persistedQuery` must have `version` 1 and `sha256Hash`.')
-  return persisted.sha256Hash
+  return withoutPrefix(persisted.sha256Hash)
 }
 
 function sha256(text: string): string {

@@ -59,7 +59,7 @@ export function federation(library: Library): void {
       const input = { collectionId: collection.id, query: 'x', filter }
       const { value } = await client.iterate<Json>({ query: search, variables: { input } }).next()
       for (const { errors } of [value, await caller.graphql(search, { input })])
-        expect(errors).toMatchObject([{ extensions: { code: 'INVALID_REQUEST', shouldRetry: false } }])
+        expect(errors).toMatchObject([{ extensions: { type: 'invalid_request_error', shouldRetry: false } }])
     }
     await client.dispose()
   })

@@ -5,7 +5,9 @@ import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
 import { InvalidApiKey, isAbort, ServiceUnavailable } from '../errors.ts'
 import { systemClock } from '../process/clock.ts'
+import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
+import { randomHex } from '../process/ids.ts'
 import { isRefusal, ORDERLY_CLOSE } from '../process/socket-drain.ts'
 import { answerTimeMs, LONG_MS } from './answer-time.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
@@ -165,6 +167,7 @@ interface Attempt {
 interface Socket {
   readonly client: Client
   isConnected: boolean
+  raw?: WebSocket
 }
 
 class Replica<Who> implements AsyncDisposable {
@@ -263,7 +266,8 @@ class Replica<Who> implements AsyncDisposable {
     const events = new UnreadEvents(failure)
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
-    const dispose = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context), {
+    const subscription = context.isCut && randomHex(16)
+    const complete = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context, subscription), {
       ...events.sink,
       next: (event) => {
         isBegun = true
@@ -278,7 +282,10 @@ class Replica<Who> implements AsyncDisposable {
     })
     return {
       events,
-      dispose,
+      dispose() {
+        if (subscription && socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
+        complete()
+      },
       get notBegun() {
         return notBegun
       },
@@ -325,6 +332,9 @@ class Replica<Who> implements AsyncDisposable {
       retryAttempts: 0,
       connectionParams: async () => ({ authorization: await authorization(caller) }),
       on: {
+        opened: (raw) => {
+          socket.raw = raw as WebSocket
+        },
         connected: () => {
           socket.isConnected = true
         },
@@ -343,12 +353,12 @@ function readCode(error: unknown): unknown {
   return (error as { readonly code?: unknown } | null)?.code
 }
 
-function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>) {
+function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>, subscription: string | undefined) {
   return {
     query,
     ...(variables && { variables: { ...variables } }),
     ...(operationName && { operationName }),
-    extensions: { requestId },
+    extensions: { requestId, ...(subscription && { subscription }) },
   }
 }
 

@@ -132,11 +132,14 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
       })
     },
     drain: () => drain.drain(),
-    end: () => drain.end(),
+    end() {
+      for (const connection of registry.connections) connection.isLost ??= true
+      drain.end()
+    },
     async [Symbol.asyncDispose]() {
       if (stopping.signal.aborted) return
       stopping.abort()
-      for (const connection of registry.connections) registry.close(connection, ...CLOSE.goingAway)
+      for (const connection of registry.connections) registry.cut(connection, ...CLOSE.goingAway)
       for (const socket of wss.clients) socket.close(...CLOSE.goingAway)
       await new Promise<void>((resolve) => wss.close(() => resolve()))
       await watching

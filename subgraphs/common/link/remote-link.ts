@@ -3,7 +3,7 @@ import { type Client, createClient } from 'graphql-ws'
 import { LRUCache } from 'lru-cache'
 import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
-import { InvalidApiKey, isAbort, ServiceUnavailable } from '../errors.ts'
+import { InvalidApiKey, isAbort, isNotHere, ServiceUnavailable } from '../errors.ts'
 import { systemClock } from '../process/clock.ts'
 import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
@@ -71,7 +71,7 @@ export interface RemoteLinkOptions<Who> {
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
  * replica with the least work. An operation that was not begun, because a replica is gone, starting or draining, goes
- * to the next one. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
+ * to the next one; so does a subscription to something that this replica does not have. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
  * does not answer a ping either, gets no operations until it does.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
@@ -112,6 +112,10 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
       let turn: Turn<Replica<Who>> | undefined
       let attempt: Attempt | undefined
       let cause: unknown
+      /** What the replicas say that were asked and do not have it, and those that could not be asked. */
+      const denials = new Map<Replica<Who>, ExecutionResult>()
+      const missed = new Set<Replica<Who>>()
+      const lastResult = () => (missed.size === 0 && denials.values().next().value) || failure(cause)
       let isOver = false
       const leave = () => {
         attempt?.dispose()
@@ -125,19 +129,28 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
               turn = (await turns.next()).value ?? undefined
               if (!turn) {
                 isOver = true
-                return { done: false, value: failure(cause) }
+                return { done: false, value: lastResult() }
               }
               if (isOver) break
-              if (turn.connection.isAway) {
+              if (turn.connection.isAway) missed.add(turn.connection)
+              if (turn.connection.isAway || denials.has(turn.connection)) {
                 leave()
                 continue
               }
               attempt = turn.connection.subscribe(operation, context, failure)
             }
             const event = await attempt.events.next()
-            if (!attempt.notBegun) return event
-            cause = attempt.notBegun.cause
-            turn?.fail()
+            const replica = turn?.connection
+            if (replica && !event.done && isNotHere(event.value.errors)) {
+              denials.set(replica, event.value)
+              missed.delete(replica)
+            } else if (!attempt?.notBegun) {
+              return event
+            } else {
+              cause = attempt.notBegun.cause
+              if (replica) missed.add(replica)
+              turn?.fail()
+            }
             leave()
           }
           leave()

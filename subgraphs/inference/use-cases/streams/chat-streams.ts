@@ -1,5 +1,5 @@
 import { isAbsent } from '../../../common/check.ts'
-import { KisError } from '../../../common/errors.ts'
+import { KisError, NotHere } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { readRateLimits } from '../calls/limited-call.ts'
@@ -81,9 +81,11 @@ export class ChatStreams implements Disposable {
         opening.promise.catch(() => undefined)
         opening.reject(error)
         this.#remove(stream)
-        const under = error instanceof UnderWay && error.streamId !== undefined ? this.#streams.get(error.streamId) : undefined
-        if (!under) throw error
-        return this.#joined(ask, under)
+        if (!(error instanceof UnderWay) || error.streamId === undefined) throw error
+        const running = this.#streams.get(error.streamId)
+        if (!running) throw new NotHere(error)
+        if (!running.isWhole) throw error
+        return this.#joined(ask, running)
       }
       return stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
     })
@@ -104,7 +106,9 @@ export class ChatStreams implements Disposable {
       const { apiKeyId } = requireScope(ask.caller, 'inference')
       const stream = this.#streams.get(id)
       if (!stream?.hasBegun || stream.apiKeyId !== apiKeyId)
-        throw new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' })
+        throw new NotHere(
+          new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
+        )
       const leave = this.#enter(apiKeyId)
       const events = stream.follow(after, ask.isCut ?? NEVER_CUT, ask.signal)
       return endableIterator(

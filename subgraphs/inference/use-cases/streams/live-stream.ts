@@ -82,8 +82,9 @@ export class LiveStream {
     return this.#bytes
   }
 
-  get isOver(): boolean {
-    return this.#end !== undefined
+  /** True while it can be followed from the start. */
+  get isWhole(): boolean {
+    return this.#forgotten === 0
   }
 
   /** True once there is an event to follow it from. */

@@ -50,6 +50,7 @@ const EXPOSED_HEADERS = [
   'openai-processing-ms',
   'openai-version',
   'x-kis-warning',
+  'x-kis-stream-id',
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',

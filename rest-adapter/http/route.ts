@@ -45,8 +45,8 @@ export interface Call {
    * Runs one operation for the caller even after the client has left, for at most `CLEAN_UP_MS`. A failure is logged.
    */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
-  /** Starts a subscription at the gateway. */
-  subscribe(operation: Operation): ReturnType<Link['subscribe']>
+  /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
+  subscribe(operation: Operation, mayReturn?: boolean): ReturnType<Link['subscribe']>
   /** Its signal aborts when the client disconnects, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-clients')
 /** A cold cache on a busy machine. Where a registry does not answer, its client notices within seconds. */
-export const INSTALL_MS = 5 * 60_000
+const INSTALL_MS = 5 * 60_000
 
 export const run = promisify(execFile)
 
@@ -31,6 +31,14 @@ export async function installed(
   } finally {
     await rm(building, { recursive: true, force: true })
   }
+}
+
+/** Installs npm packages, given with their versions. No script of theirs runs. */
+export async function installNpm(folder: string, dependencies: Readonly<Record<string, string>>): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }))
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1', '--fetch-timeout=15000', '--prefix', folder]
+  await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
 }
 
 /** Makes a Python environment with these packages. */

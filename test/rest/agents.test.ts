@@ -295,7 +295,7 @@ describe('agents by REST', () => {
       ['/v1/agents/agt_1/runs', { messages: [{}] }, 'invalid_request', 'messages[0].role'],
       ['/v1/agents', { ...body, max_steps: 13 }, 'integer_above_max_value', 'max_steps'],
       ['/v1/agents', { ...body, max_cost_usd: 'much' }, 'unsupported_value', 'max_cost_usd'],
-      ['/v1/agents', { ...body, tools: [] }, 'invalid_request', 'tools'],
+      ['/v1/agents', { ...body, tools: [] }, 'unknown_parameter', 'tools'],
       ['/v1/agents', { ...body, code: ' ' }, 'unsupported_value', 'code'],
     ]
     for (const [path, sent, code, param] of refusals)

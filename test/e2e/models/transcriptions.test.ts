@@ -257,14 +257,8 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'payload_too_large',
     'file',
   ],
-  ['what is not sound', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 415, 'unsupported_file_type', 'file'],
-  [
-    'a header without sound',
-    [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]],
-    415,
-    'unsupported_file_type',
-    'file',
-  ],
+  ['what is not sound', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 400, 'unsupported_value', 'file'],
+  ['a header without sound', [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]], 400, 'unsupported_value', 'file'],
   [
     'an unknown model',
     [
@@ -290,7 +284,7 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
   ['a temperature out of range', [[...model], ['file', file], ['temperature', '1e308']], 400, 'integer_above_max_value', 'temperature'],
   ['a language by its name', [[...model], ['file', file], ['language', 'English']], 400, 'unsupported_value', 'language'],
   ['a long prompt', [[...model], ['file', file], ['prompt', 'a'.repeat(16_385)]], 400, 'string_above_max_length', 'prompt'],
-  ['an unknown field', [[...model], ['file', file], ['speed', '2']], 400, 'invalid_request', 'speed'],
+  ['an unknown field', [[...model], ['file', file], ['speed', '2']], 400, 'unknown_parameter', 'speed'],
   ['a field twice', [[...model], [...model], ['file', file]], 400, 'invalid_request', 'model'],
   [
     'granularities without their format',

@@ -315,7 +315,7 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'missing_required_parameter',
     'chunking_strategy[type]',
   ],
-  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'invalid_request', 'known_speaker_names[]'],
+  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'unknown_parameter', 'known_speaker_names[]'],
   ['101 fields', Array.from({ length: 101 }, (_, index) => [`f${index}`, '']), 400, 'invalid_request', null],
 ])('%s is refused, and nothing is held or asked', async (_name, fields, status, code, param) => {
   const [before, calls] = [await spent(), mock.transcriptions]

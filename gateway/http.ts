@@ -94,7 +94,9 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
-      const known = transportError(error)
+      const known = transportError(error, maxBodyBytes)
+      // Fastify would cut the connection, and the client that is still sending would not read the answer.
+      if (known.code === 'payload_too_large') reply.removeHeader('connection')
       const requestId = contexts.get(request)?.requestId ?? ''
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
       if (known.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
@@ -246,10 +248,11 @@ function isNotFound(error: unknown): boolean {
 }
 
 /** Turns what Fastify or our own hooks refuse, before Apollo Server runs, into a KisError. */
-function transportError(error: unknown): KisError {
+function transportError(error: unknown, maxBodyBytes: number): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
-  if (statusCode === 413) return new KisError('payload_too_large', 'The body exceeds the size limit of this service.')
+  if (statusCode === 413)
+    return new KisError('payload_too_large', `The body has more than ${maxBodyBytes} bytes, the most that this address takes.`)
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -29,11 +29,11 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     const checkQuery = checks.query(operation)
 
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
-    const { partBodyBytes: part, streamBodyBytes: stream } = deps.config
+    const { streamBodyBytes: stream } = deps.config
     const options: RouteOptions = {
       method: route.method,
       url: toUrl(route),
-      bodyLimit: { chat, upload, audio, part, stream, json }[route.body ?? 'json'],
+      bodyLimit: { chat, upload, audio, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
@@ -50,15 +50,14 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
 }
 
 const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {
-  upload: registerFormParser,
   audio: registerFormParser,
-  part: registerFormParser,
-  stream: registerStreamParser,
+  upload: (scope) => passOn(scope, 'multipart/form-data', '*'),
+  stream: (scope) => passOn(scope, 'multipart/form-data', 'application/offset+octet-stream'),
 }
 
-/** Hands the body on as it comes in. What it holds meanwhile is bounded by the route's size limit. */
-function registerStreamParser(app: FastifyInstance): void {
-  app.addContentTypeParser('application/offset+octet-stream', (_request, payload, done) => done(null, payload))
+/** Hands bodies of these types on as they come in. */
+function passOn(app: FastifyInstance, ...contentTypes: readonly string[]): void {
+  for (const contentType of contentTypes) app.addContentTypeParser(contentType, (_request, payload, done) => done(null, payload))
 }
 
 function toRouteConfig(route: Route) {
@@ -99,6 +98,7 @@ async function answer(
     body,
     stream,
     headers: request.headers,
+    checkForm: (fields) => checkBody.form?.(fields),
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     lastEventId: request.headers['last-event-id'] as string | undefined,
     context,

@@ -17,6 +17,7 @@ import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
+import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
@@ -24,9 +25,10 @@ import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
+import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
 import type { Mask } from './mask.ts'
-import type { OperationContext, Operations } from './operations.ts'
+import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
 
@@ -38,7 +40,7 @@ const EXPOSED_HEADERS = 'x-request-id, retry-after'
 const SHA256_DIGITS = 64
 
 /** `isService`: the caller is a process of this service, which may run any operation. */
-interface HttpContext extends OperationContext {
+interface HttpContext extends SubscriptionContext {
   readonly isService: boolean
 }
 
@@ -47,6 +49,7 @@ export interface HttpParts {
   readonly operations: Operations
   readonly persisted: PersistedOperations
   readonly isService: (request: IncomingMessage) => Promise<boolean>
+  readonly streams: EventStreams
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
@@ -63,10 +66,18 @@ export interface HttpParts {
  * for every transport.
  */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
-  const { mask, log, maxBodyBytes, bodies } = parts
-  const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const apollo = apolloServer(parts)
   await apollo.start()
+  await app.register(async (scope) => {
+    await compressAnswers(scope)
+    registerHttp(scope, apollo, parts)
+  })
+  return { [Symbol.asyncDispose]: () => apollo.stop() }
+}
+
+function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, parts: HttpParts): void {
+  const { mask, log, maxBodyBytes, bodies } = parts
+  const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
@@ -103,7 +114,9 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       if (known.retryAfterMs !== null) reply.header('retry-after', Math.ceil(known.retryAfterMs / 1_000))
       return reply.code(ERRORS[known.code].status).send({ errors: [mask(known, requestId)] })
     },
-    handler(request, reply) {
+    async handler(request, reply) {
+      const context = contexts.get(request)!
+      if (await parts.streams.answer(request, reply, context, context.isService)) return reply
       return answer.call(this, request, reply)
     },
   })
@@ -117,7 +130,6 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       })
       .send(),
   )
-  return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
 /** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */
@@ -203,7 +215,8 @@ async function buildContext(
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
   const caller = await authenticator.getPrincipal(request.headers.authorization, requestId)
-  return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
+  const credentials = request.headers.authorization ?? ''
+  return { caller, requestId, signal: gone.signal, credentials, isService: await isService(request.raw) }
 }
 
 /**

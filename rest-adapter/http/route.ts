@@ -11,7 +11,7 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { RestConfig } from '../config.ts'
 import type { Method } from './openapi.ts'
 import { type ParamNames, restParam } from './param-names.ts'
-import type { EventStream } from './sse.ts'
+import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -61,7 +61,7 @@ export interface Call {
   /** Sets headers of the answer, or of the stream if it has not begun. */
   setHeaders(headers: Readonly<Record<string, string>>): void
   /** Answers with server-sent events. The answer begins with the first event. */
-  eventStream(): EventStream
+  eventStream(): RestEventStream
 }
 
 /**
@@ -90,6 +90,8 @@ export interface Route {
   readonly body?: 'chat' | 'upload' | 'audio' | 'stream' | 'json'
   /** Headers of the answer to `OPTIONS`, which tell what the address can do. */
   readonly protocolHeaders?: Readonly<Record<string, string>>
+  /** The answer is a file, whose bytes and length are sent as they are. */
+  readonly asIs?: boolean
   /** The gateway's side checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
   /** Answers carry the headers of the chat protocol. */

@@ -7,7 +7,7 @@ import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
-import { EventStream } from './sse.ts'
+import { RestEventStream } from './sse.ts'
 
 /**
  * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
@@ -35,6 +35,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       url: toUrl(route),
       bodyLimit: { chat, upload, audio, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
+      ...(route.asIs && { compress: false }),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
     const register = PARSERS[route.body ?? 'json']
@@ -122,7 +123,7 @@ async function answer(
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
-      new EventStream(reply, clock, () => {
+      new RestEventStream(reply, clock, () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())
       }),
   }

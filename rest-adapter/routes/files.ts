@@ -85,6 +85,7 @@ export const fileRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/files/{id}/content',
+    asIs: true,
     async handle(call) {
       const first = await pieceAt(call, 0)
       const { name, mediaType, sizeBytes } = first.file

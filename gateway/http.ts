@@ -27,6 +27,7 @@ import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
+import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
 import type { Mask } from './mask.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
@@ -57,6 +58,8 @@ export interface HttpParts {
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number
+  /** Whether callers may read the schema. If so, browsers get GraphiQL. */
+  readonly introspection: boolean
   readonly bodies: LargeBodies
   readonly origins: Origins
 }
@@ -71,12 +74,13 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   await app.register(async (scope) => {
     await compressAnswers(scope)
     registerHttp(scope, apollo, parts)
+    if (parts.introspection) registerAssets(scope)
   })
   return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
 function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, parts: HttpParts): void {
-  const { mask, log, maxBodyBytes, bodies } = parts
+  const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
@@ -96,6 +100,7 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
+      if (hasPage && asksForPage(request)) return sendPage(reply)
       reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)

@@ -85,6 +85,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ids,
     log,
     maxBodyBytes: config.maxBodyBytes,
+    introspection: config.introspection,
     origins: config.origins,
     bodies,
   }

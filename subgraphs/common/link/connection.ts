@@ -50,6 +50,24 @@ export function readPage({ first, after }: PageArguments, keyPattern: RegExp): P
 }
 
 /**
+ * As `readPage`, for a list whose sort keys are not ids: a cursor may hold the id of an item in place of its key.
+ * Clients that page by themselves know nothing else. `findKey` gives the sort key of an item of the list.
+ * @throws {KisError} as `readPage`
+ */
+export async function readPageById(
+  args: PageArguments,
+  keyPattern: RegExp,
+  idPattern: RegExp,
+  findKey: (id: string) => Promise<string | undefined>,
+): Promise<Page> {
+  const page = readPage(args, new RegExp(`${keyPattern.source}|${idPattern.source}`))
+  if (page.after === null || !idPattern.test(page.after)) return page
+  const after = await findKey(page.after)
+  if (after === undefined) throw new KisError('invalid_request', 'This list has no such item to continue after.', { param: 'after' })
+  return { ...page, after }
+}
+
+/**
  * Gives the Relay connection of `items`, which were read with `page.limit`. The extra item is left out. `isCut`: fewer
  * were read, and more follow.
  */

@@ -3,7 +3,7 @@ import { type Client, createClient } from 'graphql-ws'
 import { LRUCache } from 'lru-cache'
 import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
-import { InvalidApiKey, isAbort, isNotHere, ServiceUnavailable } from '../errors.ts'
+import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../errors.ts'
 import { systemClock } from '../process/clock.ts'
 import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
@@ -78,8 +78,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
   const { urls, what, authorization } = options
   const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
   const failure = (cause: unknown): ExecutionResult => {
-    const refused = REFUSALS.includes(readCode(cause))
-    const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
+    const { message, extensions } = errorOf(cause, what)
     // A result is plain JSON, even if this process made it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
@@ -97,6 +96,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
           turn.fail()
         } catch (error) {
           if (context.signal.aborted && isAbort(error)) throw error
+          if (error instanceof RangeError) throw errorOf(error, what)
           cause = error
           if (!NOT_CONNECTED.includes(readCode(error))) break
           turn.fail()
@@ -360,6 +360,13 @@ class Replica<Who> implements AsyncDisposable {
     this.#sockets.set(key, socket)
     return socket
   }
+}
+
+function errorOf(cause: unknown, what: string): KisError {
+  if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
+  // Of `JSON.stringify`: the stack has no room for the variables.
+  if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
+  return new ServiceUnavailable(what, { cause })
 }
 
 function readCode(error: unknown): unknown {

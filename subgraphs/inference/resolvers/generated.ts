@@ -1445,6 +1445,10 @@ export type ResolversParentTypes = {
   AgentRunEdge: Omit<AgentRunEdge, 'node'> & { node: ResolversParentTypes['AgentRun'] };
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -2178,5 +2182,8 @@ export type Resolvers<ContextType = Context> = {
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

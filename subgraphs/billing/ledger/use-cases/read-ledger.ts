@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
@@ -8,6 +8,8 @@ import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
 import type { Wallet } from '../domain/wallet.ts'
 
 const SEQUENCE = /^[1-9]\d{0,14}$/
+const ENTRY_ID = /^ent_[0-9a-f]{32}$/
+const USAGE_ID = /^use_[0-9a-f]{32}$/
 
 /** Null for an organization that is not there. */
 export async function findWallet({ collections }: BillingDeps, organizationId: string): Promise<Wallet | null> {
@@ -24,7 +26,8 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
 
 /** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
-  const page = readPage(args, SEQUENCE)
+  const findKey = async (_id: string) => (await deps.collections.entries.findOne({ _id, organizationId }))?.sequence.toString()
+  const page = await readPageById(args, SEQUENCE, ENTRY_ID, findKey)
   await deps.pump.drain(organizationId)
   const filter = { organizationId, ...(page.after !== null && { sequence: { $lt: Number(page.after) } }) }
   const items = await deps.collections.entries.find(filter, { sort: { sequence: -1 }, limit: page.limit })
@@ -45,7 +48,8 @@ export async function listUsage(
   args: PageArguments,
   { modelId, apiKeyId, since, until }: UsageFilter,
 ): Promise<Connection<UsageRecord>> {
-  const page = readPage(args, USAGE_POSITION)
+  const findKey = async (_id: string) => (await deps.collections.usage.findOne({ _id, organizationId }))?.position
+  const page = await readPageById(args, USAGE_POSITION, USAGE_ID, findKey)
   await deps.pump.drain(organizationId)
   // A bare instant sorts before every position of its millisecond.
   const before = [page.after, until?.toISOString()].filter((bound) => typeof bound === 'string').sort()[0]

@@ -70,7 +70,8 @@ export async function summarizeUsage(deps: BillingDeps, organizationId: string, 
 
 function wholeDays({ since, until }: SummaryInput, now: Date): { readonly since: Date; readonly until: Date } {
   const end = until ?? new Date(Math.floor(now.getTime() / DAY_MS + 1) * DAY_MS)
-  const begin = since ?? new Date(end.getTime() - DEFAULT_DAYS * DAY_MS)
+  // Not before 1970, where times in Unix seconds begin.
+  const begin = since ?? new Date(Math.max(end.getTime() - DEFAULT_DAYS * DAY_MS, 0))
   for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
     if (instant.getTime() % DAY_MS !== 0)
       throw new KisError('unsupported_value', 'A summary counts whole days: give a midnight of UTC.', { param })

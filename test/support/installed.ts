@@ -44,6 +44,18 @@ export async function installNpm(folder: string, dependencies: Readonly<Record<s
 /** Makes a Python environment with these packages. */
 export async function installPython(folder: string, packages: readonly string[]): Promise<void> {
   await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', '--timeout', '10', ...packages]
+  const install = [
+    '-m',
+    'pip',
+    'install',
+    '--quiet',
+    '--no-compile',
+    '--disable-pip-version-check',
+    '--retries',
+    '1',
+    '--timeout',
+    '10',
+    ...packages,
+  ]
   await run(join(folder, 'bin', 'python'), install, { timeout: INSTALL_MS })
 }

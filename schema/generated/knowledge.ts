@@ -151,7 +151,7 @@ export interface introspection {
     'WebSourceEdge': { kind: 'OBJECT'; name: 'WebSourceEdge'; fields: { 'cursor': { name: 'cursor'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'node': { name: 'node'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'WebSource'; ofType: null; }; } }; }; };
     'WebSourcePayload': { kind: 'OBJECT'; name: 'WebSourcePayload'; fields: { 'source': { name: 'source'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'WebSource'; ofType: null; }; } }; }; };
     '_Any': unknown;
-    '_Entity': { kind: 'UNION'; name: '_Entity'; fields: {}; possibleTypes: 'Chunk' | 'Collection' | 'Document' | 'File' | 'Model' | 'Organization'; };
+    '_Entity': { kind: 'UNION'; name: '_Entity'; fields: {}; possibleTypes: 'Chunk' | 'Collection' | 'Document' | 'Evaluation' | 'File' | 'GoldQuestion' | 'Model' | 'Organization' | 'Reembedding' | 'Upload' | 'WebSource'; };
     '_Service': { kind: 'OBJECT'; name: '_Service'; fields: { 'sdl': { name: 'sdl'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; }; };
     'federation__ContextFieldValue': unknown;
     'federation__FieldSet': unknown;

@@ -127,6 +127,7 @@ const keyObject = {
   spend_limit: { amount_usd: '5', period: 'day', spent_usd: '0.2', held_usd: '0.1', resets_at: AT_SECONDS },
   last4: 'abcd',
   expires_at: AT_SECONDS,
+  last_used_at: null,
   revoked_at: null,
 }
 const organization = {

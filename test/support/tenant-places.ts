@@ -7,6 +7,24 @@ export interface Naming {
   readonly as?: (given: string, own: Possessions) => unknown
 }
 
+/** What `node` finds. */
+export const NODE_KINDS = [
+  ...([
+    'collection',
+    'file',
+    'document',
+    'chunk',
+    'goldQuestion',
+    'evaluation',
+    'reembedding',
+    'webSource',
+    'upload',
+    'uploadPart',
+  ] as const),
+  ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
+  ...(['organization', 'wallet', 'key', 'webhook', 'usageRecord', 'ledgerEntry'] as const),
+] as const satisfies readonly Kind[]
+
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })
 
 const inMessage = (part: (given: string) => object) => (given: string) => [{ role: 'user', content: [part(given)] }]
@@ -203,7 +221,10 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
 const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given).toString('base64url'))
 
 /** What the places of GraphQL name, by their declaration. */
+const NODES: readonly Naming[] = NODE_KINDS.map((kind) => names(kind))
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
+  'query.node.id': NODES,
+  'query.nodes.ids': NODES.map(({ kind }) => names(kind, (given) => [given])),
   'query.organizations.after': [cursor('organization')],
   'query.apiKey.id': [names('key')],
   'query.verifyLedger.after': [names('organization')],
@@ -374,6 +395,8 @@ export const GRAPHQL_PLAIN = words(`
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
+  node: (own) => ({ id: own.document }),
+  nodes: (own) => ({ ids: [own.document] }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
   usage: () => ({ first: 2 }),

@@ -29,6 +29,7 @@ export type Scalars = {
 };
 
 export type Query = {
+  readonly viewer?: Maybe<ApiKey>;
   readonly organization: Organization;
   readonly organizations: OrganizationConnection;
   readonly apiKey?: Maybe<ApiKey>;
@@ -343,6 +344,7 @@ export type Plan = {
 };
 
 export type Wallet = {
+  readonly id: Scalars['ID']['output'];
   readonly balance: Scalars['USD']['output'];
   readonly held: Scalars['USD']['output'];
   readonly available: Scalars['USD']['output'];
@@ -376,6 +378,7 @@ export type LedgerEntry = {
 
 export type ApiKey = {
   readonly id: Scalars['ID']['output'];
+  readonly organization?: Maybe<Organization>;
   readonly name: Scalars['String']['output'];
   readonly scopes: ReadonlyArray<Scope>;
   readonly modelAllowlist?: Maybe<ReadonlyArray<Scalars['String']['output']>>;
@@ -383,6 +386,7 @@ export type ApiKey = {
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly spendLimit?: Maybe<SpendLimit>;
   readonly last4: Scalars['String']['output'];
+  readonly lastUsedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly expiresAt?: Maybe<Scalars['DateTime']['output']>;
   readonly revokedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly createdAt: Scalars['DateTime']['output'];
@@ -981,8 +985,11 @@ export type DirectiveResolverFn<TResult = Record<PropertyKey, never>, TParent = 
 /** Mapping of federation types */
 export type FederationTypes = {
   Organization: Organization;
+  Wallet: Wallet;
+  LedgerEntry: LedgerEntry;
   ApiKey: ApiKey;
   UsageRecord: UsageRecord;
+  WebhookEndpoint: WebhookEndpoint;
 };
 
 /** Mapping of federation reference types */
@@ -990,12 +997,21 @@ export type FederationReferenceTypes = {
   Organization:
     ( { __typename: 'Organization' }
     & GraphQLRecursivePick<FederationTypes['Organization'], {"id":true}> );
+  Wallet:
+    ( { __typename: 'Wallet' }
+    & GraphQLRecursivePick<FederationTypes['Wallet'], {"id":true}> );
+  LedgerEntry:
+    ( { __typename: 'LedgerEntry' }
+    & GraphQLRecursivePick<FederationTypes['LedgerEntry'], {"id":true}> );
   ApiKey:
     ( { __typename: 'ApiKey' }
     & GraphQLRecursivePick<FederationTypes['ApiKey'], {"id":true}> );
   UsageRecord:
     ( { __typename: 'UsageRecord' }
     & GraphQLRecursivePick<FederationTypes['UsageRecord'], {"id":true}> );
+  WebhookEndpoint:
+    ( { __typename: 'WebhookEndpoint' }
+    & GraphQLRecursivePick<FederationTypes['WebhookEndpoint'], {"id":true}> );
 };
 
 
@@ -1206,6 +1222,7 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  viewer?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   organization?: Resolver<ResolversTypes['Organization'], ParentType, ContextType>;
   organizations?: Resolver<ResolversTypes['OrganizationConnection'], ParentType, ContextType, RequireFields<QueryOrganizationsArgs, 'first'>>;
   apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType, RequireFields<QueryApiKeyArgs, 'id'>>;
@@ -1298,7 +1315,9 @@ export type PlanResolvers<ContextType = Context, ParentType extends ResolversPar
   concurrency?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = Needed<ParentType, {
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet'], FederationReferenceType extends FederationReferenceTypes['Wallet'] = FederationReferenceTypes['Wallet']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Wallet']> | FederationReferenceType, FederationReferenceType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   balance?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -1307,7 +1326,8 @@ export type WalletResolvers<ContextType = Context, ParentType extends ResolversP
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
 
-export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = Needed<ParentType, {
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry'], FederationReferenceType extends FederationReferenceTypes['LedgerEntry'] = FederationReferenceTypes['LedgerEntry']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['LedgerEntry']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   kind?: Resolver<ResolversTypes['LedgerEntryKind'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -1321,6 +1341,7 @@ export type LedgerEntryResolvers<ContextType = Context, ParentType extends Resol
 export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey'], FederationReferenceType extends FederationReferenceTypes['ApiKey'] = FederationReferenceTypes['ApiKey']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['ApiKey']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   scopes?: Resolver<ReadonlyArray<ResolversTypes['Scope']>, ParentType, ContextType>;
   modelAllowlist?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
@@ -1328,6 +1349,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   spendLimit?: Resolver<Maybe<ResolversTypes['SpendLimit']>, ParentType, ContextType>;
   last4?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  lastUsedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   revokedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -1502,7 +1524,8 @@ export type LedgerEntryPayloadResolvers<ContextType = Context, ParentType extend
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
 };
 
-export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = Needed<ParentType, {
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint'], FederationReferenceType extends FederationReferenceTypes['WebhookEndpoint'] = FederationReferenceTypes['WebhookEndpoint']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebhookEndpoint']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1702,4 +1725,4 @@ export type Resolvers<ContextType = Context> = {
 };
 
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -76,6 +76,9 @@ export const webhookMutations: MutationResolvers = {
 
 export const webhookTypes: Resolvers = {
   WebhookEndpoint: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findEndpoint(deps, requirePrincipal(caller), id)
+    },
     id: ({ _id }) => _id,
     previousSecretUntil: ({ previousUntil }, _args, { deps }) => (previousUntil && previousUntil > deps.clock.now() ? previousUntil : null),
   },

@@ -40,6 +40,8 @@ export type ApiKey = {
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
   readonly createdAt: Date
+  /** When it was last used, to `USE_RECORDED_EVERY_MS`. Absent: not since this is recorded. */
+  readonly lastUsedAt?: Date
   /** True until the key of the first start is used. Until then each start shows it again. */
   readonly unseen?: boolean
 }

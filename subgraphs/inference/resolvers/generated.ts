@@ -42,6 +42,8 @@ export type Scalars = {
 };
 
 export type Query = {
+  readonly node?: Maybe<Node>;
+  readonly nodes?: Maybe<ReadonlyArray<Maybe<Node>>>;
   readonly models: ReadonlyArray<Model>;
   readonly model?: Maybe<Model>;
   readonly quoteChatCompletion: ChatCompletionQuote;
@@ -58,6 +60,16 @@ export type Query = {
   readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
+};
+
+
+export type QueryNodeArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryNodesArgs = {
+  ids: ReadonlyArray<Scalars['ID']['input']>;
 };
 
 
@@ -349,6 +361,10 @@ export type SubscriptionWorkflowRunEventsArgs = {
   after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
+export type Node = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type ModelKind =
   | 'chat'
   | 'embedding'
@@ -360,7 +376,7 @@ export type Residency =
   | 'regional'
   | 'cloud';
 
-export type Model = {
+export type Model = Node & {
   readonly id: Scalars['ID']['output'];
   readonly kind: ModelKind;
   readonly vendor: Scalars['String']['output'];
@@ -714,7 +730,7 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
-export type Agent = {
+export type Agent = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -818,7 +834,7 @@ export type AgentRunStatus =
   | 'failed'
   | 'cancelled';
 
-export type AgentRun = {
+export type AgentRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly agentId: Scalars['ID']['output'];
   readonly agent?: Maybe<Agent>;
@@ -909,7 +925,7 @@ export type AgentSearchHit = {
   readonly score: Scalars['Float']['output'];
 };
 
-export type Workflow = {
+export type Workflow = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -967,7 +983,7 @@ export type WorkflowRunStatus =
   | 'failed'
   | 'cancelled';
 
-export type WorkflowRun = {
+export type WorkflowRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly workflowId: Scalars['ID']['output'];
   readonly workflow?: Maybe<Workflow>;
@@ -1045,7 +1061,7 @@ export type WorkflowRunEdge = {
   readonly cursor: Scalars['String']['output'];
 };
 
-export type Collection = {
+export type Collection = Node & {
   readonly id: Scalars['ID']['output'];
   readonly searchTool?: Maybe<SearchTool>;
 };
@@ -1055,15 +1071,15 @@ export type SearchTool = {
   readonly parameters: Scalars['JSON']['output'];
 };
 
-export type Document = {
+export type Document = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type Chunk = {
+export type Chunk = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type File = {
+export type File = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
@@ -1102,6 +1118,50 @@ export type AgentRunConnection = {
 export type AgentRunEdge = {
   readonly node: AgentRun;
   readonly cursor: Scalars['String']['output'];
+};
+
+export type GoldQuestion = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Evaluation = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Reembedding = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Upload = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebSource = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Organization = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type ApiKey = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Wallet = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type LedgerEntry = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type UsageRecord = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebhookEndpoint = Node & {
+  readonly id: Scalars['ID']['output'];
 };
 
 
@@ -1203,6 +1263,31 @@ export type FederationReferenceTypes = {
 };
 
 
+/** Mapping of interface types */
+export type ResolversInterfaceTypes<_RefType extends Record<string, unknown>> = {
+  Node:
+    | ( CatalogModel )
+    | ( AgentView )
+    | ( Run )
+    | ( WorkflowRecord )
+    | ( WorkflowRunRecord )
+    | ( Reference )
+    | ( Document )
+    | ( Chunk )
+    | ( File )
+    | ( GoldQuestion )
+    | ( Evaluation )
+    | ( Reembedding )
+    | ( Upload )
+    | ( WebSource )
+    | ( Organization )
+    | ( ApiKey )
+    | ( Wallet )
+    | ( LedgerEntry )
+    | ( UsageRecord )
+    | ( WebhookEndpoint )
+  ;
+};
 
 /** Mapping between all available schema types and the resolvers types */
 export type ResolversTypes = {
@@ -1220,6 +1305,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Node: ResolverTypeWrapper<ResolversInterfaceTypes<ResolversTypes>['Node']>;
   ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription' | 'rerank'>;
   Residency: ResolverTypeWrapper<'local' | 'regional' | 'cloud'>;
   Model: ResolverTypeWrapper<CatalogModel>;
@@ -1326,6 +1412,17 @@ export type ResolversTypes = {
   AgentEdge: ResolverTypeWrapper<Omit<AgentEdge, 'node'> & { node: ResolversTypes['Agent'] }>;
   AgentRunConnection: ResolverTypeWrapper<Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['AgentRunEdge']> }>;
   AgentRunEdge: ResolverTypeWrapper<Omit<AgentRunEdge, 'node'> & { node: ResolversTypes['AgentRun'] }>;
+  GoldQuestion: ResolverTypeWrapper<GoldQuestion>;
+  Evaluation: ResolverTypeWrapper<Evaluation>;
+  Reembedding: ResolverTypeWrapper<Reembedding>;
+  Upload: ResolverTypeWrapper<Upload>;
+  WebSource: ResolverTypeWrapper<WebSource>;
+  Organization: ResolverTypeWrapper<Organization>;
+  ApiKey: ResolverTypeWrapper<ApiKey>;
+  Wallet: ResolverTypeWrapper<Wallet>;
+  LedgerEntry: ResolverTypeWrapper<LedgerEntry>;
+  UsageRecord: ResolverTypeWrapper<UsageRecord>;
+  WebhookEndpoint: ResolverTypeWrapper<WebhookEndpoint>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1344,6 +1441,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
+  Node: ResolversInterfaceTypes<ResolversParentTypes>['Node'];
   Model: CatalogModel;
   Boolean: Scalars['Boolean']['output'];
   Price: UnitPrices;
@@ -1434,6 +1532,17 @@ export type ResolversParentTypes = {
   AgentEdge: Omit<AgentEdge, 'node'> & { node: ResolversParentTypes['Agent'] };
   AgentRunConnection: Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['AgentRunEdge']> };
   AgentRunEdge: Omit<AgentRunEdge, 'node'> & { node: ResolversParentTypes['AgentRun'] };
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Reembedding: Reembedding;
+  Upload: Upload;
+  WebSource: WebSource;
+  Organization: Organization;
+  ApiKey: ApiKey;
+  Wallet: Wallet;
+  LedgerEntry: LedgerEntry;
+  UsageRecord: UsageRecord;
+  WebhookEndpoint: WebhookEndpoint;
 };
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
@@ -1469,6 +1578,8 @@ export interface ChatProtocolChunkScalarConfig extends GraphQLScalarTypeConfig<R
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  node?: Resolver<Maybe<ResolversTypes['Node']>, ParentType, ContextType, RequireFields<QueryNodeArgs, 'id'>>;
+  nodes?: Resolver<Maybe<ReadonlyArray<Maybe<ResolversTypes['Node']>>>, ParentType, ContextType, RequireFields<QueryNodesArgs, 'ids'>>;
   models?: Resolver<ReadonlyArray<ResolversTypes['Model']>, ParentType, ContextType, Partial<QueryModelsArgs>>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType, RequireFields<QueryModelArgs, 'id'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
@@ -1524,6 +1635,10 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
   workflowRunEvents?: SubscriptionResolver<ResolversTypes['WorkflowRunEvent'], "workflowRunEvents", ParentType, ContextType, RequireFields<SubscriptionWorkflowRunEventsArgs, 'runId'>>;
 };
 
+export type NodeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Node'] = ResolversParentTypes['Node']> = {
+  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint', ParentType, ContextType>;
+};
+
 export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
 
 export type ResidencyResolvers = { LOCAL: 'local', REGIONAL: 'regional', CLOUD: 'cloud' };
@@ -1543,6 +1658,7 @@ export type ModelResolvers<ContextType = Context, ParentType extends ResolversPa
   dimensions?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   price?: Resolver<Maybe<ResolversTypes['Price']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type PriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Price'] = ResolversParentTypes['Price']> = Needed<ParentType, {
@@ -1804,6 +1920,7 @@ export type AgentResolvers<ContextType = Context, ParentType extends ResolversPa
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'first' | 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type AgentMcpServerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentMcpServer'] = ResolversParentTypes['AgentMcpServer']> = {
@@ -1849,6 +1966,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
@@ -1922,6 +2040,7 @@ export type WorkflowResolvers<ContextType = Context, ParentType extends Resolver
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'first' | 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowPayload'] = ResolversParentTypes['WorkflowPayload']> = {
@@ -1952,6 +2071,7 @@ export type WorkflowRunResolvers<ContextType = Context, ParentType extends Resol
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   deadline?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowNodeStateResolvers = { PENDING: 'pending', RUNNING: 'running', DONE: 'done', FAILED: 'failed', SKIPPED: 'skipped' };
@@ -2010,6 +2130,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   searchTool?: Resolver<Maybe<ResolversTypes['SearchTool']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type SearchToolResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchTool'] = ResolversParentTypes['SearchTool']> = {
@@ -2019,14 +2140,17 @@ export type SearchToolResolvers<ContextType = Context, ParentType extends Resolv
 
 export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileVerification'] = ResolversParentTypes['FileVerification']> = {
@@ -2066,6 +2190,61 @@ export type AgentRunEdgeResolvers<ContextType = Context, ParentType extends Reso
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UsageRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecord'] = ResolversParentTypes['UsageRecord']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
 export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
@@ -2078,6 +2257,7 @@ export type Resolvers<ContextType = Context> = {
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
+  Node?: NodeResolvers<ContextType>;
   ModelKind?: ModelKindResolvers;
   Residency?: ResidencyResolvers;
   Model?: ModelResolvers<ContextType>;
@@ -2164,7 +2344,18 @@ export type Resolvers<ContextType = Context> = {
   AgentEdge?: AgentEdgeResolvers<ContextType>;
   AgentRunConnection?: AgentRunConnectionResolvers<ContextType>;
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
+  GoldQuestion?: GoldQuestionResolvers<ContextType>;
+  Evaluation?: EvaluationResolvers<ContextType>;
+  Reembedding?: ReembeddingResolvers<ContextType>;
+  Upload?: UploadResolvers<ContextType>;
+  WebSource?: WebSourceResolvers<ContextType>;
+  Organization?: OrganizationResolvers<ContextType>;
+  ApiKey?: ApiKeyResolvers<ContextType>;
+  Wallet?: WalletResolvers<ContextType>;
+  LedgerEntry?: LedgerEntryResolvers<ContextType>;
+  UsageRecord?: UsageRecordResolvers<ContextType>;
+  WebhookEndpoint?: WebhookEndpointResolvers<ContextType>;
 };
 
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

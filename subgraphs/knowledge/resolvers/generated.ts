@@ -1370,7 +1370,12 @@ export type FederationTypes = {
   File: File;
   Document: Document;
   Chunk: Chunk;
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Upload: Upload;
+  WebSource: WebSource;
   Organization: Organization;
+  Reembedding: Reembedding;
 };
 
 /** Mapping of federation reference types */
@@ -1387,9 +1392,24 @@ export type FederationReferenceTypes = {
   Chunk:
     ( { __typename: 'Chunk' }
     & GraphQLRecursivePick<FederationTypes['Chunk'], {"id":true}> );
+  GoldQuestion:
+    ( { __typename: 'GoldQuestion' }
+    & GraphQLRecursivePick<FederationTypes['GoldQuestion'], {"id":true}> );
+  Evaluation:
+    ( { __typename: 'Evaluation' }
+    & GraphQLRecursivePick<FederationTypes['Evaluation'], {"id":true}> );
+  Upload:
+    ( { __typename: 'Upload' }
+    & GraphQLRecursivePick<FederationTypes['Upload'], {"id":true}> );
+  WebSource:
+    ( { __typename: 'WebSource' }
+    & GraphQLRecursivePick<FederationTypes['WebSource'], {"id":true}> );
   Organization:
     ( { __typename: 'Organization' }
     & GraphQLRecursivePick<FederationTypes['Organization'], {"id":true}> );
+  Reembedding:
+    ( { __typename: 'Reembedding' }
+    & GraphQLRecursivePick<FederationTypes['Reembedding'], {"id":true}> );
 };
 
 
@@ -1992,7 +2012,8 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   vectorRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
-export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = Needed<ParentType, {
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion'], FederationReferenceType extends FederationReferenceTypes['GoldQuestion'] = FederationReferenceTypes['GoldQuestion']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['GoldQuestion']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
@@ -2039,7 +2060,8 @@ export type EvaluationPayloadResolvers<ContextType = Context, ParentType extends
 
 export type EvaluationStatusResolvers = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed' };
 
-export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = Needed<ParentType, {
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation'], FederationReferenceType extends FederationReferenceTypes['Evaluation'] = FederationReferenceTypes['Evaluation']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Evaluation']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['EvaluationStatus'], ParentType, ContextType>;
@@ -2152,7 +2174,8 @@ export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends Re
 
 export type UploadStatusResolvers = { OPEN: 'open', COMPLETED: 'completed', CANCELLED: 'cancelled' };
 
-export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = Needed<ParentType, {
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload'], FederationReferenceType extends FederationReferenceTypes['Upload'] = FederationReferenceTypes['Upload']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Upload']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
@@ -2191,7 +2214,8 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
-export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = Needed<ParentType, {
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource'], FederationReferenceType extends FederationReferenceTypes['WebSource'] = FederationReferenceTypes['WebSource']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebSource']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2394,7 +2418,8 @@ export type ReembeddingStatusResolvers = { RUNNING: 'running', CANCELLING: 'canc
 
 export type ReembeddingStageResolvers = { EMBEDDING: 'embedding', SWAPPING: 'swapping', TIDYING: 'tidying' };
 
-export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = Needed<ParentType, {
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding'], FederationReferenceType extends FederationReferenceTypes['Reembedding'] = FederationReferenceTypes['Reembedding']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Reembedding']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   formerModelId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2544,4 +2569,4 @@ export type Resolvers<ContextType = Context> = {
 };
 
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

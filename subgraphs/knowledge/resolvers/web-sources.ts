@@ -28,4 +28,5 @@ export const WebSourceFields: WebSourceResolvers = {
   collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
   document: ({ organizationId, documentId }, _args, { deps }) =>
     documentId === null ? null : deps.store.documents.findOne({ _id: documentId, organizationId, listed: true }),
+  __resolveReference: ({ id }, { deps, ...context }) => findSource(deps, context, id),
 }

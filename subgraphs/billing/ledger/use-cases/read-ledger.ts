@@ -1,11 +1,12 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
-import type { Wallet } from '../domain/wallet.ts'
+import { organizationOfWallet, type Wallet } from '../domain/wallet.ts'
 
 const SEQUENCE = /^[1-9]\d{0,14}$/
 
@@ -20,6 +21,19 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
   const wallet = await findWallet(deps, organizationId)
   if (!wallet) throw new NotFound('organization', organizationId)
   return wallet
+}
+
+/** Of an organization that the caller may read; null when there is none. @throws {PermissionDenied} */
+export async function findWalletById(deps: BillingDeps, principal: Principal, id: string): Promise<Wallet | null> {
+  requireScope(principal, 'billing:read')
+  const organizationId = organizationOfWallet(id)
+  return organizationId && mayRead(principal, organizationId) ? findWallet(deps, organizationId) : null
+}
+
+/** As `findUsageRecord`. @throws {PermissionDenied} */
+export async function findEntry(deps: BillingDeps, principal: Principal, id: string): Promise<LedgerEntry | null> {
+  requireScope(principal, 'billing:read')
+  return findPosted(deps, deps.collections.entries, principal, id)
 }
 
 /** An organization's ledger, newest first, with everything posted before the call. */
@@ -63,11 +77,20 @@ export async function listUsage(
 /**
  * Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none.
  */
-export async function findUsageRecord({ collections, pump }: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
-  let record = await collections.usage.findOne({ _id: id })
+export async function findUsageRecord(deps: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
+  return findPosted(deps, deps.collections.usage, principal, id)
+}
+
+async function findPosted<T extends { readonly _id: string; readonly organizationId: string }>(
+  { pump }: BillingDeps,
+  records: DocumentCollection<T>,
+  principal: Principal,
+  id: string,
+): Promise<T | null> {
+  let record = await records.findOne({ _id: id })
   if (!record) {
     await pump.drain(principal.organizationId)
-    record = await collections.usage.findOne({ _id: id })
+    record = await records.findOne({ _id: id })
   }
   return record && mayRead(principal, record.organizationId) ? record : null
 }

@@ -52,6 +52,8 @@ export type Query = {
 export type QueryOrganizationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -63,6 +65,8 @@ export type QueryApiKeyArgs = {
 export type QueryUsageArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   filter?: InputMaybe<UsageFilter>;
 };
 
@@ -76,6 +80,8 @@ export type QueryUsageSummaryArgs = {
 export type QueryWebhookEndpointsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -89,6 +95,8 @@ export type QueryWebhookDeliveriesArgs = {
   status?: InputMaybe<WebhookDeliveryStatus>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -331,6 +339,8 @@ export type Organization = {
 export type OrganizationApiKeysArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type Plan = {
@@ -355,6 +365,8 @@ export type Wallet = {
 export type WalletEntriesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type LedgerEntryKind =
@@ -546,6 +558,7 @@ export type PageInfo = {
 export type OrganizationConnection = {
   readonly edges: ReadonlyArray<OrganizationEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type OrganizationEdge = {
@@ -556,6 +569,7 @@ export type OrganizationEdge = {
 export type ApiKeyConnection = {
   readonly edges: ReadonlyArray<ApiKeyEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ApiKeyEdge = {
@@ -566,6 +580,7 @@ export type ApiKeyEdge = {
 export type LedgerEntryConnection = {
   readonly edges: ReadonlyArray<LedgerEntryEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type LedgerEntryEdge = {
@@ -576,6 +591,7 @@ export type LedgerEntryEdge = {
 export type UsageRecordConnection = {
   readonly edges: ReadonlyArray<UsageRecordEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type UsageRecordEdge = {
@@ -707,6 +723,7 @@ export type WebhookAttempt = {
 export type WebhookEndpointConnection = {
   readonly edges: ReadonlyArray<WebhookEndpointEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebhookEndpointEdge = {
@@ -717,6 +734,7 @@ export type WebhookEndpointEdge = {
 export type WebhookDeliveryConnection = {
   readonly edges: ReadonlyArray<WebhookDeliveryEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebhookDeliveryEdge = {
@@ -1224,14 +1242,14 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   viewer?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   organization?: Resolver<ResolversTypes['Organization'], ParentType, ContextType>;
-  organizations?: Resolver<ResolversTypes['OrganizationConnection'], ParentType, ContextType, RequireFields<QueryOrganizationsArgs, 'first'>>;
+  organizations?: Resolver<ResolversTypes['OrganizationConnection'], ParentType, ContextType, Partial<QueryOrganizationsArgs>>;
   apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType, RequireFields<QueryApiKeyArgs, 'id'>>;
   plans?: Resolver<ReadonlyArray<ResolversTypes['Plan']>, ParentType, ContextType>;
-  usage?: Resolver<ResolversTypes['UsageRecordConnection'], ParentType, ContextType, RequireFields<QueryUsageArgs, 'first'>>;
+  usage?: Resolver<ResolversTypes['UsageRecordConnection'], ParentType, ContextType, Partial<QueryUsageArgs>>;
   usageSummary?: Resolver<ResolversTypes['UsageSummary'], ParentType, ContextType, RequireFields<QueryUsageSummaryArgs, 'groupBy'>>;
-  webhookEndpoints?: Resolver<ResolversTypes['WebhookEndpointConnection'], ParentType, ContextType, RequireFields<QueryWebhookEndpointsArgs, 'first'>>;
+  webhookEndpoints?: Resolver<ResolversTypes['WebhookEndpointConnection'], ParentType, ContextType, Partial<QueryWebhookEndpointsArgs>>;
   webhookEndpoint?: Resolver<Maybe<ResolversTypes['WebhookEndpoint']>, ParentType, ContextType, RequireFields<QueryWebhookEndpointArgs, 'id'>>;
-  webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId' | 'first'>>;
+  webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId'>>;
   verifyLedger?: Resolver<ResolversTypes['LedgerVerification'], ParentType, ContextType, Partial<QueryVerifyLedgerArgs>>;
   verifyBillingFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyBillingFilesArgs>>;
   webhookFeeds?: Resolver<ReadonlyArray<ResolversTypes['WebhookFeed']>, ParentType, ContextType, Partial<QueryWebhookFeedsArgs>>;
@@ -1301,7 +1319,7 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   lowBalanceThreshold?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   plan?: Resolver<ResolversTypes['Plan'], ParentType, ContextType>;
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
-  apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, RequireFields<OrganizationApiKeysArgs, 'first'>>;
+  apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, Partial<OrganizationApiKeysArgs>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1321,7 +1339,7 @@ export type WalletResolvers<ContextType = Context, ParentType extends ResolversP
   balance?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
-  entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, RequireFields<WalletEntriesArgs, 'first'>>;
+  entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, Partial<WalletEntriesArgs>>;
 }>;
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
@@ -1463,6 +1481,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type OrganizationConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationConnection'] = ResolversParentTypes['OrganizationConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['OrganizationEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type OrganizationEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationEdge'] = ResolversParentTypes['OrganizationEdge']> = {
@@ -1473,6 +1492,7 @@ export type OrganizationEdgeResolvers<ContextType = Context, ParentType extends 
 export type ApiKeyConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyConnection'] = ResolversParentTypes['ApiKeyConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ApiKeyEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ApiKeyEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyEdge'] = ResolversParentTypes['ApiKeyEdge']> = {
@@ -1483,6 +1503,7 @@ export type ApiKeyEdgeResolvers<ContextType = Context, ParentType extends Resolv
 export type LedgerEntryConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntryConnection'] = ResolversParentTypes['LedgerEntryConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['LedgerEntryEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type LedgerEntryEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntryEdge'] = ResolversParentTypes['LedgerEntryEdge']> = {
@@ -1493,6 +1514,7 @@ export type LedgerEntryEdgeResolvers<ContextType = Context, ParentType extends R
 export type UsageRecordConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecordConnection'] = ResolversParentTypes['UsageRecordConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['UsageRecordEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type UsageRecordEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecordEdge'] = ResolversParentTypes['UsageRecordEdge']> = {
@@ -1568,6 +1590,7 @@ export type WebhookAttemptResolvers<ContextType = Context, ParentType extends Re
 export type WebhookEndpointConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpointConnection'] = ResolversParentTypes['WebhookEndpointConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebhookEndpointEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebhookEndpointEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpointEdge'] = ResolversParentTypes['WebhookEndpointEdge']> = {
@@ -1578,6 +1601,7 @@ export type WebhookEndpointEdgeResolvers<ContextType = Context, ParentType exten
 export type WebhookDeliveryConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDeliveryConnection'] = ResolversParentTypes['WebhookDeliveryConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebhookDeliveryEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebhookDeliveryEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDeliveryEdge'] = ResolversParentTypes['WebhookDeliveryEdge']> = {

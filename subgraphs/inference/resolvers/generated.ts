@@ -101,6 +101,8 @@ export type QueryAgentArgs = {
 export type QueryAgentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -118,6 +120,8 @@ export type QueryWorkflowArgs = {
 export type QueryWorkflowsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -754,6 +758,8 @@ export type Agent = Node & {
 export type AgentRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -940,6 +946,8 @@ export type Workflow = Node & {
 export type WorkflowRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -1044,6 +1052,7 @@ export type WorkflowRunEvent = {
 export type WorkflowConnection = {
   readonly edges: ReadonlyArray<WorkflowEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowEdge = {
@@ -1054,6 +1063,7 @@ export type WorkflowEdge = {
 export type WorkflowRunConnection = {
   readonly edges: ReadonlyArray<WorkflowRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowRunEdge = {
@@ -1103,6 +1113,7 @@ export type PageInfo = {
 export type AgentConnection = {
   readonly edges: ReadonlyArray<AgentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentEdge = {
@@ -1113,6 +1124,7 @@ export type AgentEdge = {
 export type AgentRunConnection = {
   readonly edges: ReadonlyArray<AgentRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentRunEdge = {
@@ -1585,10 +1597,10 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
-  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'first' | 'order'>>;
+  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType, RequireFields<QueryWorkflowArgs, 'id'>>;
-  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'first' | 'order'>>;
+  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
@@ -1919,7 +1931,7 @@ export type AgentResolvers<ContextType = Context, ParentType extends ResolversPa
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'order'>>;
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
@@ -2039,7 +2051,7 @@ export type WorkflowResolvers<ContextType = Context, ParentType extends Resolver
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'order'>>;
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
@@ -2109,6 +2121,7 @@ export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends 
 export type WorkflowConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowConnection'] = ResolversParentTypes['WorkflowConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowEdge'] = ResolversParentTypes['WorkflowEdge']> = {
@@ -2119,6 +2132,7 @@ export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends Reso
 export type WorkflowRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunConnection'] = ResolversParentTypes['WorkflowRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunEdge'] = ResolversParentTypes['WorkflowRunEdge']> = {
@@ -2173,6 +2187,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type AgentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentConnection'] = ResolversParentTypes['AgentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentEdge'] = ResolversParentTypes['AgentEdge']> = {
@@ -2183,6 +2198,7 @@ export type AgentEdgeResolvers<ContextType = Context, ParentType extends Resolve
 export type AgentRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunConnection'] = ResolversParentTypes['AgentRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunEdge'] = ResolversParentTypes['AgentRunEdge']> = {

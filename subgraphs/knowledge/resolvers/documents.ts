@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
+import { mapNodes } from '../../common/link/connection.ts'
 import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
 import { getCollection } from '../use-cases/documents/collections.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
@@ -93,8 +94,7 @@ export const DocumentFields: DocumentResolvers = {
   similarDocuments: (document, { first }, { deps }) => findSimilar(deps, document, first ?? 10),
   text: (document, { length, ...range }, { deps }) => readText(deps, document, { ...range, length: length ?? 65_536 }),
   async chunks(document, args, { deps }) {
-    const { edges, pageInfo } = await listChunks(deps, document, args)
-    return { edges: edges.map(({ node, cursor }) => ({ node: { ...node, record: document }, cursor })), pageInfo }
+    return mapNodes(await listChunks(deps, document, args), (chunk) => ({ ...chunk, record: document }))
   },
   collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
   file: ({ organizationId, fileId }, _args, { deps }) => getFile(deps, organizationId, fileId),

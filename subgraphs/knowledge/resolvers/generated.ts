@@ -57,6 +57,8 @@ export type QueryCollectionByCodeArgs = {
 export type QueryCollectionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -69,6 +71,8 @@ export type QueryFileArgs = {
 export type QueryFilesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -362,6 +366,8 @@ export type Collection = {
 export type CollectionDocumentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
   status?: InputMaybe<DocumentStatus>;
 };
@@ -370,6 +376,8 @@ export type CollectionDocumentsArgs = {
 export type CollectionSourcesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -377,6 +385,8 @@ export type CollectionSourcesArgs = {
 export type CollectionGoldQuestionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -384,6 +394,8 @@ export type CollectionGoldQuestionsArgs = {
 export type CollectionEvaluationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -391,6 +403,8 @@ export type CollectionEvaluationsArgs = {
 export type CollectionReembeddingsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -491,6 +505,8 @@ export type DocumentTextArgs = {
 export type DocumentChunksArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type ReplacementStatus =
@@ -720,6 +736,7 @@ export type GoldQuestionsPayload = {
 export type GoldQuestionConnection = {
   readonly edges: ReadonlyArray<GoldQuestionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type GoldQuestionEdge = {
@@ -885,6 +902,7 @@ export type ExpectedRanks = {
 export type EvaluationConnection = {
   readonly edges: ReadonlyArray<EvaluationEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type EvaluationEdge = {
@@ -995,6 +1013,7 @@ export type WebSource = {
 export type WebSourceConnection = {
   readonly edges: ReadonlyArray<WebSourceEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebSourceEdge = {
@@ -1191,6 +1210,7 @@ export type PageInfo = {
 export type CollectionConnection = {
   readonly edges: ReadonlyArray<CollectionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type CollectionEdge = {
@@ -1201,6 +1221,7 @@ export type CollectionEdge = {
 export type FileConnection = {
   readonly edges: ReadonlyArray<FileEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type FileEdge = {
@@ -1211,11 +1232,13 @@ export type FileEdge = {
 export type DocumentConnection = {
   readonly edges: ReadonlyArray<DocumentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkConnection = {
   readonly edges: ReadonlyArray<ChunkEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkEdge = {
@@ -1283,6 +1306,7 @@ export type ReembeddingError = {
 export type ReembeddingConnection = {
   readonly edges: ReadonlyArray<ReembeddingEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ReembeddingEdge = {
@@ -1712,9 +1736,9 @@ export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionArgs, 'id'>>;
   collectionByCode?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionByCodeArgs, 'code'>>;
-  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'first' | 'order'>>;
+  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'order'>>;
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType, RequireFields<QueryFileArgs, 'id'>>;
-  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'first' | 'order'>>;
+  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order'>>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<QueryDocumentArgs, 'id'>>;
   searchCollection?: Resolver<ResolversTypes['SearchResult'], ParentType, ContextType, RequireFields<QuerySearchCollectionArgs, 'input'>>;
   quoteReembedding?: Resolver<ResolversTypes['ReembeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteReembeddingArgs, 'input'>>;
@@ -1781,16 +1805,16 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
-  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'first' | 'order'>>;
+  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'order'>>;
+  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'order'>>;
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documentCounts?: Resolver<ResolversTypes['DocumentCounts'], ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   contents?: Resolver<ResolversTypes['CollectionDigest'], ParentType, ContextType>;
-  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'first' | 'order'>>;
-  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'first' | 'order'>>;
+  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'order'>>;
+  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'order'>>;
   evaluationWatch?: Resolver<Maybe<ResolversTypes['EvaluationWatch']>, ParentType, ContextType>;
-  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'first' | 'order'>>;
+  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'order'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1862,7 +1886,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   versions?: Resolver<ReadonlyArray<ResolversTypes['DocumentVersion']>, ParentType, ContextType>;
   similarDocuments?: Resolver<ReadonlyArray<ResolversTypes['SimilarDocument']>, ParentType, ContextType, RequireFields<DocumentSimilarDocumentsArgs, 'first'>>;
   text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
-  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
+  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, Partial<DocumentChunksArgs>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -2033,6 +2057,7 @@ export type GoldQuestionsPayloadResolvers<ContextType = Context, ParentType exte
 export type GoldQuestionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionConnection'] = ResolversParentTypes['GoldQuestionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['GoldQuestionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type GoldQuestionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionEdge'] = ResolversParentTypes['GoldQuestionEdge']> = {
@@ -2165,6 +2190,7 @@ export type ExpectedRanksResolvers<ContextType = Context, ParentType extends Res
 export type EvaluationConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationConnection'] = ResolversParentTypes['EvaluationConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['EvaluationEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationEdge'] = ResolversParentTypes['EvaluationEdge']> = {
@@ -2230,6 +2256,7 @@ export type WebSourceResolvers<ContextType = Context, ParentType extends Resolve
 export type WebSourceConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceConnection'] = ResolversParentTypes['WebSourceConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebSourceEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebSourceEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceEdge'] = ResolversParentTypes['WebSourceEdge']> = {
@@ -2362,6 +2389,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type CollectionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionConnection'] = ResolversParentTypes['CollectionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['CollectionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type CollectionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionEdge'] = ResolversParentTypes['CollectionEdge']> = {
@@ -2372,6 +2400,7 @@ export type CollectionEdgeResolvers<ContextType = Context, ParentType extends Re
 export type FileConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileConnection'] = ResolversParentTypes['FileConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['FileEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type FileEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileEdge'] = ResolversParentTypes['FileEdge']> = {
@@ -2382,11 +2411,13 @@ export type FileEdgeResolvers<ContextType = Context, ParentType extends Resolver
 export type DocumentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentConnection'] = ResolversParentTypes['DocumentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['DocumentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkConnection'] = ResolversParentTypes['ChunkConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ChunkEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkEdge'] = ResolversParentTypes['ChunkEdge']> = {
@@ -2442,6 +2473,7 @@ export type ReembeddingErrorResolvers<ContextType = Context, ParentType extends 
 export type ReembeddingConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingConnection'] = ResolversParentTypes['ReembeddingConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ReembeddingEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ReembeddingEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingEdge'] = ResolversParentTypes['ReembeddingEdge']> = {

@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, type Page, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
@@ -40,9 +40,17 @@ export async function findEntry(deps: BillingDeps, principal: Principal, id: str
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
   const page = readPage(args, SEQUENCE)
   await deps.pump.drain(organizationId)
-  const filter = { organizationId, ...(page.after !== null && { sequence: { $lt: Number(page.after) } }) }
-  const items = await deps.collections.entries.find(filter, { sort: { sequence: -1 }, limit: page.limit })
-  return toConnection(items, page, ({ sequence }) => String(sequence))
+  const rest = page.from !== null && { sequence: page.isBackward ? { $gt: Number(page.from) } : { $lt: Number(page.from) } }
+  const items = await deps.collections.entries.find(
+    { organizationId, ...rest },
+    { sort: { sequence: page.isBackward ? 1 : -1 }, limit: page.limit },
+  )
+  return toConnection(
+    items,
+    page,
+    ({ sequence }) => String(sequence),
+    (limit) => deps.collections.entries.countDocuments({ organizationId }, { limit }),
+  )
 }
 
 export interface UsageFilter {
@@ -61,17 +69,31 @@ export async function listUsage(
 ): Promise<Connection<UsageRecord>> {
   const page = readPage(args, USAGE_POSITION)
   await deps.pump.drain(organizationId)
+  const fixed = { organizationId, ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
   // A bare instant sorts before every position of its millisecond.
-  const before = [page.after, until?.toISOString()].filter((bound) => typeof bound === 'string').sort()[0]
-  const range = { ...(before !== undefined && { $lt: before }), ...(since && { $gte: since.toISOString() }) }
-  const filter = {
-    organizationId,
-    ...(apiKeyId && { apiKeyId }),
-    ...(modelId && { modelId }),
+  const whole = { ...(until && { $lt: until.toISOString() }), ...(since && { $gte: since.toISOString() }) }
+  const filterIn = (range: { readonly $lt?: string; readonly $gte?: string; readonly $gt?: string }) => ({
+    ...fixed,
     ...(Object.keys(range).length > 0 && { position: range }),
-  }
-  const items = await deps.collections.usage.find(filter, { sort: { position: -1 }, limit: page.limit })
-  return toConnection(items, page, ({ position }) => position)
+  })
+  const items = await deps.collections.usage.find(filterIn(restOf(whole, page)), {
+    sort: { position: page.isBackward ? 1 : -1 },
+    limit: page.limit,
+  })
+  return toConnection(
+    items,
+    page,
+    ({ position }) => position,
+    (limit) => deps.collections.usage.countDocuments(filterIn(whole), { limit }),
+  )
+}
+
+/** The part of a range that follows what was seen, newest first. */
+function restOf<T extends { readonly $lt?: string; readonly $gte?: string }>(range: T, { from, isBackward }: Page) {
+  if (from === null) return range
+  if (!isBackward) return { ...range, $lt: range.$lt !== undefined && range.$lt < from ? range.$lt : from }
+  const { $gte, ...rest } = range
+  return $gte !== undefined && $gte > from ? range : { ...rest, $gt: from }
 }
 
 /**

@@ -24,9 +24,12 @@ export async function listDeliveries(
 ): Promise<Connection<LoggedDelivery>> {
   const page = readPage(args, ORDER)
   await getEndpoint(deps, principal, endpointId)
-  const filter = { endpointId, ...(status && { status }), ...(page.after !== null && { order: { $lt: page.after } }) }
-  const deliveries = await deps.collections.webhookDeliveries.find(filter, { sort: { order: -1 }, limit: page.limit })
-  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
+  const { webhookDeliveries } = deps.collections
+  const filter = { endpointId, ...(status && { status }) }
+  const rest = page.from !== null && { order: page.isBackward ? { $gt: page.from } : { $lt: page.from } }
+  const deliveries = await webhookDeliveries.find({ ...filter, ...rest }, { sort: { order: page.isBackward ? 1 : -1 }, limit: page.limit })
+  const count = (limit: number) => webhookDeliveries.countDocuments(filter, { limit })
+  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order, count)
 }
 
 /** @throws {NotFound} there is no such delivery */

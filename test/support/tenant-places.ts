@@ -234,6 +234,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.usage.before': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
   'UsageFilter.apiKeyId': [names('key')],
+  'UsageFilter.requestId': [],
   'UsageSummaryFilter.modelId': [names('agentModel')],
   'UsageSummaryFilter.apiKeyId': [names('key')],
   'query.webhookEndpoints.after': [cursor('webhook')],
@@ -248,6 +249,10 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.agents.after': [cursor('agent')],
   'query.agents.before': [cursor('agent')],
   'query.agentRun.id': [names('agentRun')],
+  'query.agentRuns.after': [cursor('agentRun')],
+  'query.agentRuns.before': [cursor('agentRun')],
+  'query.workflowRuns.after': [cursor('workflowRun')],
+  'query.workflowRuns.before': [cursor('workflowRun')],
   'query.workflow.id': [names('workflow'), names('workflowCode')],
   'query.workflows.after': [cursor('workflow')],
   'query.workflows.before': [cursor('workflow')],
@@ -398,6 +403,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
+  CollectionFilter.nameContains FileFilter.nameContains DocumentFilter.nameContains DocumentFilter.metadata
   SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
@@ -414,6 +420,8 @@ export const GRAPHQL_PLAIN = words(`
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   node: (own) => ({ id: own.document }),
+  agentRuns: () => ({}),
+  workflowRuns: () => ({}),
   nodes: (own) => ({ ids: [own.document] }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),

@@ -509,6 +509,7 @@ export type Model = {
 export type UsageFilter = {
   readonly modelId?: InputMaybe<Scalars['ID']['input']>;
   readonly apiKeyId?: InputMaybe<Scalars['ID']['input']>;
+  readonly requestId?: InputMaybe<Scalars['String']['input']>;
   readonly since?: InputMaybe<Scalars['DateTime']['input']>;
   readonly until?: InputMaybe<Scalars['DateTime']['input']>;
 };

@@ -1,4 +1,4 @@
-import { type Connection, type CountItems, type Page, toConnection } from '../link/connection.ts'
+import { type Connection, type CountItems, encodeCursor, type Page, toConnection } from '../link/connection.ts'
 import { type AnswerBudget, countCharacters } from './answer-budget.ts'
 
 /** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
@@ -26,7 +26,7 @@ export async function longRecordsPage<T>(
     const limit = Math.min(READ_AT_ONCE, page.limit - records.length)
     const found = await budget.inTurn(() => read(last === undefined ? page.from : keyOf(last), limit))
     for (const record of found) {
-      if (characters > MAX_PAGE_CHARACTERS) return toConnection(records, page, keyOf, count, true)
+      if (characters > MAX_PAGE_CHARACTERS) return toConnection(records, page, keyOf, count, encodeCursor(keyOf(records.at(-1)!)))
       const length = countCharacters(record)
       budget.take(length)
       records.push(record)

@@ -66,25 +66,25 @@ export function readPage(args: PageArguments, keyPattern: RegExp): Page {
 
 /**
  * Gives the Relay connection of `items`, which were read with `page.limit` in the direction of reading. The extra item
- * is left out. `isCut`: fewer were read, and more follow.
+ * is left out. `cutAt`: fewer were read, and more follow after this cursor.
  */
 export function toConnection<T>(
   items: readonly T[],
   { size, from, isBackward }: Page,
   toKey: (item: T) => string,
   count: CountItems,
-  isCut = false,
+  cutAt: string | null = null,
 ): Connection<T> {
   const read = items.slice(0, size)
   const edges = (isBackward ? read.toReversed() : read).map((node) => ({ node, cursor: encodeCursor(toKey(node)) }))
-  const hasMore = isCut || items.length > size
+  const hasMore = cutAt !== null || items.length > size
   return {
     edges,
     pageInfo: {
       hasNextPage: isBackward ? from !== null : hasMore,
       hasPreviousPage: isBackward ? hasMore : from !== null,
-      startCursor: edges[0]?.cursor ?? null,
-      endCursor: edges.at(-1)?.cursor ?? null,
+      startCursor: (isBackward ? cutAt : null) ?? edges[0]?.cursor ?? null,
+      endCursor: (isBackward ? null : cutAt) ?? edges.at(-1)?.cursor ?? null,
     },
     count,
   }
@@ -101,6 +101,6 @@ export async function totalCount({ count }: Pick<Connection<unknown>, 'count'>):
   return counted > MAX_COUNTED_ITEMS ? null : counted
 }
 
-function encodeCursor(key: string): string {
+export function encodeCursor(key: string): string {
   return Buffer.from(key).toString('base64url')
 }

@@ -51,9 +51,11 @@ export type Query = {
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
   readonly agentRun?: Maybe<AgentRun>;
+  readonly agentRuns?: Maybe<AgentRunConnection>;
   readonly workflow?: Maybe<Workflow>;
   readonly workflows: WorkflowConnection;
   readonly workflowRun?: Maybe<WorkflowRun>;
+  readonly workflowRuns?: Maybe<WorkflowRunConnection>;
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
@@ -112,6 +114,16 @@ export type QueryAgentRunArgs = {
 };
 
 
+export type QueryAgentRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<AgentRunFilter>;
+};
+
+
 export type QueryWorkflowArgs = {
   id: Scalars['ID']['input'];
 };
@@ -128,6 +140,16 @@ export type QueryWorkflowsArgs = {
 
 export type QueryWorkflowRunArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryWorkflowRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<WorkflowRunFilter>;
 };
 
 
@@ -834,6 +856,12 @@ export type RunAgentInput = {
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
 };
 
+export type AgentRunFilter = {
+  readonly status?: InputMaybe<AgentRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 export type AgentRunStatus =
   | 'running'
   | 'completed'
@@ -983,6 +1011,12 @@ export type RunWorkflowInput = {
   readonly maxSeconds?: InputMaybe<Scalars['Int']['input']>;
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
   readonly wait?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+export type WorkflowRunFilter = {
+  readonly status?: InputMaybe<WorkflowRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
 };
 
 export type WorkflowRunStatus =
@@ -1384,6 +1418,7 @@ export type ResolversTypes = {
   DeleteAgentRunPayload: ResolverTypeWrapper<DeleteAgentRunPayload>;
   DeleteThreadPayload: ResolverTypeWrapper<DeleteThreadPayload>;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   AgentRun: ResolverTypeWrapper<Run>;
   Citation: ResolverTypeWrapper<Cited>;
@@ -1401,6 +1436,7 @@ export type ResolversTypes = {
   DeleteWorkflowPayload: ResolverTypeWrapper<DeleteWorkflowPayload>;
   DeleteWorkflowRunPayload: ResolverTypeWrapper<DeleteWorkflowRunPayload>;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   WorkflowRun: ResolverTypeWrapper<WorkflowRunRecord>;
   WorkflowNodeState: ResolverTypeWrapper<'pending' | 'running' | 'done' | 'failed' | 'skipped'>;
@@ -1510,6 +1546,7 @@ export type ResolversParentTypes = {
   DeleteAgentRunPayload: DeleteAgentRunPayload;
   DeleteThreadPayload: DeleteThreadPayload;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRun: Run;
   Citation: Cited;
   AgentRunStep: RunStep;
@@ -1524,6 +1561,7 @@ export type ResolversParentTypes = {
   DeleteWorkflowPayload: DeleteWorkflowPayload;
   DeleteWorkflowRunPayload: DeleteWorkflowRunPayload;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRun: WorkflowRunRecord;
   WorkflowNodeRun: NodeOfRun;
   WorkflowRunError: WorkflowError;
@@ -1599,9 +1637,11 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
   agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
+  agentRuns?: Resolver<Maybe<ResolversTypes['AgentRunConnection']>, ParentType, ContextType, RequireFields<QueryAgentRunsArgs, 'order'>>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType, RequireFields<QueryWorkflowArgs, 'id'>>;
   workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
+  workflowRuns?: Resolver<Maybe<ResolversTypes['WorkflowRunConnection']>, ParentType, ContextType, RequireFields<QueryWorkflowRunsArgs, 'order'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;

@@ -4,7 +4,7 @@ import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import { followed } from '../use-cases/runs/followed.ts'
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
-import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
+import { findWorkflowRun, listAllWorkflowRuns } from '../use-cases/workflows/read-runs.ts'
 import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import type {
   MutationResolvers,
@@ -22,6 +22,7 @@ export type Followed = FollowedEvent<WorkflowEvent>
 
 export const workflowRunQueries: QueryResolvers = {
   workflowRun: (_parent, { id }, { deps, ...ask }) => findWorkflowRun(deps, ask, id),
+  workflowRuns: (_parent, args, { deps, budget, ...ask }) => listAllWorkflowRuns(deps, ask, args, budget),
 }
 
 export const workflowRunMutations: MutationResolvers = {

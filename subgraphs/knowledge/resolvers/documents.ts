@@ -1,7 +1,6 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
 import { mapNodes } from '../../common/link/connection.ts'
 import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
-import { getCollection } from '../use-cases/documents/collections.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
 import { type AttachedDocument, createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
 import { listChunks } from '../use-cases/documents/list-chunks.ts'
@@ -9,7 +8,6 @@ import { createDocuments, deleteDocuments, type Outcome, retryDocuments } from '
 import { readText } from '../use-cases/documents/read-text.ts'
 import { findSimilar } from '../use-cases/documents/similar-documents.ts'
 import { updateDocument } from '../use-cases/documents/update-document.ts'
-import { getFile } from '../use-cases/files/files.ts'
 import type { Context } from './context.ts'
 import type {
   DocumentReplacementResolvers,
@@ -96,18 +94,18 @@ export const DocumentFields: DocumentResolvers = {
   async chunks(document, args, { deps }) {
     return mapNodes(await listChunks(deps, document, args), (chunk) => ({ ...chunk, record: document }))
   },
-  collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
-  file: ({ organizationId, fileId }, _args, { deps }) => getFile(deps, organizationId, fileId),
-  parent: ({ parentId }, _args, { deps, ...context }) => (parentId ? findDocument(deps, context, parentId) : null),
+  collection: ({ organizationId, collectionId }, _args, { records }) => records.getCollection(organizationId, collectionId),
+  file: ({ organizationId, fileId }, _args, { records }) => records.getFile(organizationId, fileId),
+  parent: ({ organizationId, parentId }, _args, { records }) => (parentId ? records.findDocument(organizationId, parentId) : null),
   __resolveReference: ({ id }, { deps, ...context }) => findDocument(deps, context, id),
 }
 
 export const ReplacementFields: DocumentReplacementResolvers = {
   name: ({ fileName }) => fileName,
-  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
+  file: ({ organizationId, fileId }, _args, { records }) => records.findFile(organizationId, fileId),
 }
 
 export const VersionFields: DocumentVersionResolvers = {
   name: ({ fileName }) => fileName,
-  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
+  file: ({ organizationId, fileId }, _args, { records }) => records.findFile(organizationId, fileId),
 }

@@ -1,3 +1,4 @@
+import { checkInteger } from '../../common/check.ts'
 import { deleteFile, findFile, listFiles, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -24,5 +25,17 @@ export const FileFields: FileResolvers = {
   id: ({ _id }) => _id,
   checksum: ({ sha256 }) => `sha256:${sha256}`,
   status: () => 'uploaded',
+  async documents({ organizationId, attachments }, { first }, { records }) {
+    const ids = Object.keys(attachments).toSorted().reverse().slice(0, checkedFirst(first))
+    const found = await Promise.all(ids.map((id) => records.findDocument(organizationId, id)))
+    return found.filter((document) => document !== null)
+  },
   __resolveReference: ({ id }, { deps, ...context }) => findFile(deps, context, id),
+}
+
+const MAX_DOCUMENTS = 100
+
+function checkedFirst(first: number | null | undefined): number {
+  checkInteger(first, 'first', 1, MAX_DOCUMENTS)
+  return first ?? 20
 }

@@ -60,6 +60,8 @@ export type QueryCollectionsArgs = {
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<CollectionFilter>;
 };
 
 
@@ -74,6 +76,8 @@ export type QueryFilesArgs = {
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<FileFilter>;
 };
 
 
@@ -334,6 +338,29 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
+export type ListSort =
+  | 'created_at'
+  | 'name';
+
+export type CollectionFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type FileFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type DocumentFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+};
+
 export type OcrMode =
   | 'off'
   | 'auto';
@@ -369,6 +396,8 @@ export type CollectionDocumentsArgs = {
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<DocumentFilter>;
   status?: InputMaybe<DocumentStatus>;
 };
 
@@ -444,8 +473,14 @@ export type File = {
   readonly mediaType: Scalars['String']['output'];
   readonly checksum: Scalars['String']['output'];
   readonly sizeBytes: Scalars['Float']['output'];
+  readonly documents: ReadonlyArray<Document>;
   readonly status: FileStatus;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type FileDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type DocumentStatus =
@@ -1453,6 +1488,10 @@ export type ResolversTypes = {
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
+  ListSort: ResolverTypeWrapper<'created_at' | 'name'>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   OcrMode: ResolverTypeWrapper<'off' | 'auto'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
   DocumentCounts: ResolverTypeWrapper<DocumentCounts>;
@@ -1601,6 +1640,9 @@ export type ResolversParentTypes = {
   Mutation: Record<PropertyKey, never>;
   Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
   CollectionDigest: CollectionDigest;
@@ -1736,9 +1778,9 @@ export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionArgs, 'id'>>;
   collectionByCode?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionByCodeArgs, 'code'>>;
-  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'order'>>;
+  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'order' | 'sortBy'>>;
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType, RequireFields<QueryFileArgs, 'id'>>;
-  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order'>>;
+  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order' | 'sortBy'>>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<QueryDocumentArgs, 'id'>>;
   searchCollection?: Resolver<ResolversTypes['SearchResult'], ParentType, ContextType, RequireFields<QuerySearchCollectionArgs, 'input'>>;
   quoteReembedding?: Resolver<ResolversTypes['ReembeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteReembeddingArgs, 'input'>>;
@@ -1791,6 +1833,8 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
+export type ListSortResolvers = { CREATED_AT: 'created_at', NAME: 'name' };
+
 export type OcrModeResolvers = { OFF: 'off', AUTO: 'auto' };
 
 export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
@@ -1805,7 +1849,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'order'>>;
+  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'order' | 'sortBy'>>;
   sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'order'>>;
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documentCounts?: Resolver<ResolversTypes['DocumentCounts'], ParentType, ContextType>;
@@ -1854,6 +1898,7 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
   mediaType?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   checksum?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  documents?: Resolver<ReadonlyArray<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<FileDocumentsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['FileStatus'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
@@ -2490,6 +2535,7 @@ export type Resolvers<ContextType = Context> = {
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
+  ListSort?: ListSortResolvers;
   OcrMode?: OcrModeResolvers;
   Collection?: CollectionResolvers<ContextType>;
   DocumentCounts?: DocumentCountsResolvers<ContextType>;

@@ -1,4 +1,4 @@
-import { NotFound } from '../../../common/errors.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, type Page, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
@@ -56,6 +56,7 @@ export async function listEntries(deps: BillingDeps, organizationId: string, arg
 export interface UsageFilter {
   readonly modelId?: string | null
   readonly apiKeyId?: string | null
+  readonly requestId?: string | null
   readonly since?: Date | null
   readonly until?: Date | null
 }
@@ -65,11 +66,13 @@ export async function listUsage(
   deps: BillingDeps,
   organizationId: string,
   args: PageArguments,
-  { modelId, apiKeyId, since, until }: UsageFilter,
+  { modelId, apiKeyId, requestId, since, until }: UsageFilter,
 ): Promise<Connection<UsageRecord>> {
   const page = readPage(args, USAGE_POSITION)
   await deps.pump.drain(organizationId)
-  const fixed = { organizationId, ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
+  if (requestId && (modelId || apiKeyId))
+    throw new KisError('invalid_request', 'Ask for `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })
+  const fixed = { organizationId, ...(requestId && { requestId }), ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
   // A bare instant sorts before every position of its millisecond.
   const whole = { ...(until && { $lt: until.toISOString() }), ...(since && { $gte: since.toISOString() }) }
   const filterIn = (range: { readonly $lt?: string; readonly $gte?: string; readonly $gt?: string }) => ({

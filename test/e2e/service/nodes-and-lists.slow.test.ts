@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -112,6 +112,80 @@ it('refuses an object whose own field the key may not ask for, and gives the oth
     lastUsedAt: expect.stringMatching(/^\d{4}-/),
   })
   expect(await reader.graphql(NODE, { id: body.id })).toEqual({ data: { node: { __typename: 'ApiKey', id: body.id } } })
+})
+
+it('lists documents by name, metadata and time, from either end, and counts them', async () => {
+  const { body: collection } = await owner.rest('POST', '/v1/collections', {
+    ...{ collection_code: 'lists', collection_name: 'Lists', embedding_model: 'e5-small-ar-en' },
+  })
+  for (const name of ['b', 'a', 'c']) await addDocument(owner, collection.id, `${name}.txt`, `Text ${name}`, { letter: name })
+  const list = async (page: string, filter: object = {}) => {
+    const { data, errors } = await owner.graphql(
+      `query List($id: ID!, $filter: DocumentFilter) { collection(id: $id) { documents(${page}, filter: $filter) {
+        totalCount pageInfo { hasNextPage hasPreviousPage startCursor } edges { node { name } } } } }`,
+      { id: collection.id, filter },
+    )
+    expect(errors).toBeUndefined()
+    const { totalCount, pageInfo, edges } = data.collection.documents
+    return { totalCount, pageInfo, names: edges.map(({ node }: { node: { name: string } }) => node.name) }
+  }
+  expect(await list('first: 2, sortBy: NAME, order: ASC')).toMatchObject({
+    totalCount: 3,
+    names: ['a.txt', 'b.txt'],
+    pageInfo: { hasNextPage: true },
+  })
+  const end = await list('last: 2')
+  expect(end).toMatchObject({ totalCount: 3, names: ['a.txt', 'b.txt'], pageInfo: { hasNextPage: false, hasPreviousPage: true } })
+  expect(await list(`last: 2, before: "${end.pageInfo.startCursor}"`)).toMatchObject({
+    names: ['c.txt'],
+    pageInfo: { hasPreviousPage: false },
+  })
+  expect(await list('first: 5', { metadata: { letter: 'c' } })).toMatchObject({ totalCount: null, names: ['c.txt'] })
+  expect(await list('first: 5', { nameContains: 'A.TX' })).toMatchObject({ names: ['a.txt'] })
+  expect(await list('first: 5, status: READY', { since: '2020-01-01T00:00:00.000Z' })).toMatchObject({ totalCount: 3 })
+  expect(await list('first: 5', { until: '2020-01-01T00:00:00.000Z' })).toMatchObject({ totalCount: 0, names: [] })
+})
+
+it('counts every list, and lists the runs of all agents and the usage of one request', async () => {
+  const { data, errors } = await owner.graphql(
+    `query Lists($collection: ID!, $document: ID!, $file: ID!, $agent: ID!, $webhook: ID!) {
+      collections(sortBy: NAME) { totalCount } files(filter: { nameContains: "zqn" }) { edges { node { name } } }
+      agents { totalCount } workflows { totalCount } agentRuns(filter: { status: COMPLETED }) { totalCount edges { node { id } } }
+      workflowRuns(last: 1) { totalCount edges { node { id } } }
+      collection(id: $collection) { goldQuestions { totalCount } evaluations { totalCount } sources { totalCount } reembeddings { totalCount } }
+      document(id: $document) { chunks(last: 1) { totalCount edges { node { id } } } } file(id: $file) { documents { id } }
+      agent(id: $agent) { runs { totalCount } } webhookEndpoints { totalCount } webhookDeliveries(endpointId: $webhook, last: 1) { totalCount }
+      organization { apiKeys(last: 1) { totalCount } wallet { entries(last: 1) { totalCount edges { node { sequence } } } } }
+      usage(last: 1) { totalCount edges { node { id requestId } } } }`,
+    { collection: has.collection, document: has.document, file: has.file, agent: has.agent, webhook: has.webhook },
+  )
+  expect(errors).toBeUndefined()
+  expect(data).toMatchObject({
+    collections: { totalCount: expect.any(Number) },
+    agents: { totalCount: 1 },
+    workflows: { totalCount: 1 },
+    agentRuns: { totalCount: 1, edges: [{ node: { id: has.agentRun } }] },
+    workflowRuns: { totalCount: 1, edges: [{ node: { id: has.workflowRun } }] },
+    collection: {
+      goldQuestions: { totalCount: 1 },
+      evaluations: { totalCount: 1 },
+      sources: { totalCount: 1 },
+      reembeddings: { totalCount: 0 },
+    },
+    document: { chunks: { totalCount: 1, edges: [{ node: { id: has.chunk } }] } },
+    file: { documents: [{ id: has.document }] },
+    agent: { runs: { totalCount: 1 } },
+    organization: { wallet: { entries: { edges: [{ node: { sequence: 1 } }] } } },
+  })
+  const [{ node }] = data.usage.edges
+  const ofRequest = await owner.graphql('query Of($id: String) { usage(filter: { requestId: $id }) { edges { node { id requestId } } } }', {
+    id: node.requestId,
+  })
+  expect(ofRequest.data.usage.edges).toContainEqual({ node })
+  expect(ofRequest.data.usage.edges.every((edge: { node: { requestId: string } }) => edge.node.requestId === node.requestId)).toBe(true)
+  const { data: byName } = await owner.graphql('{ files(first: 100, sortBy: NAME, order: ASC) { edges { node { name } } } }')
+  const names = byName.files.edges.map((edge: { node: { name: string } }) => edge.node.name)
+  expect(names).toEqual(names.toSorted())
 })
 
 it('takes at most 100 ids', async () => {

@@ -116,6 +116,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'header.idempotency-key': [names('idempotencyKey')],
   'query.model': [names('agentModel')],
   'query.key_id': [names('key')],
+  'query.request_id': [],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
   'GET /v1/collections/{id}/sources query.after': [names('webSource')],

@@ -464,6 +464,7 @@ export type UsageDimension =
   | 'model'
   | 'key'
   | 'day'
+  | 'hour'
   | 'operation';
 
 export type UsageSummaryFilter = {
@@ -487,6 +488,7 @@ export type UsageGroup = {
   readonly apiKeyId?: Maybe<Scalars['ID']['output']>;
   readonly apiKey?: Maybe<ApiKey>;
   readonly day?: Maybe<Scalars['DateTime']['output']>;
+  readonly hour?: Maybe<Scalars['DateTime']['output']>;
   readonly operation?: Maybe<Operation>;
   readonly totals: UsageTotals;
 };
@@ -1067,7 +1069,7 @@ export type ResolversTypes = {
   UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits'>;
   UsageQuantity: ResolverTypeWrapper<Omit<UsageQuantity, 'unit'> & { unit: ResolversTypes['UsageUnit'] }>;
   UsageRecord: ResolverTypeWrapper<Usage>;
-  UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'operation'>;
+  UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'hour' | 'operation'>;
   UsageSummaryFilter: UsageSummaryFilter;
   UsageSummary: ResolverTypeWrapper<Omit<UsageSummary, 'total' | 'groups'> & { total: ResolversTypes['UsageTotals'], groups: ReadonlyArray<ResolversTypes['UsageGroup']> }>;
   UsageGroup: ResolverTypeWrapper<Group>;
@@ -1410,7 +1412,7 @@ export type UsageRecordResolvers<ContextType = Context, ParentType extends Resol
   at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
-export type UsageDimensionResolvers = { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' };
+export type UsageDimensionResolvers = { MODEL: 'model', KEY: 'key', DAY: 'day', HOUR: 'hour', OPERATION: 'operation' };
 
 export type UsageSummaryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageSummary'] = ResolversParentTypes['UsageSummary']> = {
   since?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -1425,6 +1427,7 @@ export type UsageGroupResolvers<ContextType = Context, ParentType extends Resolv
   apiKeyId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   day?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  hour?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   operation?: Resolver<Maybe<ResolversTypes['Operation']>, ParentType, ContextType>;
   totals?: Resolver<ResolversTypes['UsageTotals'], ParentType, ContextType>;
 }>;

@@ -22,7 +22,7 @@ export const NODE_KINDS = [
     'uploadPart',
   ] as const),
   ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
-  ...(['organization', 'wallet', 'key', 'webhook', 'usageRecord', 'ledgerEntry'] as const),
+  ...(['organization', 'wallet', 'key', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
 ] as const satisfies readonly Kind[]
 
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })

@@ -1011,6 +1011,7 @@ export type FederationTypes = {
   ApiKey: ApiKey;
   UsageRecord: UsageRecord;
   WebhookEndpoint: WebhookEndpoint;
+  WebhookDelivery: WebhookDelivery;
 };
 
 /** Mapping of federation reference types */
@@ -1033,6 +1034,9 @@ export type FederationReferenceTypes = {
   WebhookEndpoint:
     ( { __typename: 'WebhookEndpoint' }
     & GraphQLRecursivePick<FederationTypes['WebhookEndpoint'], {"id":true}> );
+  WebhookDelivery:
+    ( { __typename: 'WebhookDelivery' }
+    & GraphQLRecursivePick<FederationTypes['WebhookDelivery'], {"id":true}> );
 };
 
 
@@ -1568,7 +1572,8 @@ export type WebhookDisabledReasonResolvers = { GONE: 'gone', FAILING: 'failing',
 
 export type WebhookDeliveryStatusResolvers = { PENDING: 'pending', DELIVERED: 'delivered', FAILED: 'failed' };
 
-export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = Needed<ParentType, {
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery'], FederationReferenceType extends FederationReferenceTypes['WebhookDelivery'] = FederationReferenceTypes['WebhookDelivery']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebhookDelivery']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   event?: Resolver<ResolversTypes['WebhookEvent'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['WebhookDeliveryStatus'], ParentType, ContextType>;

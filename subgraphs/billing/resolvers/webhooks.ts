@@ -11,7 +11,7 @@ import {
   updateEndpoint,
 } from '../webhooks/use-cases/endpoints.ts'
 import { listFeeds } from '../webhooks/use-cases/feeds.ts'
-import { listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
+import { findDelivery, listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
 import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/redeliver.ts'
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
@@ -84,6 +84,9 @@ export const webhookTypes: Resolvers = {
   },
 
   WebhookDelivery: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findDelivery(deps, requirePrincipal(caller), id)
+    },
     id: ({ delivery }) => delivery._id,
     status: ({ delivery }) => delivery.status,
     attempts: ({ delivery }) => delivery.attempts,

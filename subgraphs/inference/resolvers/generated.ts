@@ -1050,6 +1050,7 @@ export type WorkflowNodeState =
 
 export type WorkflowNodeRun = {
   readonly id: Scalars['ID']['output'];
+  readonly nodeId: Scalars['ID']['output'];
   readonly state: WorkflowNodeState;
   readonly output?: Maybe<Scalars['JSON']['output']>;
   readonly cost: Scalars['USD']['output'];
@@ -1210,6 +1211,10 @@ export type WebhookEndpoint = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
+export type WebhookDelivery = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
 
 
 export type ResolverTypeWrapper<T> = Promise<T> | T;
@@ -1332,6 +1337,7 @@ export type ResolversInterfaceTypes<_RefType extends Record<string, unknown>> = 
     | ( LedgerEntry )
     | ( UsageRecord )
     | ( WebhookEndpoint )
+    | ( WebhookDelivery )
   ;
 };
 
@@ -1471,6 +1477,7 @@ export type ResolversTypes = {
   LedgerEntry: ResolverTypeWrapper<LedgerEntry>;
   UsageRecord: ResolverTypeWrapper<UsageRecord>;
   WebhookEndpoint: ResolverTypeWrapper<WebhookEndpoint>;
+  WebhookDelivery: ResolverTypeWrapper<WebhookDelivery>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1593,6 +1600,7 @@ export type ResolversParentTypes = {
   LedgerEntry: LedgerEntry;
   UsageRecord: UsageRecord;
   WebhookEndpoint: WebhookEndpoint;
+  WebhookDelivery: WebhookDelivery;
 };
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
@@ -1688,7 +1696,7 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 };
 
 export type NodeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Node'] = ResolversParentTypes['Node']> = {
-  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint', ParentType, ContextType>;
+  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint' | 'WebhookDelivery', ParentType, ContextType>;
 };
 
 export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
@@ -2130,6 +2138,7 @@ export type WorkflowNodeStateResolvers = { PENDING: 'pending', RUNNING: 'running
 
 export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowNodeRun'] = ResolversParentTypes['WorkflowNodeRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  nodeId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   state?: Resolver<ResolversTypes['WorkflowNodeState'], ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -2301,6 +2310,11 @@ export type WebhookEndpointResolvers<ContextType = Context, ParentType extends R
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
 export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
@@ -2411,6 +2425,7 @@ export type Resolvers<ContextType = Context> = {
   LedgerEntry?: LedgerEntryResolvers<ContextType>;
   UsageRecord?: UsageRecordResolvers<ContextType>;
   WebhookEndpoint?: WebhookEndpointResolvers<ContextType>;
+  WebhookDelivery?: WebhookDeliveryResolvers<ContextType>;
 };
 
 

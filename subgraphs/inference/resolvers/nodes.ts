@@ -38,6 +38,7 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['ent', { type: 'LedgerEntry', owner: 'billing', scope: 'billing:read' }],
   ['use', { type: 'UsageRecord', owner: 'billing', scope: 'billing:read' }],
   ['whe', { type: 'WebhookEndpoint', owner: 'billing', scope: 'admin' }],
+  ['whd', { type: 'WebhookDelivery', owner: 'billing', scope: 'admin' }],
 ])
 
 export const nodeQueries: QueryResolvers = {

@@ -17,7 +17,7 @@ import type {
   WorkflowRunResolvers,
 } from './generated.ts'
 
-export type NodeOfRun = NodeRun & { readonly id: string }
+export type NodeOfRun = NodeRun & { readonly id: string; readonly nodeId: string }
 export type Followed = FollowedEvent<WorkflowEvent>
 
 export const workflowRunQueries: QueryResolvers = {
@@ -54,7 +54,7 @@ export const WorkflowRunFields: WorkflowRunResolvers = {
   workflow: ({ workflowId }, _args, { deps, ...ask }) => findWorkflow(deps, ask, workflowId),
   inputs: ({ inputs }, _args, { budget }) => JSON.parse(budget.taken(inputs)),
   output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
-  nodes: ({ nodes }) => Object.entries(nodes).map(([id, node]) => ({ id, ...node })),
+  nodes: ({ _id, nodes }) => Object.entries(nodes).map(([nodeId, node]) => ({ id: `${_id}/${nodeId}`, nodeId, ...node })),
   cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
 

@@ -67,7 +67,10 @@ export const EvaluationFields: EvaluationResolvers = {
   },
   questions(evaluation) {
     const questions = parseQuestions(evaluation)
-    return parseRanks(evaluation).map((ranks, i) => ({ ...questions[i]!, ranks }))
+    return parseRanks(evaluation).map((ranks, i) => {
+      const { id, ...question } = questions[i]!
+      return { id: `${evaluation._id}/${id}`, goldQuestionId: id, ...question, ranks }
+    })
   },
   __resolveReference: ({ id }, { deps, ...context }) => findEvaluation(deps, context, id),
 }

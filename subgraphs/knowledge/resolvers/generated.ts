@@ -923,6 +923,7 @@ export type EvaluationScore = {
 
 export type EvaluatedQuestion = {
   readonly id: Scalars['ID']['output'];
+  readonly goldQuestionId: Scalars['ID']['output'];
   readonly query: Scalars['String']['output'];
   readonly expected: ReadonlyArray<ExpectedPassage>;
   readonly ranks: ReadonlyArray<ExpectedRanks>;
@@ -2221,6 +2222,7 @@ export type EvaluationScoreResolvers<ContextType = Context, ParentType extends R
 
 export type EvaluatedQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluatedQuestion'] = ResolversParentTypes['EvaluatedQuestion']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  goldQuestionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
   ranks?: Resolver<ReadonlyArray<ResolversTypes['ExpectedRanks']>, ParentType, ContextType>;

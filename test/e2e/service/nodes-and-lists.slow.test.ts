@@ -47,6 +47,7 @@ const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
   wallet: 'Wallet',
   key: 'ApiKey',
   webhook: 'WebhookEndpoint',
+  delivery: 'WebhookDelivery',
   usageRecord: 'UsageRecord',
   ledgerEntry: 'LedgerEntry',
 }
@@ -72,8 +73,10 @@ it('gives the fields of an object from the subgraphs that have them', async () =
       ... on Document { name file { name } collection { code searchTool { description } } }
       ... on Agent { code model { id } }
       ... on Wallet { balance entries(first: 1) { edges { node { id } } } }
-      ... on WorkflowRun { status workflow { code } } } }`,
-    { ids: [has.document, has.agent, has.wallet, has.workflowRun] },
+      ... on WorkflowRun { status workflow { code } nodes { id nodeId } }
+      ... on Evaluation { questions { id goldQuestionId } }
+      ... on WebhookDelivery { event { type } attempts { statusCode } } } }`,
+    { ids: [has.document, has.agent, has.wallet, has.workflowRun, has.evaluation, has.delivery] },
   )
   expect(errors).toBeUndefined()
   expect(data.nodes).toMatchObject([
@@ -84,7 +87,9 @@ it('gives the fields of an object from the subgraphs that have them', async () =
     },
     { code: has.agentCode, model: { id: 'mock-chat' } },
     { balance: expect.any(String), entries: { edges: [{ node: { id: expect.stringMatching(/^ent_/) } }] } },
-    { status: 'COMPLETED', workflow: { code: has.workflowCode } },
+    { status: 'COMPLETED', workflow: { code: has.workflowCode }, nodes: [{ id: `${has.workflowRun}/one`, nodeId: 'one' }] },
+    { questions: [{ id: `${has.evaluation}/${has.goldQuestion}`, goldQuestionId: has.goldQuestion }] },
+    { event: { type: 'ping' }, attempts: expect.any(Array) },
   ])
 })
 

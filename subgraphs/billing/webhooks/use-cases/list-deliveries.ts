@@ -1,5 +1,5 @@
 import { NotFound } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
@@ -35,10 +35,17 @@ export async function listDeliveries(
 /** @throws {NotFound} there is no such delivery */
 export async function getDelivery(deps: BillingDeps, principal: Principal, endpointId: string, id: string): Promise<LoggedDelivery> {
   await getEndpoint(deps, principal, endpointId)
-  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, endpointId })
-  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
-  if (!logged) throw new NotFound('delivery', id, 'id')
+  const logged = await findDelivery(deps, principal, id)
+  if (logged?.delivery.endpointId !== endpointId) throw new NotFound('delivery', id, 'id')
   return logged
+}
+
+/** Null: the organization has no such delivery. */
+export async function findDelivery(deps: BillingDeps, principal: Principal, id: string): Promise<LoggedDelivery | null> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, organizationId })
+  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
+  return logged ?? null
 }
 
 /** Events are deleted after their deliveries. A delivery without its event is left out. */

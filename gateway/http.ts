@@ -99,7 +99,10 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
       if (known.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
       if (known.retryAfterMs !== null) reply.header('retry-after', Math.ceil(known.retryAfterMs / 1_000))
-      return reply.code(ERRORS[known.code].status).send({ errors: [mask(known, requestId)] })
+      return reply
+        .code(ERRORS[known.code].status)
+        .type(chooseMediaType(request.headers.accept))
+        .send(JSON.stringify({ errors: [mask(known, requestId)] }))
     },
     handler(request, reply) {
       return answer.call(this, request, reply)
@@ -134,13 +137,22 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
           ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
           'x-request-id': id,
           'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
-          'content-type': 'application/json; charset=utf-8',
+          'content-type': chooseMediaType(request.headers.accept),
           'content-length': Buffer.byteLength(body),
         })
         .end(body)
       return true
     }
   }
+}
+
+/**
+ * The media type of an error that has no data. Clients that accept the type of GraphQL over HTTP, such as Apollo's,
+ * read the errors of an answer with a status of 400 or more only from that type.
+ */
+function chooseMediaType(accept: string | undefined): string {
+  const type = accept?.includes('application/graphql-response+json') ? 'application/graphql-response+json' : 'application/json'
+  return `${type}; charset=utf-8`
 }
 
 function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {

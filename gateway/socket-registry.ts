@@ -53,6 +53,8 @@ export interface Connection {
   readonly leave: () => void
   /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
+  /** Set when this side closes the socket: whether its client may come back for its subscriptions. */
+  isLost?: boolean
 }
 
 /** The open sockets whose key was accepted, and their running operations. */
@@ -95,8 +97,15 @@ export class SocketRegistry {
     return operation
   }
 
+  /** Closes the socket of a client that may come back. */
+  cut(connection: Connection, code: number, reason: string): void {
+    connection.isLost = true
+    this.close(connection, code, reason)
+  }
+
   /** Ends the running operations at once, without waiting for the client to answer the close frame. */
   close(connection: Connection, code: number, reason: string): void {
+    connection.isLost ??= false
     for (const operation of connection.operations) operation.abort()
     connection.socket.close(code, reason)
   }

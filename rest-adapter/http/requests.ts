@@ -50,6 +50,7 @@ const EXPOSED_HEADERS = [
   'openai-processing-ms',
   'openai-version',
   'x-kis-warning',
+  'x-kis-stream-id',
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',
@@ -58,6 +59,7 @@ const EXPOSED_HEADERS = [
   'upload-length',
   'upload-metadata',
   'upload-expires',
+  'www-authenticate',
   'tus-resumable',
   'tus-version',
   'tus-extension',
@@ -74,7 +76,7 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply, parts)
-      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
+      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'), parts.config.oauth)
     },
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
   }
@@ -186,7 +188,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
-    sendError(reply, error)
+    sendError(reply, error, config.oauth)
     return reply
   })
 }

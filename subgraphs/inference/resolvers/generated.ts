@@ -6,7 +6,7 @@ import type { RunError, RunStep, Citation as Cited } from '../domain/agents/run.
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts';
 import type { Choice, Quote } from '../resolvers/chat.ts';
 import type { ChatCompletion as Completion } from '../use-cases/calls/create-chat-completion.ts';
-import type { ChatEvent } from '../use-cases/calls/stream-chat-completion.ts';
+import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts';
 import type { Reference } from '../resolvers/collections.ts';
 import type { OneEmbedding, Created } from '../resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../domain/catalog.ts';
@@ -43,7 +43,7 @@ export type Scalars = {
 
 export type Query = {
   readonly node?: Maybe<Node>;
-  readonly nodes?: Maybe<ReadonlyArray<Maybe<Node>>>;
+  readonly nodes: ReadonlyArray<Maybe<Node>>;
   readonly models: ReadonlyArray<Model>;
   readonly model?: Maybe<Model>;
   readonly quoteChatCompletion: ChatCompletionQuote;
@@ -51,11 +51,11 @@ export type Query = {
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
   readonly agentRun?: Maybe<AgentRun>;
-  readonly agentRuns?: Maybe<AgentRunConnection>;
+  readonly agentRuns: AgentRunConnection;
   readonly workflow?: Maybe<Workflow>;
   readonly workflows: WorkflowConnection;
   readonly workflowRun?: Maybe<WorkflowRun>;
-  readonly workflowRuns?: Maybe<WorkflowRunConnection>;
+  readonly workflowRuns: WorkflowRunConnection;
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
@@ -348,6 +348,7 @@ export type MutationCloseEmbeddingArgs = {
 
 export type Subscription = {
   readonly chatCompletion: ChatCompletionEvent;
+  readonly chatCompletionEvents: ChatCompletionEvent;
   readonly transcription: TranscriptionEvent;
   readonly agentRun: AgentRunEvent;
   readonly agentRunEvents: AgentRunEvent;
@@ -358,6 +359,12 @@ export type Subscription = {
 
 export type SubscriptionChatCompletionArgs = {
   input: ChatCompletionInput;
+};
+
+
+export type SubscriptionChatCompletionEventsArgs = {
+  id: Scalars['ID']['input'];
+  after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
 
@@ -514,6 +521,8 @@ export type QuotedModel = {
 };
 
 export type ChatCompletionEvent = {
+  readonly id: Scalars['ID']['output'];
+  readonly cursor: Scalars['Cursor']['output'];
   readonly chunks: ReadonlyArray<Scalars['ChatProtocolChunk']['output']>;
   readonly textDelta: Scalars['String']['output'];
   readonly finishReason?: Maybe<FinishReason>;
@@ -1375,7 +1384,7 @@ export type ResolversTypes = {
   ChatUsage: ResolverTypeWrapper<ChatUsage>;
   ChatCompletionQuote: ResolverTypeWrapper<Quote>;
   QuotedModel: ResolverTypeWrapper<Quoted>;
-  ChatCompletionEvent: ResolverTypeWrapper<ChatEvent>;
+  ChatCompletionEvent: ResolverTypeWrapper<FollowedChatEvent>;
   EncodingFormat: ResolverTypeWrapper<'float' | 'base64'>;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: ResolverTypeWrapper<Created>;
@@ -1511,7 +1520,7 @@ export type ResolversParentTypes = {
   ChatUsage: ChatUsage;
   ChatCompletionQuote: Quote;
   QuotedModel: Quoted;
-  ChatCompletionEvent: ChatEvent;
+  ChatCompletionEvent: FollowedChatEvent;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: Created;
   Embedding: OneEmbedding;
@@ -1603,6 +1612,10 @@ export type ResolversParentTypes = {
   WebhookDelivery: WebhookDelivery;
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -1637,7 +1650,7 @@ export interface ChatProtocolChunkScalarConfig extends GraphQLScalarTypeConfig<R
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   node?: Resolver<Maybe<ResolversTypes['Node']>, ParentType, ContextType, RequireFields<QueryNodeArgs, 'id'>>;
-  nodes?: Resolver<Maybe<ReadonlyArray<Maybe<ResolversTypes['Node']>>>, ParentType, ContextType, RequireFields<QueryNodesArgs, 'ids'>>;
+  nodes?: Resolver<ReadonlyArray<Maybe<ResolversTypes['Node']>>, ParentType, ContextType, RequireFields<QueryNodesArgs, 'ids'>>;
   models?: Resolver<ReadonlyArray<ResolversTypes['Model']>, ParentType, ContextType, Partial<QueryModelsArgs>>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType, RequireFields<QueryModelArgs, 'id'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
@@ -1645,11 +1658,11 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
   agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
-  agentRuns?: Resolver<Maybe<ResolversTypes['AgentRunConnection']>, ParentType, ContextType, RequireFields<QueryAgentRunsArgs, 'order'>>;
+  agentRuns?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<QueryAgentRunsArgs, 'order'>>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType, RequireFields<QueryWorkflowArgs, 'id'>>;
   workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
-  workflowRuns?: Resolver<Maybe<ResolversTypes['WorkflowRunConnection']>, ParentType, ContextType, RequireFields<QueryWorkflowRunsArgs, 'order'>>;
+  workflowRuns?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<QueryWorkflowRunsArgs, 'order'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
@@ -1688,6 +1701,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
 
 export type SubscriptionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Subscription'] = ResolversParentTypes['Subscription']> = {
   chatCompletion?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletion", ParentType, ContextType, RequireFields<SubscriptionChatCompletionArgs, 'input'>>;
+  chatCompletionEvents?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletionEvents", ParentType, ContextType, RequireFields<SubscriptionChatCompletionEventsArgs, 'id'>>;
   transcription?: SubscriptionResolver<ResolversTypes['TranscriptionEvent'], "transcription", ParentType, ContextType, RequireFields<SubscriptionTranscriptionArgs, 'input'>>;
   agentRun?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRun", ParentType, ContextType, RequireFields<SubscriptionAgentRunArgs, 'input'>>;
   agentRunEvents?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRunEvents", ParentType, ContextType, RequireFields<SubscriptionAgentRunEventsArgs, 'runId'>>;
@@ -1807,6 +1821,8 @@ export type QuotedModelResolvers<ContextType = Context, ParentType extends Resol
 }>;
 
 export type ChatCompletionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionEvent'] = ResolversParentTypes['ChatCompletionEvent']> = Needed<ParentType, {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cursor?: Resolver<ResolversTypes['Cursor'], ParentType, ContextType>;
   chunks?: Resolver<ReadonlyArray<ResolversTypes['ChatProtocolChunk']>, ParentType, ContextType>;
   textDelta?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   finishReason?: Resolver<Maybe<ResolversTypes['FinishReason']>, ParentType, ContextType>;
@@ -2428,5 +2444,8 @@ export type Resolvers<ContextType = Context> = {
   WebhookDelivery?: WebhookDeliveryResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -1760,6 +1760,10 @@ export type ResolversParentTypes = {
   ReembeddingEdge: Omit<ReembeddingEdge, 'node'> & { node: ResolversParentTypes['Reembedding'] };
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -2648,5 +2652,8 @@ export type Resolvers<ContextType = Context> = {
   ReembeddingEdge?: ReembeddingEdgeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
+import { requireScope } from '../../common/identity/principal.ts'
 import { mapNodes } from '../../common/link/connection.ts'
 import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
@@ -97,7 +98,7 @@ export const DocumentFields: DocumentResolvers = {
   collection: ({ organizationId, collectionId }, _args, { records }) => records.getCollection(organizationId, collectionId),
   file: ({ organizationId, fileId }, _args, { records }) => records.getFile(organizationId, fileId),
   parent: ({ organizationId, parentId }, _args, { records }) => (parentId ? records.findDocument(organizationId, parentId) : null),
-  __resolveReference: ({ id }, { deps, ...context }) => findDocument(deps, context, id),
+  __resolveReference: ({ id }, { caller, records }) => records.findDocument(requireScope(caller, 'knowledge:read').organizationId, id),
 }
 
 export const ReplacementFields: DocumentReplacementResolvers = {

@@ -1,4 +1,5 @@
 import { checkInteger } from '../../common/check.ts'
+import { requireScope } from '../../common/identity/principal.ts'
 import { deleteFile, findFile, listFiles, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -30,7 +31,7 @@ export const FileFields: FileResolvers = {
     const found = await Promise.all(ids.map((id) => records.findDocument(organizationId, id)))
     return found.filter((document) => document !== null)
   },
-  __resolveReference: ({ id }, { deps, ...context }) => findFile(deps, context, id),
+  __resolveReference: ({ id }, { caller, records }) => records.findFile(requireScope(caller, 'knowledge:read').organizationId, id),
 }
 
 const MAX_DOCUMENTS = 100

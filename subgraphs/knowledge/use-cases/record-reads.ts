@@ -30,12 +30,16 @@ export class RecordReads {
   /** Null also if the document or its collection is deleted. */
   async findDocument(organizationId: string, id: string): Promise<DocumentRecord | null> {
     const document = ownedBy(organizationId, await this.#documents.find(id))
-    return document && ownedBy(organizationId, await this.#collections.find(document.collectionId)) ? document : null
+    return document && (await this.findCollection(organizationId, document.collectionId)) ? document : null
   }
 
   /** @throws {NotFound} if the organization has no such collection, or it is deleted. */
   async getCollection(organizationId: string, id: string): Promise<CollectionRecord> {
-    return required('collection', id, ownedBy(organizationId, await this.#collections.find(id)))
+    return required('collection', id, await this.findCollection(organizationId, id))
+  }
+
+  async findCollection(organizationId: string, id: string): Promise<CollectionRecord | null> {
+    return ownedBy(organizationId, await this.#collections.find(id))
   }
 }
 

@@ -87,7 +87,7 @@ it('gives the fields of an object from the subgraphs that have them', async () =
     },
     { code: has.agentCode, model: { id: 'mock-chat' } },
     { balance: expect.any(String), entries: { edges: [{ node: { id: expect.stringMatching(/^ent_/) } }] } },
-    { status: 'COMPLETED', workflow: { code: has.workflowCode }, nodes: [{ id: `${has.workflowRun}/one`, nodeId: 'one' }] },
+    { status: 'COMPLETED', workflow: { code: has.workflowCode }, nodes: [{ id: `${has.workflowRun}/say`, nodeId: 'say' }] },
     { questions: [{ id: `${has.evaluation}/${has.goldQuestion}`, goldQuestionId: has.goldQuestion }] },
     { event: { type: 'ping' }, attempts: expect.any(Array) },
   ])

@@ -245,6 +245,7 @@ describe('a field of the Messages API', () => {
     },
     { name: 'a temperature of 1.5', given: { temperature: 1.5 }, code: 'invalid_request', param: 'temperature' },
     { name: 'a container', given: { container: 'c' }, code: 'unsupported_value', param: 'container' },
+    { name: 'a thread', given: { thread: { type: 'create' } }, code: 'unsupported_value', param: 'thread' },
     { name: 'servers of tools', given: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
   ])('is refused: $name', ({ given, code, param }) => {
     expect(() => toChatRequest({ ...base, ...given })).toThrow(expect.objectContaining({ code, param }))

@@ -49,6 +49,7 @@ import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
 import { openRunEnds, toWebhookEvent } from './use-cases/runs/run-ends.ts'
 import { Suspects } from './use-cases/runs/suspects.ts'
+import { ChatStreams } from './use-cases/streams/chat-streams.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
@@ -138,7 +139,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
-  const served: ServedDeps = { ...deps, runs, workflowRuns }
+  const chatStreams = stack.use(new ChatStreams(deps))
+  const served: ServedDeps = { ...deps, runs, workflowRuns, chatStreams }
   working = store.opened.then(
     () =>
       Promise.all([
@@ -153,11 +155,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    toResolverContext: ({ caller, requestId, signal }): Context => ({
+    toResolverContext: ({ caller, requestId, signal, isCut }): Context => ({
       deps: served,
       caller,
       requestId,
       signal,
+      isCut,
       budget: new AnswerBudget(),
     }),
     async problems() {

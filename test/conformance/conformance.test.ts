@@ -7,9 +7,8 @@ import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { anthropicNode } from './anthropic-node.ts'
 import type { Called, ConformanceClient } from './clients.ts'
 import { openaiNode } from './openai-node.ts'
-import { openaiPython } from './openai-python.ts'
+import { openaiPython, pythonWithOpenai } from './openai-python.ts'
 import { openaiResponses } from './openai-responses.ts'
-import { pythonWith } from './tools.ts'
 import { CONFORMANCE_VENDORS, catalogOfVendors, computePrice } from './vendors.ts'
 
 /** One pixel. */
@@ -26,7 +25,7 @@ const TOOL_CALLS = [
 /** Some seconds at the pace of the test, so that the stream ends early by its client only. */
 const LONG_TEXT = 'word '.repeat(1_000)
 
-const python = await pythonWith('openai==3.54.0')
+const python = await pythonWithOpenai()
 const CLIENTS: readonly {
   readonly name: string
   readonly missing?: string
@@ -36,7 +35,7 @@ const CLIENTS: readonly {
   {
     name: 'openai for Python',
     ...('reason' in python && { missing: python.reason }),
-    open: ({ rest }, key) => openaiPython('path' in python ? python.path : '', rest, key),
+    open: ({ rest }, key) => openaiPython('python' in python ? python.python : '', rest, key),
   },
   { name: 'openai for Node, Responses', open: ({ rest }, key) => openaiResponses(rest, key) },
   { name: 'the Anthropic client for Node', open: ({ rest }, key) => anthropicNode(rest, key) },
@@ -69,7 +68,7 @@ describe('the service, driven by the official clients', () => {
   }
 
   for (const { name: clientName, missing, open } of CLIENTS) {
-    if (missing !== undefined && process.env.KIS_REQUIRE_PYTHON !== '1') {
+    if (missing !== undefined && process.env.KIS_REQUIRE_CLIENTS !== '1') {
       describe.skip(`${clientName}: skipped because ${missing}`, () => it('runs', () => undefined))
       continue
     }

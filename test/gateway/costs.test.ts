@@ -13,7 +13,7 @@ const costs = new Costs(SDL)
 function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
   const document = parse(query)
   const operation = getOperationAST(document)!
-  const prepared = { document, operation, operationName: undefined, hash: '', requirements: [] }
+  const prepared = { document, text: query, operation, operationName: undefined, hash: '', requirements: [] }
   return costs.of(prepared, schema, coerceVariables(schema, operation, inputs, true))
 }
 

@@ -139,6 +139,15 @@ describe('the Anthropic client', () => {
     }
   })
 
+  it('meets the refusal of a thread with the code by which the SDK knows it', async () => {
+    await using adapter = await startAdapter({})
+    const failure = await makeClient(adapter)
+      .messages.create({ ...ask, thread: { type: 'create' } } as never)
+      .catch((error) => error)
+    expect(failure).toMatchObject({ status: 400, errorCode: 'thread_unsupported_request' })
+    expect(failure.error.error.details).toEqual({ error_code: 'thread_unsupported_request', param: 'thread' })
+  })
+
   it('meets a failure amid a stream as the event of an error', async () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {

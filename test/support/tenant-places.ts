@@ -51,6 +51,7 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/uploads/{id}': [names('upload')],
   '/v1/uploads/tus/{id}': [names('upload')],
   '/v1/agents/{id}': [names('agent')],
+  '/v1/chat/completions/{id}': [names('chatStream')],
   '/v1/runs/{id}': [names('agentRun')],
   '/v1/threads/{id}': [names('thread')],
   '/v1/workflows/{id}': [names('workflow')],
@@ -132,11 +133,13 @@ export const REST_PLAIN = words(`
   body.messages[].tool_calls[] body.messages[].tool_call_id body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by header.mcp-protocol-version header.x-client-request-id
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name header.mcp-protocol-version
   body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'PATCH /v1/uploads/tus/{id} body',
+  'GET /v1/chat/completions/{id}/events query.after',
+  'GET /v1/chat/completions/{id}/events header.last-event-id',
   'GET /v1/runs/{id}/events query.after',
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
@@ -340,6 +343,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'VerifyIndexInput.after': [names('collection')],
   'mutation.rebuildIndex.after': [names('collection')],
   'subscription.agentRunEvents.runId': [names('agentRun')],
+  'subscription.chatCompletionEvents.id': [names('chatStream')],
   'subscription.workflowRunEvents.runId': [names('workflowRun')],
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
@@ -368,7 +372,7 @@ export const GRAPHQL_PLAIN = words(`
   CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
-  subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
+  subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
@@ -479,6 +483,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   chatCompletion: () => ({ input: { request: { ...CHAT, stream: true } } }),
   transcription: () => ({ input: { model: 'mock-speech', contentBase64: 'UklGRg==' } }),
   agentRunEvents: (own) => ({ runId: own.agentRun }),
+  chatCompletionEvents: (own) => ({ id: own.chatStream }),
   workflowRunEvents: (own) => ({ runId: own.workflowRun }),
   documentUpdated: () => ({ after: '0' }),
 }

@@ -117,7 +117,7 @@ export type QueryQuoteHoldsArgs = {
 
 
 export type QueryPrincipalOfKeyArgs = {
-  organizationId: Scalars['ID']['input'];
+  organizationId?: InputMaybe<Scalars['ID']['input']>;
   apiKeyId: Scalars['ID']['input'];
 };
 
@@ -1193,6 +1193,10 @@ export type ResolversParentTypes = {
   HoldOutcome: HoldOutcome;
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -1221,7 +1225,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
   installationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quoteHolds?: Resolver<ReadonlyArray<ResolversTypes['HoldQuote']>, ParentType, ContextType, RequireFields<QueryQuoteHoldsArgs, 'holds'>>;
-  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'organizationId' | 'apiKeyId'>>;
+  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'apiKeyId'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1701,5 +1705,8 @@ export type Resolvers<ContextType = Context> = {
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

@@ -61,6 +61,6 @@ export const Query: QueryResolvers = {
 
   principalOfKey(_parent, args, { deps, caller }) {
     requireService(caller)
-    return principalOfKey(deps, args.organizationId, args.apiKeyId)
+    return principalOfKey(deps, args.organizationId ?? null, args.apiKeyId)
   },
 }

@@ -6,7 +6,7 @@ import type { RunError, RunStep, Citation as Cited } from '../domain/agents/run.
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts';
 import type { Choice, Quote } from '../resolvers/chat.ts';
 import type { ChatCompletion as Completion } from '../use-cases/calls/create-chat-completion.ts';
-import type { ChatEvent } from '../use-cases/calls/stream-chat-completion.ts';
+import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts';
 import type { Reference } from '../resolvers/collections.ts';
 import type { OneEmbedding, Created } from '../resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../domain/catalog.ts';
@@ -310,6 +310,7 @@ export type MutationCloseEmbeddingArgs = {
 
 export type Subscription = {
   readonly chatCompletion: ChatCompletionEvent;
+  readonly chatCompletionEvents: ChatCompletionEvent;
   readonly transcription: TranscriptionEvent;
   readonly agentRun: AgentRunEvent;
   readonly agentRunEvents: AgentRunEvent;
@@ -320,6 +321,12 @@ export type Subscription = {
 
 export type SubscriptionChatCompletionArgs = {
   input: ChatCompletionInput;
+};
+
+
+export type SubscriptionChatCompletionEventsArgs = {
+  id: Scalars['ID']['input'];
+  after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
 
@@ -472,6 +479,8 @@ export type QuotedModel = {
 };
 
 export type ChatCompletionEvent = {
+  readonly id: Scalars['ID']['output'];
+  readonly cursor: Scalars['Cursor']['output'];
   readonly chunks: ReadonlyArray<Scalars['ChatProtocolChunk']['output']>;
   readonly textDelta: Scalars['String']['output'];
   readonly finishReason?: Maybe<FinishReason>;
@@ -1237,7 +1246,7 @@ export type ResolversTypes = {
   ChatUsage: ResolverTypeWrapper<ChatUsage>;
   ChatCompletionQuote: ResolverTypeWrapper<Quote>;
   QuotedModel: ResolverTypeWrapper<Quoted>;
-  ChatCompletionEvent: ResolverTypeWrapper<ChatEvent>;
+  ChatCompletionEvent: ResolverTypeWrapper<FollowedChatEvent>;
   EncodingFormat: ResolverTypeWrapper<'float' | 'base64'>;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: ResolverTypeWrapper<Created>;
@@ -1358,7 +1367,7 @@ export type ResolversParentTypes = {
   ChatUsage: ChatUsage;
   ChatCompletionQuote: Quote;
   QuotedModel: Quoted;
-  ChatCompletionEvent: ChatEvent;
+  ChatCompletionEvent: FollowedChatEvent;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: Created;
   Embedding: OneEmbedding;
@@ -1435,6 +1444,10 @@ export type ResolversParentTypes = {
   AgentRunConnection: Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['AgentRunEdge']> };
   AgentRunEdge: Omit<AgentRunEdge, 'node'> & { node: ResolversParentTypes['AgentRun'] };
 };
+
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
@@ -1517,6 +1530,7 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
 
 export type SubscriptionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Subscription'] = ResolversParentTypes['Subscription']> = {
   chatCompletion?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletion", ParentType, ContextType, RequireFields<SubscriptionChatCompletionArgs, 'input'>>;
+  chatCompletionEvents?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletionEvents", ParentType, ContextType, RequireFields<SubscriptionChatCompletionEventsArgs, 'id'>>;
   transcription?: SubscriptionResolver<ResolversTypes['TranscriptionEvent'], "transcription", ParentType, ContextType, RequireFields<SubscriptionTranscriptionArgs, 'input'>>;
   agentRun?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRun", ParentType, ContextType, RequireFields<SubscriptionAgentRunArgs, 'input'>>;
   agentRunEvents?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRunEvents", ParentType, ContextType, RequireFields<SubscriptionAgentRunEventsArgs, 'runId'>>;
@@ -1631,6 +1645,8 @@ export type QuotedModelResolvers<ContextType = Context, ParentType extends Resol
 }>;
 
 export type ChatCompletionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionEvent'] = ResolversParentTypes['ChatCompletionEvent']> = Needed<ParentType, {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cursor?: Resolver<ResolversTypes['Cursor'], ParentType, ContextType>;
   chunks?: Resolver<ReadonlyArray<ResolversTypes['ChatProtocolChunk']>, ParentType, ContextType>;
   textDelta?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   finishReason?: Resolver<Maybe<ResolversTypes['FinishReason']>, ParentType, ContextType>;
@@ -2166,5 +2182,8 @@ export type Resolvers<ContextType = Context> = {
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

@@ -955,7 +955,7 @@ export type UploadFileInput = {
 
 export type CreateUploadInput = {
   readonly name: Scalars['String']['input'];
-  readonly sizeBytes: Scalars['Float']['input'];
+  readonly sizeBytes?: InputMaybe<Scalars['Float']['input']>;
   readonly metadata?: InputMaybe<Scalars['String']['input']>;
   readonly partOf?: InputMaybe<Scalars['ID']['input']>;
 };
@@ -1672,6 +1672,10 @@ export type ResolversParentTypes = {
   ReembeddingConnection: Omit<ReembeddingConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['ReembeddingEdge']> };
   ReembeddingEdge: Omit<ReembeddingEdge, 'node'> & { node: ResolversParentTypes['Reembedding'] };
 };
+
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
@@ -2543,5 +2547,8 @@ export type Resolvers<ContextType = Context> = {
   ReembeddingEdge?: ReembeddingEdgeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

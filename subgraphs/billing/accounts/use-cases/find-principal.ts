@@ -24,14 +24,18 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
 }
 
 /**
- * Gives the principal of a key as it is now, even if it is revoked or expired; null when the organization or the key
- * does not exist.
+ * Gives the principal of a key as it is now, even if it is revoked or expired; null when the key does not exist, or is
+ * not of the organization. `organizationId` null: of any.
  */
-export async function principalOfKey(deps: BillingDeps, organizationId: string, apiKeyId: string): Promise<Principal | null> {
+export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
-  const organization = await organizations.findOne({ _id: organizationId })
+  const owner = organizationId ?? (await apiKeys.findOne({ _id: apiKeyId }))?.organizationId
+  const organization = owner === undefined ? null : await organizations.findOne({ _id: owner })
+  // Read after the organization: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  return organization && key?.organizationId === organizationId ? principal(deps, organization, key, await findAncestors(deps, key)) : null
+  return organization && key?.organizationId === organization._id
+    ? principal(deps, organization, key, await findAncestors(deps, key))
+    : null
 }
 
 /**

@@ -8,11 +8,13 @@ import { promisify } from 'node:util'
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-clients')
 /** A cold cache on a busy machine. Where a registry does not answer, its client notices within seconds. */
 export const INSTALL_MS = 5 * 60_000
+const MAX_REASON_LENGTH = 200
 
 export const run = promisify(execFile)
 
-/** A folder that `install` has filled, once a machine; or why there is none. */
+/** A folder that `install` has filled, once a machine; or why there is none. `what` says what is installed. */
 export async function installed(
+  what: string,
   name: string,
   install: (folder: string) => Promise<void>,
 ): Promise<{ readonly folder: string } | { readonly reason: string }> {
@@ -27,10 +29,17 @@ export async function installed(
     return { folder: place }
   } catch (error) {
     if (existsSync(place)) return { folder: place }
-    return { reason: `${name} cannot be set up here: ${(error as Error).message.split('\n')[0]}` }
+    return { reason: `${what} cannot be installed here: ${describeFailure(error)}` }
   } finally {
     await rm(building, { recursive: true, force: true })
   }
+}
+
+/** The line in which npm or pip says what is wrong. */
+function describeFailure(error: unknown): string {
+  const { message, stderr = '' } = error as Error & { stderr?: string }
+  const said = stderr.match(/^(?:npm error (?!code|errno|syscall|type)|ERROR: ).*/m)?.[0]
+  return (said ?? message.split('\n')[0]!).slice(0, MAX_REASON_LENGTH)
 }
 
 /** Makes a Python environment with these packages. */

@@ -122,13 +122,22 @@ export type Runtimes = Readonly<Record<Kind, { readonly python: string } | { rea
 /** Installs what is not installed yet, all at once. */
 export async function installClients(): Promise<Runtimes> {
   const [node, python, openai] = await Promise.all([
-    installed(`npm-${hash(NPM)}`, async (folder) => {
+    installed('the clients from npm', `npm-${hash(NPM)}`, async (folder) => {
       await mkdir(folder, { recursive: true })
       await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: NPM }))
-      const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1', '--fetch-timeout=15000', '--prefix', folder]
+      const flags = [
+        '--ignore-scripts',
+        '--no-audit',
+        '--no-fund',
+        '--fetch-retries=1',
+        '--fetch-retry-mintimeout=1000',
+        '--fetch-timeout=15000',
+        '--prefix',
+        folder,
+      ]
       await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
     }),
-    installed(`python-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
+    installed('the clients for Python', `python-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
     pythonWithOpenai(),
   ])
   return {
@@ -152,12 +161,12 @@ export interface PlacedPrograms {
   remove(): Promise<void>
 }
 
-/** A folder with all programs, where the imports of the Node clients lead to the installed packages. */
-export async function placePrograms(modules: string): Promise<PlacedPrograms> {
+/** A folder with all programs, where the imports of the Node clients lead to the installed packages, if there are any. */
+export async function placePrograms(modules: string | null): Promise<PlacedPrograms> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-clients-'))
   await cp(PROGRAMS, folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  await symlink(modules, join(folder, 'node_modules'))
+  if (modules !== null) await symlink(modules, join(folder, 'node_modules'))
   return {
     folder,
     async add(name, code) {

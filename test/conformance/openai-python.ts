@@ -10,7 +10,7 @@ const VERSION = '3.54.0'
 
 /** The Python that has the official client, set up once a machine; or why there is none. */
 export async function pythonWithOpenai(): Promise<{ readonly python: string } | { readonly reason: string }> {
-  const place = await installed(`openai-${VERSION}`, (folder) => installPython(folder, [`openai==${VERSION}`]))
+  const place = await installed('openai for Python', `openai-${VERSION}`, (folder) => installPython(folder, [`openai==${VERSION}`]))
   return 'folder' in place ? { python: join(place.folder, 'bin/python') } : place
 }
 

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { INSTALL_MS, installed, installPython, run } from './installed.ts'
+import { installed, installNpm, installPython } from '../support/installed.ts'
 import { pythonWithOpenai } from './openai-python.ts'
 
 const PROGRAMS = fileURLToPath(new URL('./official', import.meta.url))
@@ -122,22 +122,8 @@ export type Runtimes = Readonly<Record<Kind, { readonly python: string } | { rea
 /** Installs what is not installed yet, all at once. */
 export async function installClients(): Promise<Runtimes> {
   const [node, python, openai] = await Promise.all([
-    installed('the clients from npm', `npm-${hash(NPM)}`, async (folder) => {
-      await mkdir(folder, { recursive: true })
-      await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: NPM }))
-      const flags = [
-        '--ignore-scripts',
-        '--no-audit',
-        '--no-fund',
-        '--fetch-retries=1',
-        '--fetch-retry-mintimeout=1000',
-        '--fetch-timeout=15000',
-        '--prefix',
-        folder,
-      ]
-      await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
-    }),
-    installed('the clients for Python', `python-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
+    installed(`npm-clients-${hash(NPM)}`, (folder) => installNpm(folder, NPM)),
+    installed(`python-clients-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
     pythonWithOpenai(),
   ])
   return {

@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { installed, installPython } from '../support/installed.ts'
 import type { ConformanceClient, Thrown, Understood } from './clients.ts'
-import { installed, installPython } from './installed.ts'
 
 const VERSION = '3.54.0'
 
 /** The Python that has the official client, set up once a machine; or why there is none. */
 export async function pythonWithOpenai(): Promise<{ readonly python: string } | { readonly reason: string }> {
-  const place = await installed('openai for Python', `openai-${VERSION}`, (folder) => installPython(folder, [`openai==${VERSION}`]))
+  const place = await installed(`openai-${VERSION}`, (folder) => installPython(folder, [`openai==${VERSION}`]))
   return 'folder' in place ? { python: join(place.folder, 'bin/python') } : place
 }
 

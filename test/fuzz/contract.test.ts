@@ -260,7 +260,14 @@ function faultOfGraphql(status: number, text: string): string | null {
   return data !== undefined || error !== undefined ? null : `neither data nor errors: ${text.slice(0, 300)}`
 }
 
-const SERVERS_FAULT = new Set(['INTERNAL', 'SERVICE_UNAVAILABLE', 'ENGINE_ERROR', 'ENGINE_UNAVAILABLE', 'ENGINE_TIMEOUT'])
+const SERVERS_FAULT = new Set([
+  'INTERNAL',
+  'SERVICE_UNAVAILABLE',
+  'PART_UNAVAILABLE',
+  'ENGINE_ERROR',
+  'ENGINE_UNAVAILABLE',
+  'ENGINE_TIMEOUT',
+])
 
 function faultOfErrors(errors: readonly Json[]): string | null {
   for (const error of errors) {

@@ -60,6 +60,10 @@ const EXAMPLES = {
   sound: ['docs/guide/search.md', 'sh', 'transcription_model'],
   filter: ['docs/guide/search.md', 'json', '"contains"'],
   followUp: ['docs/guide/search.md', 'json', '"history"'],
+  // These are run by test/e2e/models/streams.test.ts.
+  resuming: ['docs/guide/streams.md', 'js', 'createResumingClient(url, key) {'],
+  apollo: ['docs/guide/streams.md', 'js', 'GraphQLWsLink'],
+  following: ['docs/guide/streams.md', 'sh', 'Last-Event-ID'],
   rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
   cohere: ['docs/guide/rerank.md', 'js', 'cohere-ai'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>

@@ -1,20 +1,19 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-clients')
 /** A cold cache on a busy machine. Where a registry does not answer, its client notices within seconds. */
-export const INSTALL_MS = 5 * 60_000
+const INSTALL_MS = 5 * 60_000
 const MAX_REASON_LENGTH = 200
 
 export const run = promisify(execFile)
 
-/** A folder that `install` has filled, once a machine; or why there is none. `what` says what is installed. */
+/** A folder that `install` has filled, once a machine; or why there is none. */
 export async function installed(
-  what: string,
   name: string,
   install: (folder: string) => Promise<void>,
 ): Promise<{ readonly folder: string } | { readonly reason: string }> {
@@ -29,7 +28,7 @@ export async function installed(
     return { folder: place }
   } catch (error) {
     if (existsSync(place)) return { folder: place }
-    return { reason: `${what} cannot be installed here: ${describeFailure(error)}` }
+    return { reason: `${name} cannot be set up here: ${describeFailure(error)}` }
   } finally {
     await rm(building, { recursive: true, force: true })
   }
@@ -40,6 +39,15 @@ function describeFailure(error: unknown): string {
   const { message, stderr = '' } = error as Error & { stderr?: string }
   const said = stderr.match(/^(?:npm error (?!code|errno|syscall|type)|ERROR: ).*/m)?.[0]
   return (said ?? message.split('\n')[0]!).slice(0, MAX_REASON_LENGTH)
+}
+
+/** Installs npm packages, given with their versions. No script of theirs runs. */
+export async function installNpm(folder: string, dependencies: Readonly<Record<string, string>>): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }))
+  const network = ['--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-timeout=15000']
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', ...network, '--prefix', folder]
+  await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
 }
 
 /** Makes a Python environment with these packages. */

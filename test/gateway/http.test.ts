@@ -34,6 +34,19 @@ describe('POST /graphql', () => {
     })
   }
 
+  it('refuses in the media type of GraphQL over HTTP where the client accepts it, and in JSON else', async () => {
+    const { post } = await startGateway()
+    for (const [accept, type] of [
+      ['application/graphql-response+json,application/json;q=0.9', 'application/graphql-response+json; charset=utf-8'],
+      ['application/json', 'application/json; charset=utf-8'],
+      ['*/*', 'application/json; charset=utf-8'],
+    ] as const) {
+      const { headers, body } = await post({ query: '{ ping }' }, { authorization: `Bearer ${UNKNOWN_KEY}`, accept })
+      expect(headers.get('content-type')).toBe(type)
+      expect(body.errors[0].extensions.code).toBe('INVALID_API_KEY')
+    }
+  })
+
   it('looks a key up once for many requests at once', async () => {
     const { post, lookups } = await startGateway()
     await Promise.all(Array.from({ length: 10 }, () => post({ query: '{ ping }' })))
@@ -149,7 +162,7 @@ describe('pages of other origins', () => {
     })
   const readCors = ({ headers }: Response | { headers: Headers }) =>
     ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
-  const EXPOSED = 'x-request-id, retry-after'
+  const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
   it('may use it by default, errors included', async () => {
     const { url, post } = await startGateway()

@@ -188,7 +188,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
-    if (error.code === 'payload_too_large') reply.removeHeader('connection')
+    reply.removeHeader('connection')
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
     sendError(reply, error)
     return reply

@@ -23,6 +23,7 @@ import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
+import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
 import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
@@ -115,6 +116,7 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
+      requirePlainBody(request.headers)
       const isForm = isMultipart(request.headers)
       if (isForm) requirePreflight(request.headers)
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)

@@ -8,6 +8,7 @@ import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
+import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
@@ -149,6 +150,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     const { route } = request.routeOptions.config
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
+    requirePlainBody(request.headers)
     route.refuse?.(request, config)
     const heldBytes = route.body === 'upload' && !isJson(request) ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
@@ -158,6 +159,20 @@ describe('multipart requests', () => {
       await expect(sent).rejects.toThrow()
     }
     await expect.poll(() => isEmpty(caller), { timeout: 20_000 }).toBe(true)
+  })
+
+  it('are refused by their headers when they are compressed, as every other body is', async () => {
+    const { key } = await organization()
+    const headers = { authorization: `Bearer ${key}`, 'graphql-preflight': '1', 'content-encoding': 'gzip' }
+    for (const [url, type] of [
+      [service.graphql, 'multipart/form-data; boundary=x'],
+      [service.graphql, 'application/json'],
+      [`${service.rest}/v1/files`, 'application/json'],
+      [`${service.rest}/v1/files?name=a.txt`, 'text/plain'],
+    ] as const) {
+      const response = await fetch(url, { method: 'POST', headers: { ...headers, 'content-type': type }, body: gzipSync('{}') })
+      expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('content-encoding')])
+    }
   })
 
   it('give no file of another organization', async () => {

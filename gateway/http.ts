@@ -17,6 +17,7 @@ import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
+import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
@@ -39,7 +40,7 @@ import { chooseRequestId } from './request-id.ts'
 
 const METHODS = 'GET, POST, OPTIONS'
 /** Headers that scripts of other origins may read. */
-const EXPOSED_HEADERS = 'x-request-id, retry-after'
+const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 
 /** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
 const SHA256_DIGITS = 64
@@ -132,7 +133,10 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
       if (known.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
       if (known.retryAfterMs !== null) reply.header('retry-after', Math.ceil(known.retryAfterMs / 1_000))
-      return reply.code(ERRORS[known.code].status).send({ errors: [mask(known, requestId)] })
+      return reply
+        .code(ERRORS[known.code].status)
+        .type(chooseMediaType(request.headers.accept))
+        .send(JSON.stringify({ errors: [mask(known, requestId)] }))
     },
     async handler(request, reply) {
       const context = contexts.get(request)!
@@ -161,20 +165,30 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
-      const id = chooseRequestId(request.headers['x-request-id'], ids)
+      const id = ids('req')
       const body = JSON.stringify({ errors: [mask(error, id)] })
       response
         .writeHead(ERRORS[code].status, {
           ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
           'x-request-id': id,
+          ...clientRequestIdHeader(request.headers),
           'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
-          'content-type': 'application/json; charset=utf-8',
+          'content-type': chooseMediaType(request.headers.accept),
           'content-length': Buffer.byteLength(body),
         })
         .end(body)
       return true
     }
   }
+}
+
+/**
+ * The media type of an error that has no data. Clients that accept the type of GraphQL over HTTP, such as Apollo's,
+ * read the errors of an answer with a status of 400 or more only from that type.
+ */
+function chooseMediaType(accept: string | undefined): string {
+  const type = accept?.includes('application/graphql-response+json') ? 'application/graphql-response+json' : 'application/json'
+  return `${type}; charset=utf-8`
 }
 
 function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
@@ -230,13 +244,14 @@ async function buildContext(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<HttpContext> {
-  const requestId = chooseRequestId(request.headers['x-request-id'], ids)
-  reply.header('x-request-id', requestId)
+  const isOurs = await isService(request.raw)
+  const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
+  reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
   const caller = await authenticator.getPrincipal(request.headers.authorization, requestId)
   const credentials = request.headers.authorization ?? ''
-  return { caller, requestId, signal: gone.signal, credentials, isService: await isService(request.raw) }
+  return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }
 }
 
 /**

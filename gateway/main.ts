@@ -67,7 +67,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
-  const authenticator = new Authenticator(authenticate, clock)
+  const authenticator = new Authenticator(authenticate, clock, { acceptsTokens: config.oauth !== null })
   const watch = new KeyWatch(authenticator, clock, ids)
   const operations = new Operations(documents, federation, mask, watch, config)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)

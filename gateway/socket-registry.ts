@@ -53,6 +53,8 @@ export interface Connection {
   readonly leave: () => void
   /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
+  /** Set when this side closes the socket: whether its client may come back for its subscriptions. */
+  isLost?: boolean
 }
 
 /** The open sockets whose key was accepted, and their running operations. */
@@ -96,6 +98,12 @@ export class SocketRegistry {
     return operation
   }
 
+  /** Closes the socket of a client that may come back. */
+  cut(connection: Connection, code: number, reason: string): void {
+    connection.isLost = true
+    this.close(connection, code, reason)
+  }
+
   /**
    * Counts an operation that has a connection of its own and no socket. Gives the function to call at its end, once;
    * undefined when the key runs as many operations, or its organization has as many connections, as it may.
@@ -119,6 +127,7 @@ export class SocketRegistry {
 
   /** Ends the running operations at once, without waiting for the client to answer the close frame. */
   close(connection: Connection, code: number, reason: string): void {
+    connection.isLost ??= false
     for (const operation of connection.operations) operation.abort()
     connection.socket.close(code, reason)
   }

@@ -1,4 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
 import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 
@@ -20,16 +21,19 @@ export interface RestConfig {
   /** Host names, besides those of this machine, of the service and of web pages that may use `/mcp`. */
   readonly mcpHosts: ReadonlySet<string>
   readonly origins: Origins
+  /** The authorization server that `/mcp` names to its clients; null: none. */
+  readonly oauth: OAuthSettings | null
 }
 
 /** @param maxFileBytes the largest file that any plan allows */
 export function restConfig(
   maxFileBytes: number = MAX_INLINE_FILE_BYTES,
-  { mcpHosts = new Set(), origins = new Origins() }: Partial<Pick<RestConfig, 'mcpHosts' | 'origins'>> = {},
+  { mcpHosts = new Set(), origins = new Origins(), oauth = null }: Partial<Pick<RestConfig, 'mcpHosts' | 'origins' | 'oauth'>> = {},
 ): RestConfig {
   return {
     mcpHosts,
     origins,
+    oauth,
     chatBodyBytes: 20 * MIB,
     jsonBodyBytes: 4 * MIB,
     // Base64 turns 3 bytes into 4 characters. 64 KiB are for the name and the JSON around it.

@@ -4,8 +4,9 @@ import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
+import { registerDocs } from './docs/routes.ts'
 import type { RestDeps, RestParts } from './http/deps.ts'
-import { registerDocs } from './http/docs-page.ts'
+import { registerOAuthMetadata } from './http/oauth-metadata.ts'
 import { readOpenApi } from './http/openapi.ts'
 import { refuseAtDoor, registerRequestRules, serverOptions } from './http/requests.ts'
 import type { Route } from './http/route.ts'
@@ -114,6 +115,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerRoutes(scope, restRoutes, openapi, deps)
         registerNotOffered(scope)
         registerDocs(scope, openapi)
+        registerOAuthMetadata(scope, deps.config.oauth)
       })
     },
     refuse: refuseAtDoor(restRoutes, deps),

@@ -1,7 +1,9 @@
 import type { FastifyReply } from 'fastify'
 import { ERRORS } from '../../schema/errors.ts'
 import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { makeChallenge } from './oauth-metadata.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
 
@@ -11,10 +13,10 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
 }
 
 /** Sends the error in the format of the route's clients. */
-export function sendError(reply: FastifyReply, error: KisError): void {
-  const { routeOptions, rest } = reply.request
+export function sendError(reply: FastifyReply, error: KisError, oauth: OAuthSettings | null): void {
+  const { routeOptions, rest, headers: sent } = reply.request
   const dialect = routeOptions.config?.dialect
-  if (error.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
+  if (error.code === 'invalid_api_key') reply.header('www-authenticate', makeChallenge(sent.authorization, oauth))
   const { status, headers, body } = answerTo(error, dialect, rest.id)
   reply.code(status).headers(headers).send(body)
 }

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
-import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
+import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
@@ -30,6 +30,7 @@ declare module 'fastify' {
 }
 
 interface RequestState {
+  /** The service's own. */
   readonly id: string
   readonly startedMs: number
   /** Without `Bearer`. Null: none was sent. */
@@ -40,11 +41,10 @@ interface RequestState {
   keyJudged: boolean
 }
 
-const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
-
 /** Headers that scripts of other origins may read. The rate limits are those of the chat protocol. */
 const EXPOSED_HEADERS = [
   'x-request-id',
+  'x-client-request-id',
   'request-id',
   'x-should-retry',
   'retry-after',
@@ -52,6 +52,7 @@ const EXPOSED_HEADERS = [
   'openai-processing-ms',
   'openai-version',
   'x-kis-warning',
+  'x-kis-stream-id',
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',
@@ -60,6 +61,7 @@ const EXPOSED_HEADERS = [
   'upload-length',
   'upload-metadata',
   'upload-expires',
+  'www-authenticate',
   'tus-resumable',
   'tus-version',
   'tus-extension',
@@ -71,12 +73,12 @@ const EXPOSED_HEADERS = [
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
  * have about 40, ids of models are longer and percent-encoded.
  */
-export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>) {
+export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>) {
   return {
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply, parts)
-      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
+      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'), parts.config.oauth)
     },
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
   }
@@ -85,11 +87,13 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
 function begin(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay, config }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>,
+  { clock, ids, underWay, config, log }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
-  const id = chooseRequestId(headers, ids)
+  const id = ids('req')
+  const clientId = readClientRequestId(headers)
+  if (clientId !== undefined) log.debug({ requestId: id, clientRequestId: clientId }, 'the client has an id of its own for this request')
   request.rest = {
     id,
     startedMs: clock.now().getTime(),
@@ -100,11 +104,6 @@ function begin(
   reply.headers(headersOfAll(id, dialect, headers, config))
 }
 
-function chooseRequestId(headers: IncomingHttpHeaders, ids: IdSource): string {
-  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
-  return clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req')
-}
-
 function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
@@ -113,6 +112,7 @@ function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): st
 /** The headers of every answer. */
 const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders, { origins }: RestParts['config']) => ({
   'x-request-id': id,
+  ...clientRequestIdHeader(headers),
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
   ...origins.answerHeaders(headers, EXPOSED_HEADERS),
 })
@@ -128,7 +128,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
       response.once('close', door.enter(readKey(request.headers, dialect)))
       return false
     } catch (error) {
-      const id = chooseRequestId(request.headers, ids)
+      const id = ids('req')
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
       const common = headersOfAll(id, dialect, request.headers, config)
       const all: Record<string, string | number> = { ...common, ...headers, 'content-length': Buffer.byteLength(body) }
@@ -192,7 +192,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
-    sendError(reply, error)
+    sendError(reply, error, config.oauth)
     return reply
   })
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
+import { GRAPHQL_CODES } from '../../schema/errors.ts'
 import type { OperationText } from '../../schema/operations.ts'
 import { checkBoolean } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
@@ -49,8 +50,8 @@ export interface Call {
   askThrough: Call['ask']
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
-  /** Starts a subscription at the gateway. */
-  subscribe(operation: Operation): ReturnType<Link['subscribe']>
+  /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
+  subscribe(operation: Operation, mayReturn?: boolean): ReturnType<Link['subscribe']>
   /** Its signal aborts when the client disconnects, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log
@@ -121,7 +122,11 @@ export async function askGateway<Data>(
   return data as Data
 }
 
+/** An error of the gateway as REST tells it: in the names of the caller's request, without what is GraphQL's own. */
 export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
+  const { message, retryAfterMs } = error
+  const code = GRAPHQL_CODES[error.code]
+  if (code) return new KisError(code, message, { retryAfterMs, cause: error })
   return error.param === null ? error : withParam(error, restParam(error.param, names))
 }
 

@@ -120,9 +120,9 @@ async function answer(
         .askThrough(query, variables)
         .catch((error: unknown) => log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'))
     },
-    subscribe(operation) {
+    subscribe(operation, mayReturn = false) {
       rest.keyJudged = true
-      return gateway.subscribe(operation, context)
+      return gateway.subscribe(operation, { ...context, isCut: () => mayReturn })
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>

@@ -9,6 +9,11 @@ export class RestEventStream extends EventStream {
     await this.write(data.map((item) => `data: ${item}\n\n`).join(''))
   }
 
+  /** Does what `send` does, with an id before each item. */
+  async sendWithIds(...items: readonly { readonly id: string; readonly data: string }[]): Promise<void> {
+    await this.write(items.map(({ id, data }) => `id: ${id}\ndata: ${data}\n\n`).join(''))
+  }
+
   /**
    * Sends events named by their type, with their cursor as id if they have one. Without events it only opens the
    * stream.

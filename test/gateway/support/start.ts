@@ -42,6 +42,7 @@ export const CONFIG: GatewayConfig = {
   trustedDocumentsOnly: false,
   countNodes: () => 10_000,
   origins: new Origins(),
+  oauth: null,
 }
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */

@@ -18,7 +18,7 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
-import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, type SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -84,9 +84,9 @@ export interface Sockets extends AsyncDisposable, Drainable {
 }
 
 /** Serves queries, mutations and subscriptions by graphql-ws (`graphql-transport-ws`). */
-export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
+export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sockets {
   const { operations, clock, log } = parts
-  const registry = new SocketRegistry(limits)
+  const { limits } = registry
   const drain = new SocketDrain()
   const strangers = new Strangers()
   // `closeTimeout` is missing in @types/ws 8.18.
@@ -189,7 +189,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     if (!underWay) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
-        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+        'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
       )
       return operations.failed(tooMany, requestId).errors!
     }

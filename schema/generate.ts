@@ -105,7 +105,7 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
 
 /** Codegen makes every resolver optional. This makes those required whose field the record does not have. */
 const NEEDED = `
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;
 `
 
 function withNeededResolvers(code: string, type: string): string {

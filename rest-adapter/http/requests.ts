@@ -11,6 +11,7 @@ import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
+import { isJson } from './forms.ts'
 import { KeyOwners } from './key-owners.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
 
@@ -149,7 +150,8 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
     route.refuse?.(request, config)
-    await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
+    const heldBytes = route.body === 'upload' && !isJson(request) ? config.streamBodyBytes : request.routeOptions.bodyLimit!
+    await bodies.admit(request, reply, () => owners.of(request), heldBytes)
   })
 
   app.addHook('preParsing', endTinyPieces)
@@ -177,7 +179,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   app.setErrorHandler(async (thrown, request, reply) => {
     const { id, apiKey, keyJudged, signal } = request.rest
     // The signal's reason explains the end better than the error that it caused further in.
-    let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
+    let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id, request.routeOptions.bodyLimit)
     // Without a valid key a client learns nothing else: the key is checked before the request.
     if (apiKey && !keyJudged && request.routeOptions.config.route)
       error = await judgeKey(gateway, request).then(
@@ -185,6 +187,8 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         (judgement) => toKisError(judgement, log, id),
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
+    // Fastify would cut the connection, and the client that is still sending would not read the answer.
+    if (error.code === 'payload_too_large') reply.removeHeader('connection')
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
     sendError(reply, error, config.oauth)
     return reply

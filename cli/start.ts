@@ -138,8 +138,7 @@ class Start {
     this.#stack = stack
     this.#settings = config.settings
     const { gateway, rest } = this.#settings
-    // One organization has room for two of the largest bodies, and for one part of an upload.
-    const largestBytes = Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes, Math.ceil(rest.partBodyBytes / 2))
+    const largestBytes = Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes)
     this.#bodies = new LargeBodies({ largestBytes })
     this.#log = createLog(role, config.logLevel)
     this.#watch = stack.use(new QueueWatch(this.#log))

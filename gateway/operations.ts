@@ -58,7 +58,10 @@ export class Operations {
   async execute(prepared: Prepared, variables: Variables, context: OperationContext): Promise<ExecutionResult> {
     context.signal.throwIfAborted()
     if (prepared.operation.operation === 'subscription') {
-      return this.failed(new KisError('invalid_request', 'Subscriptions run over WebSocket. Open one at this address.'), context.requestId)
+      return this.failed(
+        new KisError('invalid_request', 'Subscriptions run over WebSocket, or with `accept: text/event-stream`, at this address.'),
+        context.requestId,
+      )
     }
     try {
       const answer = await this.#federation.execute(prepared, this.#judge(prepared, variables, context), context)

@@ -18,7 +18,7 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
-import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, type SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -84,9 +84,9 @@ export interface Sockets extends AsyncDisposable, Drainable {
 }
 
 /** Serves queries, mutations and subscriptions by graphql-ws (`graphql-transport-ws`). */
-export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
+export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sockets {
   const { operations, clock, log } = parts
-  const registry = new SocketRegistry(limits)
+  const { limits } = registry
   const drain = new SocketDrain()
   const strangers = new Strangers()
   // `closeTimeout` is missing in @types/ws 8.18.
@@ -106,7 +106,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
       drain.closed(context)
       if (connection) registry.delete(connection)
     },
-    onSubscribe: beginner(parts, registry, drain),
+    onSubscribe: beginner(parts, registry, drain, limits === SERVICE_SOCKETS),
     // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
@@ -178,18 +178,18 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
-function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
+function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain, isService: boolean): OnSubscribe {
   const { authenticator, operations, persisted, federation, door, ids } = parts
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
-    const requestId = chooseRequestId(extensions?.requestId, ids)
+    const requestId = chooseRequestId(extensions?.requestId, isService, ids)
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
-        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+        'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
       )
       return operations.failed(tooMany, requestId).errors!
     }

@@ -37,14 +37,15 @@ export function answerTo(error: KisError, dialect: Dialect | undefined, requestI
 }
 
 /** Turns anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
-export function toKisError(thrown: unknown, log: Log, requestId: string): KisError {
+export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLimit?: number): KisError {
   if (thrown instanceof KisError) {
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
     return thrown
   }
   if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body exceeds the size limit of this address.')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new KisError('payload_too_large', `The body has more than ${bodyLimit} bytes, the most that this address takes.`)
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })

@@ -12,7 +12,7 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { RestConfig } from '../config.ts'
 import type { Method } from './openapi.ts'
 import { type ParamNames, restParam } from './param-names.ts'
-import type { EventStream } from './sse.ts'
+import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -32,6 +32,11 @@ export interface Call {
   /** The body as it comes in, on routes that pass it on. */
   readonly stream: Readable | undefined
   readonly headers: IncomingHttpHeaders
+  /**
+   * Checks the fields of a form that the route has read itself.
+   * @throws {KisError} a field is missing, unknown or malformed
+   */
+  checkForm(fields: JsonObject): void
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
   /** The header `Last-Event-ID`, with which a client of server-sent events resumes after a disconnect. */
@@ -57,7 +62,7 @@ export interface Call {
   /** Sets headers of the answer, or of the stream if it has not begun. */
   setHeaders(headers: Readonly<Record<string, string>>): void
   /** Answers with server-sent events. The answer begins with the first event. */
-  eventStream(): EventStream
+  eventStream(): RestEventStream
 }
 
 /**
@@ -80,12 +85,14 @@ export interface Route {
   /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
   /**
-   * The size limit of the body; default `json`. `audio` and `part` are forms, `upload` is a form or JSON, `stream` is
-   * passed on while it comes in, and all others are JSON.
+   * How the body is read, and how many bytes of it are held; default `json`. `audio` is a form, `stream` is passed on
+   * while it comes in, `upload` too unless it is JSON, and all others are JSON.
    */
-  readonly body?: 'chat' | 'upload' | 'audio' | 'part' | 'stream' | 'json'
+  readonly body?: 'chat' | 'upload' | 'audio' | 'stream' | 'json'
   /** Headers of the answer to `OPTIONS`, which tell what the address can do. */
   readonly protocolHeaders?: Readonly<Record<string, string>>
+  /** The answer is a file, whose bytes and length are sent as they are. */
+  readonly asIs?: boolean
   /** The gateway's side checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
   /** Answers carry the headers of the chat protocol. */

@@ -262,7 +262,7 @@ describe('an error about the translated request', () => {
   it.each([
     ['messages[0].content', 'system'],
     ['messages[1].content', 'messages[0].content'],
-    ['messages[2].tool_call_id', 'messages[1].content[0].content'],
+    ['messages[2].tool_call_id', 'messages[1].content[0].tool_use_id'],
     ['messages[3].content[1].image_url.url', 'messages[1].content[2]'],
     ['messages', 'messages'],
     ['tools[0].function.name', 'tools[0].name'],

@@ -22,6 +22,7 @@ import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { createTokenDecoder } from './adapters/gpt-tokenizer/token-decoder.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
 import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
@@ -111,11 +112,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const money = billingOver(billing, clock)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
-    catalog: buildCatalog(config.catalog, clock.now()),
+    catalog: buildCatalog(config.catalog),
     engines,
     collections,
     files: stack.use(new FileChecks(mongodb ? [] : [file])),
     audio: createAudioReader(),
+    tokens: createTokenDecoder(),
     billing: money,
     principals: new Principals(money, clock),
     knowledge: knowledgeOver(knowledge),

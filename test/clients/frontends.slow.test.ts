@@ -31,7 +31,7 @@ const COMPILER = {
 
 const run = promisify(execFile)
 const relay = await installRelay()
-const wants = process.env.KIS_REQUIRE_RELAY === '1' || 'modules' in relay
+const wants = process.env.KIS_REQUIRE_CLIENTS === '1' || 'modules' in relay
 const schema = readApi(readFileSync(join(ROOT, 'schema/supergraph.graphql'), 'utf8'))
 
 let folder: string

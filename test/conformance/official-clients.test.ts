@@ -1,18 +1,32 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDocument, balancedWallet, type Caller, type Json, makeCaller, nano, newCollection, newOrganization } from '../support/client.ts'
-import { VendorCloud } from '../support/engines/vendor-cloud.ts'
+import { type Received, VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
-import { CASES, type Case, CLIENTS, installClients, type Outcome, placePrograms, readOutcomes, runProgram } from './official-clients.ts'
+import {
+  CASES,
+  type Case,
+  CLIENTS,
+  installClients,
+  type OfficialClient,
+  type Outcome,
+  placePrograms,
+  readOutcomes,
+  renderLacks,
+  renderTable,
+  runProgram,
+} from './official-clients.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TEXT = 'Thirty days of annual leave, مدفوعة الأجر 🌴.'
 /** 20 s at the pace of the mock, so that an aborted stream is ended by its client only. */
-const LONG_TEXT = 'word '.repeat(1_000)
+const LONG_WORDS = 1_000
+const LONG_TEXT = 'word '.repeat(LONG_WORDS)
 const TEXTS = ['Annual leave is thirty days.', 'الإجازة السنوية ثلاثون يوما.']
 /** More processes at once would only wait for each other on two cores. */
 const AT_ONCE = 4
@@ -27,8 +41,8 @@ interface Seen {
   readonly outcomes: ReadonlyMap<string, Outcome>
 }
 
-const GUIDE = [...readFileSync(join(ROOT, 'docs/guide/clients.md'), 'utf8').matchAll(/^## (.*)\n[\s\S]*?^```(js|python)\n([\s\S]*?)^```/gm)]
-const SNIPPETS = GUIDE.map(([, title, language, code]) => ({
+const GUIDE = readFileSync(join(ROOT, 'docs/guide/clients.md'), 'utf8')
+const SNIPPETS = [...GUIDE.matchAll(/^## (.*)\n[\s\S]*?^```(js|python)\n([\s\S]*?)^```/gm)].map(([, title, language, code]) => ({
   title: title!,
   code: code!,
   kind: language === 'js' ? ('node' as const) : code!.includes('from openai') ? ('python with openai' as const) : ('python' as const),
@@ -36,8 +50,11 @@ const SNIPPETS = GUIDE.map(([, title, language, code]) => ({
 
 const missing = (kind: keyof typeof runtimes) => {
   const runtime = runtimes[kind]
-  return 'reason' in runtime && process.env.KIS_REQUIRE_PYTHON !== '1' ? runtime.reason : null
+  return 'reason' in runtime && process.env.KIS_REQUIRE_CLIENTS !== '1' ? runtime.reason : null
 }
+
+/** The price of a call of `gpt-4o-mini` in nano-USD. */
+const priceOf = (charge: Json) => BigInt(charge.input_tokens * 150 + charge.output_tokens * 600)
 
 describe('the service, driven by the official clients as their users do', () => {
   let cloud: VendorCloud
@@ -55,7 +72,11 @@ describe('the service, driven by the official clients as their users do', () => 
     programs = await placePrograms('modules' in runtimes.node ? runtimes.node.modules : '')
     runAll()
   })
+  const passed = new Set<string>()
   afterAll(async () => {
+    const cellOf = ({ program, kind }: OfficialClient, name: Case) =>
+      passed.has(`${program} ${name}`) ? 'yes' : missing(kind) === null ? 'NO' : 'not run'
+    console.log(`${renderTable(cellOf)}\n${renderLacks()}`)
     stopped = true
     await Promise.allSettled([...seen.values(), ...printed.values()])
     await programs?.remove()
@@ -110,58 +131,98 @@ describe('the service, driven by the official clients as their users do', () => 
     return runProgram(commandOf(kind), script, { KIS_API_KEY: key })
   }
 
-  /** The vendor's requests of a case, whose prompts name the case and the client. */
-  const requestsOf = (name: Case, program: string) =>
-    cloud.received.filter(({ body }) => JSON.stringify(body).includes(`${name}, asked by ${program}`))
+  /** The vendor's one request of a case, whose prompt names the case and the client. */
+  function requestsOf(name: Case, program: string): readonly Received[] {
+    const requests = cloud.received.filter(({ body }) => JSON.stringify(body).includes(`${name}, asked by ${program}`))
+    // Over MCP the agent searches first, so that a busy machine may not have asked the vendor when the client leaves.
+    if (program !== 'mcp.js' || requests.length > 1) expect(requests).toHaveLength(1)
+    return requests
+  }
 
-  const checks: Readonly<Record<Case, (value: Json, program: string, caller: Caller) => Promise<void> | void>> = {
-    chat(value, program) {
-      const usage = { input: expect.any(Number), output: expect.any(Number) }
-      expect(value).toEqual({ text: TEXT, ...(program !== 'mcp.js' && usage) })
+  /** The charges for these requests of the vendor. */
+  async function chargesOf(requests: readonly Received[], caller: Caller): Promise<readonly Json[]> {
+    const ids = new Set(requests.map(({ headers }) => headers['x-client-request-id']))
+    const { body } = await caller.rest('GET', '/v1/usage?limit=100')
+    return body.data.filter((record: Json) => ids.has(record.request_id) && record.operation === 'chat_completion')
+  }
+
+  /** Waits until nothing is held any more, and returns the wallet, whose entries sum to its balance. */
+  async function settled(caller: Caller): Promise<void> {
+    await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
+    await balancedWallet(caller)
+  }
+
+  const checks: Readonly<Record<Case, (value: Json, client: OfficialClient, caller: Caller) => Promise<void> | void>> = {
+    async chat({ text, input, output }, { program }, caller) {
+      expect(text).toBe(TEXT)
+      const charges = await chargesOf(requestsOf('chat', program), caller)
+      expect(charges).toMatchObject([{ source: 'provider', input_tokens: expect.any(Number), output_tokens: expect.any(Number) }])
+      // Over MCP a tool does not say what it used.
+      if (program !== 'mcp.js') expect({ input, output }).toEqual({ input: charges[0].input_tokens, output: charges[0].output_tokens })
     },
-    stream(value, program) {
+    stream(value, { program }) {
       expect(value.text).toBe(TEXT)
       // Over MCP the pieces are steps of the agent's run.
       expect(value.pieces).toBeGreaterThan(program === 'mcp.js' ? 0 : 1)
     },
-    tools(value) {
-      expect(value).toEqual({ text: 'Warm, at noon.', calls: [{ name: 'weather', arguments: { city: 'الرياض' } }] })
+    tools(value, { program }) {
+      if (program === 'mcp.js') expect(value.text).toContain('1931')
+      else expect(value).toEqual({ text: 'Warm, at noon.', calls: [{ name: 'weather', arguments: { city: 'الرياض' } }] })
     },
-    structured(value, program) {
+    structured(value, { program }) {
       if (program === 'mcp.js') expect(value.results[0].text).toContain('1931')
       else expect(value).toEqual({ capital: 'الرياض' })
     },
-    async embeddings(value, _program, caller) {
+    async embeddings(value, _client, caller) {
       const { body } = await caller.rest('POST', '/v1/embeddings', { model: 'e5-small-ar-en', input: TEXTS, encoding_format: 'float' })
+      expect(value).toHaveLength(TEXTS.length)
       for (const [index, { embedding }] of body.data.entries()) {
         expect(value[index]).toHaveLength(embedding.length)
         for (const [place, component] of embedding.entries()) expect(value[index][place]).toBeCloseTo(component, 4)
       }
     },
-    errors(value, program) {
+    errors(value, { program, throws }) {
       expect(value.key.message).toContain('Incorrect API key provided')
       expect(value.model.message).toContain('no-such-model')
       expect(value.vendor.message).toContain('that parameter is wrong')
-      if (program === 'apollo.js' || program === 'urql.js') {
-        const codes = [value.key, value.model, value.vendor, value.subscription].map(({ code }) => code)
-        expect(codes).toEqual(['INVALID_API_KEY', 'MODEL_NOT_FOUND', 'INVALID_REQUEST', 'INVALID_REQUEST'])
-      } else if (program !== 'mcp.js') expect([value.key.status, value.model.status, value.vendor.status]).toEqual([401, 404, 400])
+      const failures = [value.key, value.model, value.vendor]
+      expect(failures.map(({ name }) => name ?? null)).toEqual(throws.slice(0, 3))
+      const codes = failures.map(({ code }) => code)
+      if (program === 'mcp.js') {
+        expect(codes).toEqual([401, ErrorCode.InvalidParams, undefined])
+        expect(value.vendor.message).toMatch(/^invalid_request: /)
+      } else if (program === 'apollo.js' || program === 'urql.js')
+        expect([...codes, value.subscription.code]).toEqual(['INVALID_API_KEY', 'MODEL_NOT_FOUND', 'INVALID_REQUEST', 'INVALID_REQUEST'])
+      else {
+        expect(failures.map(({ status }) => status)).toEqual([401, 404, 400])
+        expect(codes).toEqual(['invalid_api_key', 'model_not_found', 'invalid_request'])
+      }
     },
-    async abort(value, program, caller) {
+    async abort(value, { program }, caller) {
       expect(program === 'mcp.js' ? value.message : value.text).toMatch(/abort|^word /i)
-      await Promise.all(requestsOf('abort', program).map(({ closed }) => closed))
-      await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
-      // Less than half of what the whole text costs, though all other cases are in it.
-      expect(nano('10') - nano((await balancedWallet(caller)).balance_usd)).toBeLessThan(300_000n)
-    },
-    async timeout(value, program) {
-      expect(`${value.name}: ${value.message}`).toMatch(/time(d )?out/i)
-      const requests = requestsOf('timeout', program)
-      // Over MCP the agent searches first, so that a busy machine may not have asked the vendor by then.
-      expect(requests.length).toBe(program === 'mcp.js' ? Math.min(requests.length, 1) : 1)
+      const requests = requestsOf('abort', program)
       await Promise.all(requests.map(({ closed }) => closed))
+      await settled(caller)
+      const charges = await chargesOf(requests, caller)
+      // What was written until then, counted by the service.
+      expect(charges).toMatchObject(requests.map(() => ({ source: 'counted' })))
+      for (const charge of charges) {
+        expect(charge.output_tokens).toBeGreaterThan(program === 'mcp.js' ? -1 : 0)
+        expect(charge.output_tokens).toBeLessThan(LONG_WORDS / 2)
+        expect(nano(charge.amount_usd)).toBe(priceOf(charge))
+      }
     },
-    async lists(value, program, caller) {
+    async timeout(value, { program, throws }, caller) {
+      expect(value.name).toBe(throws[3])
+      expect(value.message).toMatch(/time(d )?out/i)
+      const requests = requestsOf('timeout', program)
+      await Promise.all(requests.map(({ closed }) => closed))
+      await settled(caller)
+      const charges = await chargesOf(requests, caller)
+      expect(charges).toMatchObject(requests.map(() => ({ source: 'counted', output_tokens: 0 })))
+      for (const charge of charges) expect(nano(charge.amount_usd)).toBe(priceOf(charge))
+    },
+    async lists(value, { program }, caller) {
       if (program === 'mcp.js') expect(value.tools).toEqual(['search_ports', 'run_agent_pilot'])
       else if (program === 'apollo.js' || program === 'urql.js') expect(value).toEqual({ created: 'Kept', collections: ['Kept'] })
       else {
@@ -172,25 +233,29 @@ describe('the service, driven by the official clients as their users do', () => 
     },
   }
 
-  for (const { program, kind, lacks } of CLIENTS) {
+  for (const client of CLIENTS) {
+    const { program, kind, lacks } = client
     const reason = missing(kind)
     if (reason !== null) {
       describe.skip(`${program}: skipped because ${reason}`, () => it('runs', () => undefined))
       continue
     }
     describe(program, () => {
-      it.each(CASES.filter((name) => !lacks.includes(name)))(
+      it.each(CASES.filter((name) => !(name in lacks)))(
         '%s',
         async (name) => {
           const { caller, outcomes } = await seen.get(program)!
           const outcome = outcomes.get(name)
           if (!outcome || 'error' in outcome) throw new Error(outcome?.error ?? 'the program has no such case')
-          await checks[name](outcome.value, program, caller)
+          await checks[name](outcome.value, client, caller)
+          passed.add(`${program} ${name}`)
         },
         WAIT_MS,
       )
     })
   }
+
+  it('has the guide’s table of what each client can do', () => expect(GUIDE).toContain(renderTable(() => 'yes')))
 
   it('has a snippet in the guide for each client', () => expect(SNIPPETS).toHaveLength(CLIENTS.length))
 

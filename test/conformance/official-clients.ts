@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { INSTALL_MS, installed, installPython, run } from './installed.ts'
+import { installed, installNpm, installPython } from '../support/installed.ts'
 import { pythonWithOpenai } from './openai-python.ts'
 
 const PROGRAMS = fileURLToPath(new URL('./official', import.meta.url))
@@ -47,31 +47,74 @@ type Kind = 'node' | 'python' | 'python with openai'
 export type Case = 'chat' | 'stream' | 'tools' | 'structured' | 'embeddings' | 'errors' | 'abort' | 'timeout' | 'lists'
 
 export interface OfficialClient {
+  readonly name: string
   /** The program's file in `official/`. */
   readonly program: string
   readonly kind: Kind
-  /** The cases that the client has no notion of. */
-  readonly lacks: readonly Case[]
+  /** The classes of what it throws. Null: it shows the error as a result, as MCP prescribes. */
+  readonly throws: readonly [key: string, model: string, vendor: string | null, timeout: string]
+  /** The cases that it has no notion of, and why. */
+  readonly lacks: Partial<Readonly<Record<Case, string>>>
 }
 
 export const CASES: readonly Case[] = ['chat', 'stream', 'tools', 'structured', 'embeddings', 'errors', 'abort', 'timeout', 'lists']
 
+const OPENAI_NODE = ['AuthenticationError', 'NotFoundError', 'BadRequestError', 'APIConnectionTimeoutError'] as const
+const PYTHON = ['AuthenticationError', 'NotFoundError', 'BadRequestError', 'APITimeoutError'] as const
+const LANGCHAIN_NODE = ['AuthenticationError', 'NotFoundError', 'BadRequestError', 'TimeoutError'] as const
+const LANGCHAIN_PYTHON = [
+  'OpenAIAuthenticationError',
+  'OpenAIModelNotFoundError',
+  'OpenAIInvalidRequestError',
+  'OpenAITimeoutError',
+] as const
+const AI_SDK = ['AI_APICallError', 'AI_APICallError', 'AI_APICallError', 'TimeoutError'] as const
+const MCP = ['StreamableHTTPError', 'McpError', null, 'McpError'] as const
+const APOLLO = ['CombinedGraphQLErrors', 'CombinedGraphQLErrors', 'CombinedGraphQLErrors', 'TimeoutError'] as const
+const URQL = ['CombinedError', 'CombinedError', 'CombinedError', 'CombinedError'] as const
+const NO_EMBEDDINGS = { embeddings: 'Anthropic’s API has none' }
+const NO_LISTS = { lists: 'it calls models and lists nothing' }
+
 export const CLIENTS: readonly OfficialClient[] = [
-  { program: 'openai-node.js', kind: 'node', lacks: [] },
-  { program: 'openai_python.py', kind: 'python with openai', lacks: [] },
-  { program: 'anthropic-node.js', kind: 'node', lacks: ['embeddings'] },
-  { program: 'anthropic_python.py', kind: 'python', lacks: ['embeddings'] },
-  { program: 'langchain-js.js', kind: 'node', lacks: ['lists'] },
-  { program: 'langchain_python.py', kind: 'python', lacks: ['lists'] },
-  { program: 'ai-sdk-openai.js', kind: 'node', lacks: ['lists'] },
-  { program: 'ai-sdk-compatible.js', kind: 'node', lacks: ['lists'] },
-  { program: 'ai-sdk-anthropic.js', kind: 'node', lacks: ['embeddings', 'lists'] },
-  { program: 'llamaindex.py', kind: 'python', lacks: ['lists'] },
-  { program: 'openai-agents.js', kind: 'node', lacks: ['embeddings', 'lists'] },
-  { program: 'mcp.js', kind: 'node', lacks: ['embeddings', 'tools'] },
-  { program: 'apollo.js', kind: 'node', lacks: ['embeddings', 'structured', 'tools'] },
-  { program: 'urql.js', kind: 'node', lacks: ['embeddings', 'structured', 'tools'] },
+  { name: 'openai, Node', program: 'openai-node.js', kind: 'node', throws: OPENAI_NODE, lacks: {} },
+  { name: 'openai, Python', program: 'openai_python.py', kind: 'python with openai', throws: PYTHON, lacks: {} },
+  { name: 'Anthropic, Node', program: 'anthropic-node.js', kind: 'node', throws: OPENAI_NODE, lacks: NO_EMBEDDINGS },
+  { name: 'Anthropic, Python', program: 'anthropic_python.py', kind: 'python', throws: PYTHON, lacks: NO_EMBEDDINGS },
+  { name: 'LangChain, JavaScript', program: 'langchain-js.js', kind: 'node', throws: LANGCHAIN_NODE, lacks: NO_LISTS },
+  { name: 'LangChain, Python', program: 'langchain_python.py', kind: 'python', throws: LANGCHAIN_PYTHON, lacks: NO_LISTS },
+  { name: 'AI SDK, `@ai-sdk/openai`', program: 'ai-sdk-openai.js', kind: 'node', throws: AI_SDK, lacks: NO_LISTS },
+  { name: 'AI SDK, `@ai-sdk/openai-compatible`', program: 'ai-sdk-compatible.js', kind: 'node', throws: AI_SDK, lacks: NO_LISTS },
+  {
+    name: 'AI SDK, `@ai-sdk/anthropic`',
+    program: 'ai-sdk-anthropic.js',
+    kind: 'node',
+    throws: AI_SDK,
+    lacks: { ...NO_EMBEDDINGS, ...NO_LISTS },
+  },
+  { name: 'LlamaIndex, Python', program: 'llamaindex.py', kind: 'python', throws: PYTHON, lacks: NO_LISTS },
+  {
+    name: 'OpenAI Agents, JavaScript',
+    program: 'openai-agents.js',
+    kind: 'node',
+    throws: OPENAI_NODE,
+    lacks: { embeddings: 'agents call no embedding models', ...NO_LISTS },
+  },
+  { name: 'MCP SDK, TypeScript', program: 'mcp.js', kind: 'node', throws: MCP, lacks: { embeddings: 'the protocol has none' } },
+  { name: 'Apollo Client 4', program: 'apollo.js', kind: 'node', throws: APOLLO, lacks: {} },
+  { name: 'urql', program: 'urql.js', kind: 'node', throws: URQL, lacks: {} },
 ]
+
+/** The table of the guide. `cellOf` fills the cells of what a client has a notion of. */
+export function renderTable(cellOf: (client: OfficialClient, name: Case) => string): string {
+  const rows = CLIENTS.map((client) => [client.name, ...CASES.map((name) => (name in client.lacks ? '–' : cellOf(client, name)))])
+  const [head, ...rest] = [['client', ...CASES], ...rows].map((cells) => `| ${cells.join(' | ')} |`)
+  return [head, `|${'---|'.repeat(CASES.length + 1)}`, ...rest].join('\n')
+}
+
+/** The reasons for the empty cells. */
+export function renderLacks(): string {
+  return CLIENTS.flatMap(({ name, lacks }) => Object.entries(lacks).map(([lacked, why]) => `${name}: no ${lacked}: ${why}`)).join('\n')
+}
 
 /** What runs each kind of program; or why nothing can here. */
 export type Runtimes = Readonly<Record<Kind, { readonly python: string } | { readonly modules: string } | { readonly reason: string }>>
@@ -79,12 +122,7 @@ export type Runtimes = Readonly<Record<Kind, { readonly python: string } | { rea
 /** Installs what is not installed yet, all at once. */
 export async function installClients(): Promise<Runtimes> {
   const [node, python, openai] = await Promise.all([
-    installed(`npm-${hash(NPM)}`, async (folder) => {
-      await mkdir(folder, { recursive: true })
-      await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: NPM }))
-      const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1', '--fetch-timeout=15000', '--prefix', folder]
-      await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
-    }),
+    installed(`npm-${hash(NPM)}`, (folder) => installNpm(folder, NPM)),
     installed(`python-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
     pythonWithOpenai(),
   ])
@@ -131,7 +169,7 @@ export async function placePrograms(modules: string): Promise<PlacedPrograms> {
  */
 export async function runProgram(command: string, script: string, env: Readonly<Record<string, string>>): Promise<string> {
   // Nothing of the developer's own configuration, such as a vendor's real key, reaches a client.
-  const own = { PATH: process.env.PATH ?? '', HOME: tmpdir(), PYTHONDONTWRITEBYTECODE: '1' }
+  const own = { PATH: process.env.PATH ?? '', HOME: tmpdir() }
   const child = spawn(command, [script], {
     env: { ...own, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { installed, installPython } from '../support/installed.ts'
 import type { ConformanceClient, Thrown, Understood } from './clients.ts'
-import { installed, installPython } from './installed.ts'
 
 const VERSION = '3.54.0'
 

@@ -145,7 +145,7 @@ describe('pages of other origins', () => {
     })
   const readCors = ({ headers }: Response | { headers: Headers }) =>
     ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
-  const EXPOSED = 'x-request-id, retry-after'
+  const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
   it('may use it by default, errors included', async () => {
     const { url, post } = await startGateway()

@@ -91,6 +91,7 @@ describe('a revoked key', () => {
     await eventually(() => closed !== undefined)
     expect(closed).toMatchObject({ code: 4401 })
     await eventually(() => seen.ended === 1)
+    expect(seen.contexts.map(({ isCut }) => isCut?.())).not.toContain(true)
     expect(other.socket().readyState).toBe(WebSocket.OPEN)
   })
 

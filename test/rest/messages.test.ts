@@ -1,3 +1,4 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, it } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
@@ -70,6 +71,30 @@ describe('the Anthropic client', () => {
     expect(events.at(-2)).toMatchObject({ delta: { stop_reason: 'max_tokens' }, usage: { input_tokens: 13, output_tokens: 9 } })
     expect(response.headers.get('x-kis-warning')).toBe('thinking_not_honored')
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
+  })
+
+  it('is understood by the AI SDK, which refuses fields that it does not know to be null', async () => {
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
+      id: 'a',
+      model: 'v',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+    await using adapter = await startAdapter({
+      ...answering({ role: 'assistant', content: '30 days.' }),
+      async *ChatCompletionChunks() {
+        yield { chatCompletion: { chunks: [chunk({ role: 'assistant', content: '30' }), chunk({ content: ' days.' })], warnings: [] } }
+        yield { chatCompletion: { chunks: [chunk({}, 'stop')] } }
+        yield { chatCompletion: { chunks: [], usage } }
+      },
+    })
+    const model = createAnthropic({ baseURL: `${adapter.url}/v1`, apiKey: KEY })('m')
+    const prompt = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'How long is annual leave?' }] }] }
+    expect((await model.doGenerate(prompt)).content).toEqual([{ type: 'text', text: '30 days.' }])
+    const { stream } = await model.doStream(prompt)
+    const parts = await Array.fromAsync(stream)
+    expect(parts.filter(({ type }) => type === 'error')).toEqual([])
+    expect(parts.map((part) => (part.type === 'text-delta' ? part.delta : '')).join('')).toBe('30 days.')
+    expect(parts.at(-1)).toMatchObject({ type: 'finish', finishReason: { unified: 'stop' } })
   })
 
   it('may send its key in x-api-key', async () => {

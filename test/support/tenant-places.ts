@@ -104,8 +104,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.thread_id': [names('thread')],
   'body.definition': DEFINITIONS,
   'body.reference': [names('reference')],
-  'body.messages[]': [names('file', (given) => inMessage(filePart)(given)[0])],
-  'body.messages[].content[]': [names('file', fileBlock)],
+  'body.messages[].content[]': [names('file', fileBlock), names('file', filePart)],
   'body.input[].content[]': [names('file', inputFile)],
   'body.previous_response_id': [names('answerId')],
   'body.conversation': [names('thread')],
@@ -149,9 +148,9 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
 export const REST_PLAIN = words(`
   body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
   body.collection_name body.description body.metadata body.documents[].metadata body.external_id body.documents[].external_id body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
-  body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
-  body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
-  body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
+  body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].name body.messages[].refusal
+  body.messages[].tool_calls[] body.messages[].tool_call_id body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
+  body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
   body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by header.mcp-protocol-version
   body.filename body.mime_type body.purpose body.data body.md5

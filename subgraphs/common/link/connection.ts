@@ -65,6 +65,25 @@ export function readPage(args: PageArguments, keyPattern: RegExp): Page {
 }
 
 /**
+ * As `readPage`, for a list whose sort keys are not ids: a cursor may hold the id of an item in place of its key.
+ * Clients that page by themselves know nothing else. `findKey` gives the sort key of an item of the list.
+ * @throws {KisError} as `readPage`
+ */
+export async function readPageById(
+  args: PageArguments,
+  keyPattern: RegExp,
+  idPattern: RegExp,
+  findKey: (id: string) => Promise<string | undefined>,
+): Promise<Page> {
+  const page = readPage(args, new RegExp(`${keyPattern.source}|${idPattern.source}`))
+  if (page.from === null || !idPattern.test(page.from)) return page
+  const from = await findKey(page.from)
+  const param = page.isBackward ? 'before' : 'after'
+  if (from === undefined) throw new KisError('invalid_request', `This list has no such item to continue ${param}.`, { param })
+  return { ...page, from }
+}
+
+/**
  * Gives the Relay connection of `items`, which were read with `page.limit` in the direction of reading. The extra item
  * is left out. `cutAt`: fewer were read, and more follow after this cursor.
  */

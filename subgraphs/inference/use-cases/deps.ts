@@ -16,6 +16,7 @@ import type { ChatEngine, EmbeddingEngine, RerankEngine, TranscriptionEngine } f
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { TokenDecoder } from '../ports/token-decoder.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
 import type { CallLimits } from './calls/call-limits.ts'
 import type { LoadShedder } from './calls/load-shedding.ts'
@@ -39,6 +40,7 @@ export interface Ports {
   readonly collections: Collections
   readonly files: StoreFiles
   readonly audio: AudioReader
+  readonly tokens: TokenDecoder
   readonly billing: Billing
   readonly knowledge: Knowledge
   /** Fetches the images at callers' addresses. */

@@ -1009,7 +1009,7 @@ export type UploadFileInput = {
 
 export type CreateUploadInput = {
   readonly name: Scalars['String']['input'];
-  readonly sizeBytes: Scalars['Float']['input'];
+  readonly sizeBytes?: InputMaybe<Scalars['Float']['input']>;
   readonly metadata?: InputMaybe<Scalars['String']['input']>;
   readonly partOf?: InputMaybe<Scalars['ID']['input']>;
 };

@@ -5,7 +5,7 @@ export const MODEL = 'gpt-4o-mini'
 export const EMBEDDING_MODEL = 'e5-small-ar-en'
 export const TEXTS = ['Annual leave is thirty days.', 'الإجازة السنوية ثلاثون يوما.']
 /** The time after which a client with a timeout must give up, and the mock vendor is far from an answer. */
-export const TIMEOUT_MS = 700
+export const TIMEOUT_MS = 1_000
 export const WEATHER = 'thirty-one degrees'
 
 /**
@@ -30,10 +30,17 @@ export async function thrown(run) {
   try {
     await run()
   } catch (error) {
-    const status = error.status ?? error.statusCode ?? null
-    return { name: error.name === 'Error' ? error.constructor.name : error.name, status, message: String(error.message) }
+    const name = error.name === 'Error' ? error.constructor.name : error.name
+    return { name, status: error.status ?? error.statusCode ?? null, code: readCode(error), message: String(error.message) }
   }
   throw new Error('the request succeeded')
+}
+
+/** The service's code, where each client puts it. */
+function readCode(error) {
+  const graphql = (error.errors ?? error.graphQLErrors)?.[0]?.extensions?.code
+  const body = error.data?.error ?? error.error?.error
+  return graphql ?? body?.details?.error_code ?? body?.code ?? error.code ?? null
 }
 
 /** The three errors that every client must show: of the key, of the model, and of the vendor. */

@@ -9,7 +9,7 @@ CLIENT = os.environ["KIS_CLIENT"]
 MODEL = "gpt-4o-mini"
 EMBEDDING_MODEL = "e5-small-ar-en"
 TEXTS = ["Annual leave is thirty days.", "الإجازة السنوية ثلاثون يوما."]
-TIMEOUT_S = 0.7
+TIMEOUT_S = 1
 WEATHER = "thirty-one degrees"
 
 
@@ -28,8 +28,16 @@ def thrown(run):
     try:
         run()
     except Exception as error:
-        return {"name": type(error).__name__, "status": getattr(error, "status_code", None), "message": str(error)}
+        status = getattr(error, "status_code", None)
+        return {"name": type(error).__name__, "status": status, "code": read_code(error), "message": str(error)}
     raise RuntimeError("the request succeeded")
+
+
+def read_code(error):
+    """The service's code, where each client puts it."""
+    body = getattr(error, "body", None)
+    details = body.get("error", {}).get("details", {}) if isinstance(body, dict) else {}
+    return details.get("error_code") or getattr(error, "code", None)
 
 
 def thrown_errors(ask):

@@ -11,7 +11,11 @@ async function connect(key) {
 
 const client = await connect(KEY)
 const runAgent = (input, options) => client.callTool({ name: 'run_agent_pilot', arguments: { input } }, undefined, options)
+const search = () => client.callTool({ name: 'search_ports', arguments: { query: 'When was the harbour built?' } })
 const readText = ({ content }) => content.map(({ text }) => text ?? '').join('')
+
+// The client now knows the schemas of the tools.
+const { tools } = await client.listTools()
 
 await runCases({
   chat: async (prompt) => ({ text: readText(await runAgent(prompt)) }),
@@ -20,10 +24,9 @@ await runCases({
     const text = readText(await runAgent(prompt, { onprogress: () => pieces++ }))
     return { text, pieces }
   },
-  async structured() {
-    const { structuredContent } = await client.callTool({ name: 'search_ports', arguments: { query: 'When was the harbour built?' } })
-    return structuredContent
-  },
+  tools: async () => ({ text: readText(await search()) }),
+  /** The client has checked it by the tool's schema. */
+  structured: async () => (await search()).structuredContent,
   async errors() {
     return {
       key: await thrown(() => connect('kis_live_wrong')),
@@ -31,10 +34,12 @@ await runCases({
       vendor: { message: readText(await runAgent(`refused, asked by ${process.env.KIS_CLIENT}`)) },
     }
   },
-  async abort(prompt) {
+  abort(prompt) {
     const controller = new AbortController()
-    return thrown(() => runAgent(prompt, { signal: controller.signal, onprogress: () => controller.abort() }))
+    // No step of the run says that the model writes.
+    const onprogress = ({ message }) => message.includes('asking the model') && setTimeout(() => controller.abort(), TIMEOUT_MS / 2)
+    return thrown(() => runAgent(prompt, { signal: controller.signal, onprogress }))
   },
   timeout: (prompt) => thrown(() => runAgent(prompt, { timeout: TIMEOUT_MS })),
-  lists: async () => ({ tools: (await client.listTools()).tools.map(({ name }) => name) }),
+  lists: async () => ({ tools: tools.map(({ name }) => name) }),
 })

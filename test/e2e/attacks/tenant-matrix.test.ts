@@ -41,7 +41,7 @@ import {
 /** Selected of what operations give. */
 const DEPTH = 1
 /** Headers that no two answers share. */
-const OF_ONE_ANSWER = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id'])
+const OF_ONE_ANSWER = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id', 'x-kis-stream-id'])
 /** Subscriptions without an end. */
 const ENDLESS = new Set(['usageRecorded', 'walletChanged', 'documentUpdated'])
 

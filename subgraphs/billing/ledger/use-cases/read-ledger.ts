@@ -1,6 +1,6 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type Page, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, type Page, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
@@ -9,6 +9,8 @@ import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
 import { organizationOfWallet, type Wallet } from '../domain/wallet.ts'
 
 const SEQUENCE = /^[1-9]\d{0,14}$/
+const ENTRY_ID = /^ent_[0-9a-f]{32}$/
+const USAGE_ID = /^use_[0-9a-f]{32}$/
 
 /** Null for an organization that is not there. */
 export async function findWallet({ collections }: BillingDeps, organizationId: string): Promise<Wallet | null> {
@@ -38,7 +40,8 @@ export async function findEntry(deps: BillingDeps, principal: Principal, id: str
 
 /** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
-  const page = readPage(args, SEQUENCE)
+  const findKey = async (_id: string) => (await deps.collections.entries.findOne({ _id, organizationId }))?.sequence.toString()
+  const page = await readPageById(args, SEQUENCE, ENTRY_ID, findKey)
   await deps.pump.drain(organizationId)
   const rest = page.from !== null && { sequence: page.isBackward ? { $gt: Number(page.from) } : { $lt: Number(page.from) } }
   const items = await deps.collections.entries.find(
@@ -68,7 +71,8 @@ export async function listUsage(
   args: PageArguments,
   { modelId, apiKeyId, requestId, since, until }: UsageFilter,
 ): Promise<Connection<UsageRecord>> {
-  const page = readPage(args, USAGE_POSITION)
+  const findKey = async (_id: string) => (await deps.collections.usage.findOne({ _id, organizationId }))?.position
+  const page = await readPageById(args, USAGE_POSITION, USAGE_ID, findKey)
   await deps.pump.drain(organizationId)
   if (requestId && (modelId || apiKeyId))
     throw new KisError('invalid_request', 'Ask for `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })

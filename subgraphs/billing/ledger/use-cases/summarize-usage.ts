@@ -95,7 +95,8 @@ function wholeHours(input: SummaryInput, now: Date): Span {
 
 function wholeUnits({ since, until }: SummaryInput, now: Date, unitMs: number, defaultUnits: number, message: string): Span {
   const end = until ?? new Date(Math.floor(now.getTime() / unitMs + 1) * unitMs)
-  const begin = since ?? new Date(end.getTime() - defaultUnits * unitMs)
+  // Not before 1970, where times in Unix seconds begin.
+  const begin = since ?? new Date(Math.max(end.getTime() - defaultUnits * unitMs, 0))
   for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
     if (instant.getTime() % unitMs !== 0) throw new KisError('unsupported_value', message, { param })
   if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })

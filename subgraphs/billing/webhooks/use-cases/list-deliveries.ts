@@ -1,11 +1,12 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
 import { getEndpoint } from './endpoints.ts'
 
 const ORDER = /^\d{4}-[0-9T:.-]+Z_evt_[0-9a-f]{32}$/
+const DELIVERY_ID = /^whd_[0-9a-f]{32}$/
 
 /** A delivery with its event. */
 export interface LoggedDelivery {
@@ -22,9 +23,10 @@ export async function listDeliveries(
   principal: Principal,
   { endpointId, status, ...args }: PageArguments & { readonly endpointId: string; readonly status?: DeliveryStatus | null },
 ): Promise<Connection<LoggedDelivery>> {
-  const page = readPage(args, ORDER)
   await getEndpoint(deps, principal, endpointId)
   const { webhookDeliveries } = deps.collections
+  const findKey = async (_id: string) => (await webhookDeliveries.findOne({ _id, endpointId }))?.order
+  const page = await readPageById(args, ORDER, DELIVERY_ID, findKey)
   const filter = { endpointId, ...(status && { status }) }
   const rest = page.from !== null && { order: page.isBackward ? { $gt: page.from } : { $lt: page.from } }
   const deliveries = await webhookDeliveries.find({ ...filter, ...rest }, { sort: { order: page.isBackward ? 1 : -1 }, limit: page.limit })

@@ -78,8 +78,8 @@ export async function readPageById(
   const page = readPage(args, new RegExp(`${keyPattern.source}|${idPattern.source}`))
   if (page.from === null || !idPattern.test(page.from)) return page
   const from = await findKey(page.from)
-  const param = page.isBackward ? 'before' : 'after'
-  if (from === undefined) throw new KisError('invalid_request', `This list has no such item to continue ${param}.`, { param })
+  if (from === undefined)
+    throw new KisError('invalid_request', 'This list has no such item to continue from.', { param: page.isBackward ? 'before' : 'after' })
   return { ...page, from }
 }
 

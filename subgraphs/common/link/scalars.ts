@@ -1,6 +1,7 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
+import { WireTokenStates } from './wire-token-states.ts'
 import { WireVector } from './wire-vector.ts'
 
 function literalToJson(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
@@ -48,11 +49,18 @@ const Vector = new GraphQLScalarType<never, WireVector>({
   serialize: (value) => new WireVector(value as Float32Array),
 })
 
+/** Only given, never taken. */
+const TokenStates = new GraphQLScalarType<never, WireTokenStates>({
+  name: 'TokenStates',
+  serialize: (value) => new WireTokenStates(value as Int8Array),
+})
+
 /** Resolvers of every scalar of the contract. */
 export const scalars = {
   DateTime,
   USD,
   Vector,
+  TokenStates,
   JSON: json('JSON'),
   ChatProtocolRequest: json('ChatProtocolRequest'),
   ChatProtocolResponse: json('ChatProtocolResponse'),

@@ -100,11 +100,7 @@ export interface EmbeddingEngine {
    * else the count.
    * @throws {KisError} `engine_error`: the vendor sent too few vectors, a wrong length, or NaN
    */
-  embed(
-    call: EmbeddingCall,
-    input: readonly string[] | readonly (readonly number[])[],
-    signal: AbortSignal,
-  ): Promise<EngineEmbeddings>
+  embed(call: EmbeddingCall, input: readonly string[] | readonly (readonly number[])[], signal: AbortSignal): Promise<EngineEmbeddings>
 }
 
 export interface EngineEmbeddings {

@@ -60,12 +60,7 @@ export class Model {
   readonly #vocabulary: number
   readonly #tokenStates: TokenStates | null
 
-  private constructor(
-    layers: readonly InferenceSession[],
-    tokenizer: WordTokenizer,
-    vocabulary: number,
-    tokenStates: TokenStates | null,
-  ) {
+  private constructor(layers: readonly InferenceSession[], tokenizer: WordTokenizer, vocabulary: number, tokenStates: TokenStates | null) {
     this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
@@ -78,7 +73,9 @@ export class Model {
    */
   static async load(directory: URL): Promise<Model> {
     const json = async (name: string) => JSON.parse(await readFile(new URL(name, directory), 'utf8'))
-    const words = (await json('tokenizer.json')) as { readonly model: { readonly vocab: readonly (readonly [piece: string, score: number])[] } }
+    const words = (await json('tokenizer.json')) as {
+      readonly model: { readonly vocab: readonly (readonly [piece: string, score: number])[] }
+    }
     const tokenizer = new WordTokenizer(words, await json('tokenizer_config.json'))
     const pieces = words.model.vocab.map(([piece]) => piece)
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }

@@ -49,11 +49,7 @@ export class TokenStates {
    * Reads `token-states.f32` of a model's folder, which `fit-token-states.ts` writes. Gives null for a folder without it.
    * @throws {Error} the file has another length
    */
-  static async load(
-    directory: URL,
-    vocabulary: readonly string[],
-    options: InferenceSession.SessionOptions,
-  ): Promise<TokenStates | null> {
+  static async load(directory: URL, vocabulary: readonly string[], options: InferenceSession.SessionOptions): Promise<TokenStates | null> {
     const bytes = await readFile(new URL('token-states.f32', directory)).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null
       throw error

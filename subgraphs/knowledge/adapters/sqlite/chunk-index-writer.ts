@@ -277,7 +277,10 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
   )
   const taken = passages.flatMap(({ id, ...terms }) => {
     const row = find.get(id) as
-      | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<'headingPath' | 'documentId' | 'generation' | 'attributes', string>)
+      | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<
+            'headingPath' | 'documentId' | 'generation' | 'attributes',
+            string
+          >)
       | undefined
     const vector = vectors.get(id)
     // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
@@ -303,7 +306,10 @@ function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void
 
 function checkTokenStates({ tokenStates, chunkId }: PackedChunk): void {
   if (tokenStates && tokenStates.length > MAX_STATES_BYTES)
-    refuse('invalid_request', `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`)
+    refuse(
+      'invalid_request',
+      `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`,
+    )
 }
 
 function putDocument(

@@ -171,7 +171,8 @@ function unpack(bytes: Uint8Array): KeptGroup {
   return {
     attributes,
     passages: passages.map((passage, i) => {
-      const states = all.subarray(statesAt, (statesAt += tokenStates[i] ?? 0))
+      const states = all.subarray(statesAt, statesAt + (tokenStates[i] ?? 0))
+      statesAt += states.length
       const vector = floats.subarray(i * dimensions, (i + 1) * dimensions)
       return { ...passage, vector, tokenStates: states.length > 0 ? Int8Array.from(states) : null }
     }),

@@ -35,7 +35,8 @@ export interface ReembeddingQuote {
 type QuoteDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'inference'>
 
 /**
- * Says what it would take to embed a collection's passages with another model, or again with its own. Changes, holds and charges nothing.
+ * Says what it would take to embed a collection's passages with another model, or again with its own. Changes, holds and
+ * charges nothing.
  * @throws {NotFound} if the organization has no such collection.
  * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the model.
  * @throws {KisError} `context_length_exceeded` if a passage is too long for the model.

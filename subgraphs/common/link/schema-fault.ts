@@ -36,7 +36,7 @@ export function errorOfFault(
   const code = CODES[keyword] ?? 'invalid_request'
   if (param === null) return new KisError(code, `${whole} ${message}.`)
   if (keyword === 'required') return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
-  if (keyword === 'additionalProperties') return new KisError(code, `Unknown parameter: \`${param}\`.`, { param })
+  if (keyword === 'additionalProperties') return new KisError('unknown_parameter', `Unknown parameter: \`${param}\`.`, { param })
   if (keyword === 'enum')
     return new KisError(
       code,

@@ -18,6 +18,7 @@ export type IdPrefix =
   | 'use'
   | 'req'
   | 'chatcmpl'
+  | 'strm'
   | 'call'
   | 'agt'
   | 'run'

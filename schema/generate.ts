@@ -80,6 +80,7 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
         Cursor: 'string',
         MultipartFile: 'string',
         Vector: { input: 'never', output: 'Float32Array' },
+        TokenStates: { input: 'never', output: 'Int8Array' },
         JSON: json,
         ChatProtocolRequest: json,
         ChatProtocolResponse: json,

@@ -17,6 +17,8 @@ interface Scalars {
   readonly MultipartFile: string
   /** Base64, or within a process something that becomes it in JSON. */
   readonly Vector: string | { readonly floats: Float32Array; toJSON(): string }
+  /** The same. */
+  readonly TokenStates: string | { readonly states: Int8Array; toJSON(): string }
   readonly JSON: unknown
   readonly ChatProtocolRequest: unknown
   readonly ChatProtocolResponse: Readonly<Record<string, unknown>>

@@ -64,6 +64,10 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
             COLLECTION,
             texts.map((_, i) => chunkId('doc_1', 'g1', i)),
           ),
+          tokenStates: await index.tokenStates(
+            COLLECTION,
+            texts.slice(0, 100).map((_, i) => chunkId('doc_1', 'g1', i)),
+          ),
         }),
       }
     }

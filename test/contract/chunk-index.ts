@@ -297,10 +297,47 @@ export function chunkIndexContract(
       const found = await index.get(COLLECTION, [ids[0]!, 'chunk_unknown', ids[1]!, ids[2]!])
       expect(found).toEqual(
         [3, 0, 5].map((i) => {
-          const { vector: _vector, context: _context, words: _words, grams: _grams, ...stored } = chunks[i]!
+          const { vector: _vector, tokenStates: _states, context: _context, words: _words, grams: _grams, ...stored } = chunks[i]!
           return { ...stored, organizationId: 'org_a', collectionId: COLLECTION, documentId: 'doc_1', generation: 'g1' }
         }),
       )
+    })
+
+    it('gives token states as they were written, and leaves out chunks without them', async () => {
+      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
+      const ids = chunks.map(({ chunkId }) => chunkId)
+      const written = new Map(chunks.flatMap(({ chunkId, tokenStates }) => (tokenStates ? [[chunkId, tokenStates] as const] : [])))
+      await index.put(makeDocument('doc_1'), chunks)
+      expect(await index.tokenStates(COLLECTION, [...ids, 'none'])).toEqual(written)
+      expect(written.size).toBe(4)
+      expect(await index.tokenStates(COLLECTION, [])).toEqual(new Map())
+      expect(await index.tokenStates(OTHER, ids)).toEqual(new Map())
+      await expect(index.tokenStates(COLLECTION, new Array(101).fill('x'))).rejects.toMatchObject({ code: 'array_above_max_length' })
+
+      await index.setAttributes({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, retermed)
+      expect(await index.tokenStates(COLLECTION, ids)).toEqual(written)
+
+      const most = new Int8Array(32 * 128).fill(-128)
+      await index.put(makeDocument('doc_1'), [
+        { ...chunks[0]!, tokenStates: most },
+        { ...chunks[1]!, tokenStates: null },
+      ])
+      expect(await index.tokenStates(COLLECTION, ids.slice(0, 2))).toEqual(new Map([[ids[0], most]]))
+      const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(32 * 128 + 1) }
+      await expect(index.put(makeDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
+    it('has no token states of what is deleted', async () => {
+      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
+      await index.put(makeDocument('doc_1', 'g2'), [makeChunk(TEXTS[0], 0, 'doc_1', 'g2')])
+      await index.deleteGeneration(COLLECTION, 'doc_1', 'g1')
+      const ids = [chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g2', 0)]
+      expect([...(await index.tokenStates(COLLECTION, ids)).keys()]).toEqual([ids[1]])
+      await index.deleteDocument(COLLECTION, 'doc_1')
+      expect((await index.tokenStates(COLLECTION, ids)).size).toBe(0)
+      // The place of a deleted chunk may be taken by one without token states.
+      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[2], 2)])
+      expect((await index.tokenStates(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
     })
 
     it('serves searches while writes go on, and keeps every write', async () => {

@@ -12,9 +12,10 @@ import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../subgra
 import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
 import { grams, hasWords, normaliseForEmbedding, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import { compareTokens } from '../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
 import { rankCandidates } from '../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { EMBEDDING_TIMEOUT_MS } from '../support/data/eval-search.ts'
-import { evalVectors } from '../support/data/eval-vectors.ts'
+import { evalTokenStates, evalVectors } from '../support/data/eval-vectors.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const MODEL = new URL('../../models/e5-small-ar-en/', import.meta.url)
@@ -59,17 +60,19 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
     const chunks = await readCorpus()
     const asked = readQuestions()
-    const vectors = await evalVectors([
-      ...chunks.map((chunk) => `passage: ${embedded(chunk)}`),
-      ...asked.map(({ question }) => `query: ${normaliseForEmbedding(question)}`),
-    ])
-    await fill(index, chunks, vectors)
+    const passages = chunks.map((chunk) => `passage: ${embedded(chunk)}`)
+    const queries = asked.map(({ question }) => `query: ${normaliseForEmbedding(question)}`)
+    const vectors = await evalVectors([...passages, ...queries])
+    const queryStates = await evalTokenStates(queries, 'query')
+    await fill(index, chunks, vectors, await evalTokenStates(passages, 'passage'))
     const calibration = await readCalibration(MODEL)
     for (const [i, { question: query, language, document, file, phrase }] of asked.entries()) {
       const aim = takeAim(vectors[chunks.length + i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
+      const compared = { states: queryStates[i]!, language, mode: 'hybrid', aim } as const
+      const tokenCloseness = await compareTokens((ids) => index.tokenStates('all', ids), compared, candidates)
+      const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03, tokenCloseness } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
       const isRight = (id: string) => {
         const chunk = chunks[Number(id)]!
@@ -136,11 +139,17 @@ function embedded(chunk: CorpusChunk): string {
   return normaliseForEmbedding(toEmbeddingText(chunk))
 }
 
-async function fill(index: ChunkIndex, chunks: readonly CorpusChunk[], vectors: readonly Float32Array[]): Promise<void> {
+async function fill(
+  index: ChunkIndex,
+  chunks: readonly CorpusChunk[],
+  vectors: readonly Float32Array[],
+  tokenStates: readonly Int8Array[],
+): Promise<void> {
   await index.createCollection({ organizationId: 'org_a', collectionId: 'all', dimensions: vectors[0]!.length })
   const indexed = chunks.map((chunk, ordinal): IndexedChunk => {
     const text = embedded(chunk)
-    return { ...chunk, chunkId: String(ordinal), ordinal, vector: vectors[ordinal]!, words: words(text), grams: grams(text) }
+    const numbers = { vector: vectors[ordinal]!, tokenStates: tokenStates[ordinal]! }
+    return { ...chunk, chunkId: String(ordinal), ordinal, ...numbers, words: words(text), grams: grams(text) }
   })
   for (let at = 0; at < indexed.length; at += 256) {
     const document = { organizationId: 'org_a', collectionId: 'all', documentId: 'doc', generation: 'g', attributes: {} }

@@ -1,6 +1,7 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
+import { WireTokenStates } from './wire-token-states.ts'
 import { WireVector } from './wire-vector.ts'
 
 function literalToJson(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
@@ -57,12 +58,19 @@ const MultipartFile = new GraphQLScalarType<string, never>({
   },
 })
 
+/** Only given, never taken. */
+const TokenStates = new GraphQLScalarType<never, WireTokenStates>({
+  name: 'TokenStates',
+  serialize: (value) => new WireTokenStates(value as Int8Array),
+})
+
 /** Resolvers of every scalar of the contract. */
 export const scalars = {
   DateTime,
   USD,
   Vector,
   MultipartFile,
+  TokenStates,
   JSON: json('JSON'),
   ChatProtocolRequest: json('ChatProtocolRequest'),
   ChatProtocolResponse: json('ChatProtocolResponse'),

@@ -40,6 +40,8 @@ export interface EmbeddingCall extends EngineCall {
   readonly dimensions: number | null
   /** The purpose of the texts, for models that distinguish the two without a prefix. */
   readonly purpose: 'query' | 'passage'
+  /** Asks for token states, too. An engine without them gives none. */
+  readonly withTokenStates?: boolean
 }
 
 /**
@@ -98,11 +100,18 @@ export interface EmbeddingEngine {
    * else the count.
    * @throws {KisError} `engine_error`: the vendor sent too few vectors, a wrong length, or NaN
    */
-  embed(
-    call: EmbeddingCall,
-    input: readonly string[] | readonly (readonly number[])[],
-    signal: AbortSignal,
-  ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number; readonly source: 'provider' | 'counted' }>
+  embed(call: EmbeddingCall, input: readonly string[] | readonly (readonly number[])[], signal: AbortSignal): Promise<EngineEmbeddings>
+}
+
+export interface EngineEmbeddings {
+  readonly vectors: readonly Float32Array[]
+  /**
+   * What the model made of the tokens of each text: rows of 128 whole numbers from -127 to 127, at most 32 rows, which
+   * can be compared with those of other texts. Only if asked for.
+   */
+  readonly tokenStates?: readonly Int8Array[]
+  readonly tokens: number
+  readonly source: 'provider' | 'counted'
 }
 
 /** What a reranker says of one call. */

@@ -34,6 +34,7 @@ export type Scalars = {
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
   Vector: { input: never; output: Float32Array; }
+  TokenStates: { input: never; output: Int8Array; }
   Cursor: { input: string; output: string; }
   ChatProtocolRequest: { input: unknown; output: unknown; }
   ChatProtocolResponse: { input: unknown; output: unknown; }
@@ -660,6 +661,7 @@ export type CosineCalibration = {
 
 export type QueryEmbedding = {
   readonly vector: Scalars['Vector']['output'];
+  readonly tokenStates?: Maybe<Scalars['TokenStates']['output']>;
   readonly tokens: Scalars['Int']['output'];
   readonly cost: Scalars['USD']['output'];
 };
@@ -754,6 +756,7 @@ export type EmbedPassagesInput = {
 
 export type PassageEmbeddings = {
   readonly vectors: ReadonlyArray<Scalars['Vector']['output']>;
+  readonly tokenStates?: Maybe<ReadonlyArray<Scalars['TokenStates']['output']>>;
   readonly tokens: Scalars['Int']['output'];
 };
 
@@ -1358,6 +1361,7 @@ export type ResolversTypes = {
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
   Vector: ResolverTypeWrapper<Scalars['Vector']['output']>;
+  TokenStates: ResolverTypeWrapper<Scalars['TokenStates']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
   ChatProtocolRequest: ResolverTypeWrapper<Scalars['ChatProtocolRequest']['output']>;
   ChatProtocolResponse: ResolverTypeWrapper<Scalars['ChatProtocolResponse']['output']>;
@@ -1497,6 +1501,7 @@ export type ResolversParentTypes = {
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
   Vector: Scalars['Vector']['output'];
+  TokenStates: Scalars['TokenStates']['output'];
   Cursor: Scalars['Cursor']['output'];
   ChatProtocolRequest: Scalars['ChatProtocolRequest']['output'];
   ChatProtocolResponse: Scalars['ChatProtocolResponse']['output'];
@@ -1632,6 +1637,10 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
 
 export interface VectorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Vector'], any> {
   name: 'Vector';
+}
+
+export interface TokenStatesScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['TokenStates'], any> {
+  name: 'TokenStates';
 }
 
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
@@ -1913,6 +1922,7 @@ export type CosineCalibrationResolvers<ContextType = Context, ParentType extends
 
 export type QueryEmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QueryEmbedding'] = ResolversParentTypes['QueryEmbedding']> = {
   vector?: Resolver<ResolversTypes['Vector'], ParentType, ContextType>;
+  tokenStates?: Resolver<Maybe<ResolversTypes['TokenStates']>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
@@ -1970,6 +1980,7 @@ export type EmbeddingSessionResolvers<ContextType = Context, ParentType extends 
 
 export type PassageEmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PassageEmbeddings'] = ResolversParentTypes['PassageEmbeddings']> = {
   vectors?: Resolver<ReadonlyArray<ResolversTypes['Vector']>, ParentType, ContextType>;
+  tokenStates?: Resolver<Maybe<ReadonlyArray<ResolversTypes['TokenStates']>>, ParentType, ContextType>;
   tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
@@ -2338,6 +2349,7 @@ export type Resolvers<ContextType = Context> = {
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
   Vector?: GraphQLScalarType;
+  TokenStates?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
   ChatProtocolRequest?: GraphQLScalarType;
   ChatProtocolResponse?: GraphQLScalarType;

@@ -1,5 +1,6 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
+import { readTokenStates } from '../../common/link/wire-token-states.ts'
 import { readVector, type WireVector } from '../../common/link/wire-vector.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
@@ -14,7 +15,7 @@ const COUNT_TOKENS = inferenceOperation(
   'query CountTokens($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }',
 )
 const EMBED_QUERY = inferenceOperation(`mutation EmbedQuery($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
-  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector tokenStates cost } }`)
 const REWRITE_QUERY = inferenceOperation('mutation RewriteQuery($input: RewriteQueryInput!) { rewriteQuery(input: $input) { query cost } }')
 const SUGGEST_QUESTIONS = inferenceOperation(
   'mutation SuggestQuestions($input: SuggestQuestionsInput!) { suggestQuestions(input: $input) { questions { passage question phrase } cost } }',
@@ -33,7 +34,7 @@ const OPEN_EMBEDDING = inferenceOperation(
   'mutation OpenEmbedding($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
 )
 const EMBED_PASSAGES = inferenceOperation(
-  'mutation EmbedPassages($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }',
+  'mutation EmbedPassages($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokenStates tokens } }',
 )
 const CLOSE_EMBEDDING = inferenceOperation(
   'mutation CloseEmbedding($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
@@ -55,7 +56,8 @@ export function inferenceOver(link: Link): Inference {
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
-      return { vector: readVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+      const { vector, tokenStates, cost } = embedQuery
+      return { vector: readVector(vector), tokenStates: tokenStates ? readTokenStates(tokenStates) : null, cost: parseUsd(cost) }
     },
     async rewriteQuery({ history, ...input }, context) {
       const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
@@ -85,7 +87,8 @@ export function inferenceOver(link: Link): Inference {
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
-      return { vectors: embedPassages.vectors.map(readVector), tokens: embedPassages.tokens }
+      const { vectors, tokenStates, tokens } = embedPassages
+      return { vectors: vectors.map(readVector), tokenStates: tokenStates?.map(readTokenStates) ?? null, tokens }
     },
     closeEmbedding: async (holdId, tokens, context) =>
       parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),

@@ -1,4 +1,5 @@
 import type { SearchFilter } from '../domain/search/search-filter.ts'
+import type { TokenStates } from './inference.ts'
 
 /** Made by `domain/text-analysis.ts`. Adapters index them unchanged. */
 export interface Terms {
@@ -23,6 +24,8 @@ export interface IndexedChunk extends Terms {
   readonly language: string | null
   /** Length 1. Adapters may store it as int8. */
   readonly vector: Float32Array
+  /** What searches compare token by token, at most 4 KB. Null or absent: the vector's model gives none. */
+  readonly tokenStates?: TokenStates | null
   /**
    * The text before `text` from which the vector and the terms are also made; may be empty. Kept so that the terms can
    * be made again.
@@ -75,7 +78,7 @@ export interface ChunkCandidate {
   readonly gramCoverage: number
 }
 
-export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'context' | keyof Terms> {
+export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'tokenStates' | 'context' | keyof Terms> {
   readonly organizationId: string
   readonly collectionId: string
   readonly documentId: string
@@ -130,7 +133,8 @@ export interface ChunkIndex extends AsyncDisposable {
   hasCollection(collectionId: string): Promise<boolean>
   /**
    * Writes or replaces at most 256 chunks, in one transaction if the adapter has them.
-   * @throws {KisError} `invalid_request`: a vector has another length or is not finite
+   * @throws {KisError} `invalid_request`: a vector has another length or is not finite, or token states are longer than
+   * 4 KB
    */
   put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
   /**
@@ -161,6 +165,8 @@ export interface ChunkIndex extends AsyncDisposable {
   search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]>
   /** In the order of the ids. Those that do not exist are left out. At most 1000. */
   get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
+  /** The token states of these chunks, by id. Chunks without them are left out. At most 100. */
+  tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>>
   /**
    * Makes one step of rebuilding the whole index, in the current layout and with the terms of `toTerms`, while it is in
    * use: searches see each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which

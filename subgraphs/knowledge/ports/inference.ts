@@ -25,6 +25,19 @@ export interface EmbeddingModel {
   readonly calibration: CosineCalibration | null
 }
 
+/**
+ * What a model made of each token of a text: rows of 128 whole numbers from -127 to 127, at most 32 rows. Those of one
+ * model can be compared.
+ */
+export type TokenStates = Int8Array
+
+export interface EmbeddedPassages {
+  readonly vectors: readonly Float32Array[]
+  /** One for each text; null or absent: the model's engine gives none. */
+  readonly tokenStates?: readonly TokenStates[] | null
+  readonly tokens: number
+}
+
 export interface CallContext {
   readonly caller: Principal
   readonly requestId: string
@@ -57,7 +70,11 @@ export interface Inference {
    * `vector` has length 1 (L2); `cost` is in nano-USD.
    * @throws {KisError} `insufficient_quota`: the wallet has too little; or the error of the model's engine
    */
-  embedQuery(modelId: string, text: string, context: CallContext): Promise<{ readonly vector: Float32Array; readonly cost: bigint }>
+  embedQuery(
+    modelId: string,
+    text: string,
+    context: CallContext,
+  ): Promise<{ readonly vector: Float32Array; readonly tokenStates?: TokenStates | null; readonly cost: bigint }>
   /**
    * Has a chat model rewrite a question so that it stands without the conversation before it; `cost` is in nano-USD.
    * Takes at most 10 s.
@@ -132,7 +149,7 @@ export interface Inference {
   embedPassages(
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
     context: CallContext,
-  ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }>
+  ): Promise<EmbeddedPassages>
   /**
    * Charges `tokens` and ends the hold; 0 charges nothing. Gives the charge in nano-USD: the earlier one if the hold had
    * ended before. Idempotent.

@@ -3,9 +3,10 @@ import { takeAim } from '../../../subgraphs/knowledge/domain/search/aim.ts'
 import type { SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
+import { compareTokens } from '../../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
 import { rankCandidates } from '../../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { inParallel } from '../in-parallel.ts'
-import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
+import { type EvalData, evalTokenStates, evalVectors, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
 
 /** The standard deviation of a question's cosines with e5-small-ar-en, from the model's evaluation. */
@@ -25,27 +26,30 @@ const POOLS = ['ar', 'en', 'both'] as const
 export class EvalSearch {
   readonly #data: EvalData
   readonly #vectors: readonly Float32Array[]
+  /** Those of the paragraphs, then those of the questions, as the vectors. */
+  readonly #tokenStates: readonly Int8Array[]
 
-  private constructor(data: EvalData, vectors: readonly Float32Array[]) {
+  private constructor(data: EvalData, vectors: readonly Float32Array[], tokenStates: readonly Int8Array[]) {
     this.#data = data
     this.#vectors = vectors
+    this.#tokenStates = tokenStates
   }
 
   static async of(data: EvalData): Promise<EvalSearch> {
-    const vectors = await evalVectors([
-      ...data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`),
-      ...data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`),
-    ])
-    return new EvalSearch(data, vectors)
+    const passages = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
+    const queries = data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`)
+    const vectors = await evalVectors([...passages, ...queries])
+    const tokenStates = [...(await evalTokenStates(passages, 'passage')), ...(await evalTokenStates(queries, 'query'))]
+    return new EvalSearch(data, vectors, tokenStates)
   }
 
   /** Creates a collection for each language and one for both. Each has the name of its pool. */
   async fill(index: ChunkIndex): Promise<void> {
     for (const pool of POOLS) {
       const members = this.#data.paragraphs
-        .map((paragraph, i) => ({ paragraph, vector: this.#vectors[i]! }))
+        .map((paragraph, i) => ({ paragraph, vector: this.#vectors[i]!, tokenStates: this.#tokenStates[i]! }))
         .filter(({ paragraph }) => pool === 'both' || paragraph.lang === pool)
-      const chunks = members.map(({ paragraph: { id, lang, text }, vector }, ordinal) => ({
+      const chunks = members.map(({ paragraph: { id, lang, text }, vector, tokenStates }, ordinal) => ({
         chunkId: id,
         ordinal,
         text,
@@ -57,6 +61,7 @@ export class EvalSearch {
         charEnd: text.length,
         language: lang,
         vector,
+        tokenStates,
         words: words(text),
         grams: grams(text),
       }))
@@ -75,7 +80,9 @@ export class EvalSearch {
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
       const found = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
-      const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD }
+      const states = this.#tokenStates[this.#data.paragraphs.length + i]!
+      const tokenCloseness = await compareTokens((ids) => index.tokenStates(pool, ids), { states, language: from, mode, aim }, found)
+      const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD, tokenCloseness }
       const hits = await rankCandidates((ids) => index.get(pool, ids), ranking, found)
       return hits.map(({ chunkId }) => chunkId)
     })

@@ -5,6 +5,8 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Tokenizer } from '@huggingface/tokenizers'
 import * as ort from 'onnxruntime-node'
+import { silentLog } from '../../../subgraphs/common/process/log.ts'
+import { openEmbeddedEngines } from '../../../subgraphs/inference/adapters/embedded/engines.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const MODEL = join(ROOT, 'models/e5-small-ar-en')
@@ -13,6 +15,8 @@ const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
 const DIMENSIONS = 384
 const MAX_TOKENS = 512
 const END_OF_TEXT = 2
+/** Texts of one call of the engine. */
+const BATCH = 256
 
 export type Language = 'ar' | 'en'
 
@@ -47,6 +51,31 @@ export async function evalVectors(texts: readonly string[]): Promise<readonly Fl
   const file = join(CACHE, `${key}.f32`)
   const flat = existsSync(file) ? await cached(file) : await embedAndKeep(model, texts, file)
   return texts.map((_, i) => flat.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS))
+}
+
+/**
+ * Returns the token states of texts, which must have their prefix, from the service's engine. They are cached as vectors
+ * are.
+ */
+export async function evalTokenStates(texts: readonly string[], purpose: 'query' | 'passage'): Promise<readonly Int8Array[]> {
+  const hash = createHash('sha256').update(purpose).update(JSON.stringify(texts))
+  for (const file of ['model.onnx', 'token-states.f32']) hash.update(await readFile(join(MODEL, file)))
+  const file = join(CACHE, `${hash.digest('hex')}.states.json`)
+  if (existsSync(file))
+    return (JSON.parse(await readFile(file, 'utf8')) as string[]).map((base64) => Int8Array.from(Buffer.from(base64, 'base64')))
+  const clock = { now: () => new Date(), sleep: async () => undefined }
+  await using engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock, ids: (prefix) => prefix })
+  const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenStates: true } as const
+  const states: Int8Array[] = []
+  for (let at = 0; at < texts.length; at += BATCH) {
+    const { tokenStates } = await engines.embedding.embed(call, texts.slice(at, at + BATCH), new AbortController().signal)
+    states.push(...tokenStates!)
+  }
+  await mkdir(CACHE, { recursive: true })
+  const partial = `${file}.${process.pid}`
+  await writeFile(partial, JSON.stringify(states.map((each) => Buffer.from(each).toString('base64'))))
+  await rename(partial, file)
+  return states
 }
 
 async function cached(file: string): Promise<Float32Array> {

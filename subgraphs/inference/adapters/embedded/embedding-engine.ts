@@ -17,15 +17,15 @@ export function embeddingEngine(thread: ModelThread, calibration: CosineCalibrat
     countTokens: (texts, signal, organizationId) => thread.countTokens(texts, signal, organizationId),
     tokenize: (texts, signal, organizationId) => thread.tokenize(texts, signal, organizationId),
 
-    async embed({ dimensions, organizationId }, input, signal) {
+    async embed({ dimensions, organizationId, purpose, withTokenStates = false }, input, signal) {
       if (input.length > MAX_BATCH)
         throw new KisError('array_above_max_length', `At most ${MAX_BATCH} texts can be embedded at once.`, { param: 'input' })
-      const { numbers, tokens } = await thread.embed(input, signal, organizationId)
+      const { numbers, tokenStates, tokens } = await thread.embed(input, signal, organizationId, withTokenStates ? purpose : null)
       const width = numbers.length / Math.max(input.length, 1)
       if (dimensions !== null && dimensions > width)
         throw new KisError('integer_above_max_value', `This model's vectors have ${width} dimensions.`, { param: 'dimensions' })
       const vectors = input.map((_, index) => normalised(numbers.slice(index * width, index * width + (dimensions ?? width))))
-      return { vectors, tokens, source: 'counted' }
+      return { vectors, tokenStates, tokens, source: 'counted' }
     },
   }
 }

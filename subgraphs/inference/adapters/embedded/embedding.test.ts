@@ -51,6 +51,24 @@ describe('e5-small-ar-en', () => {
     }
   })
 
+  it('gives token states if asked, which find what answers across the languages', async () => {
+    const ask = async (purpose: 'query' | 'passage', texts: readonly string[]) =>
+      (await embedding.embed({ ...CALL, purpose, withTokenStates: true }, texts, NEVER)).tokenStates!
+    const passages = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
+    const [query] = await ask('query', ['query: When does the library close?'])
+    const [answer, other, long, none] = await ask('passage', [...passages, `passage: ${'one two three '.repeat(100)}`, 'passage: '])
+    expect(query!.length % 128).toBe(0)
+    expect([long!.length, none!.length]).toEqual([32 * 128, 0])
+    const rows = (states: Int8Array) => Array.from({ length: states.length / 128 }, (_, i) => Float32Array.from(states.subarray(i * 128)))
+    const nearest = (row: Float32Array, states: Int8Array) => Math.max(...rows(states).map((each) => dot(row.subarray(0, 128), each)))
+    const closeness = (states: Int8Array) => rows(query!).reduce((sum, row) => sum + nearest(row, states), 0)
+    expect(closeness(answer!)).toBeGreaterThan(closeness(other!))
+    expect((await embedding.embed(CALL, passages, NEVER)).tokenStates).toEqual([])
+    // Alone and padded beside longer texts: the same, but for rounding.
+    const [alone] = await ask('passage', passages.slice(0, 1))
+    expect(Math.max(...alone!.map((x, i) => Math.abs(x - answer![i]!)))).toBeLessThanOrEqual(4)
+  })
+
   it('puts a text nearest to its like, across the languages', async () => {
     const [question, arabicQuestion, english, arabic, unrelated] = (await embed([
       'query: When does the library close?',

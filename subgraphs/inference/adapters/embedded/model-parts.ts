@@ -2,17 +2,17 @@ import { encodeField, GRAPH, MODEL, NODE, readFields, readTexts, TENSOR, VALUE }
 
 /**
  * Splits a network in the ONNX format into parts that run one after the other. The first takes the network's inputs.
- * Each ends with the tensor of a cut (the last with `output`), from which the next continues. A part may also read the
- * network's inputs. A weight is only in the parts that use it.
+ * Each ends with the tensor of a cut (the last with the `outputs`), from which the next continues. A part may also read
+ * the network's inputs. A weight is only in the parts that use it.
  * @throws {Error} the model has no such tensors
  */
-export function modelParts(model: Buffer, cuts: readonly string[], output: string): Buffer[] {
+export function modelParts(model: Buffer, cuts: readonly string[], outputs: readonly string[]): Buffer[] {
   const fields = [...readFields(model)]
   const graph = fields.find(({ number }) => number === MODEL.graph)
   if (!graph) throw new Error('the model has no graph')
   const network = readNetwork(graph.content)
   const others = fields.filter((field) => field !== graph).map(({ whole }) => whole)
-  return [...cuts, output].map((to, index) =>
+  return [...cuts.map((cut) => [cut]), outputs].map((to, index) =>
     Buffer.concat([...others, encodeField(MODEL.graph, extractPart(network, cuts[index - 1], to))]),
   )
 }
@@ -45,24 +45,24 @@ function readNetwork(graph: Buffer): Network {
   return { nodes, weights, inputs }
 }
 
-/** The part of the graph from a tensor, or from the network's inputs, to a tensor. */
-function extractPart({ nodes, weights, inputs }: Network, from: string | undefined, to: string): Buffer {
-  const needed = new Set([to])
+/** The part of the graph from a tensor, or from the network's inputs, to tensors. */
+function extractPart({ nodes, weights, inputs }: Network, from: string | undefined, to: readonly string[]): Buffer {
+  const needed = new Set(to)
   const chosen: Buffer[] = []
   for (const { inputs: read, outputs, whole } of nodes.toReversed()) {
     if (!outputs.some((name) => needed.has(name) && name !== from)) continue
     chosen.unshift(whole)
     for (const name of read) needed.add(name)
   }
-  if (chosen.length === 0 || (from !== undefined && !needed.has(from))) throw new Error(`the model does not lead to ${to}`)
+  if (chosen.length === 0 || (from !== undefined && !needed.has(from))) throw new Error(`the model does not lead to ${to.join()}`)
   const of = (named: ReadonlyMap<string, Buffer>) => [...named].filter(([name]) => needed.has(name)).map(([, whole]) => whole)
   return Buffer.concat([
-    encodeField(GRAPH.name, Buffer.from(to)),
+    encodeField(GRAPH.name, Buffer.from(to[0]!)),
     ...chosen,
     ...of(weights),
     ...of(inputs),
     ...(from === undefined ? [] : [encodeField(GRAPH.input, floats(from))]),
-    encodeField(GRAPH.output, floats(to)),
+    ...to.map((name) => encodeField(GRAPH.output, floats(name))),
   ])
 }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
+import type { Purpose } from './token-states.ts'
 
 /**
  * A thread that keeps dying is restarted at most this often in `STARTS_WINDOW_MS`. After that, calls fail until the
@@ -34,9 +35,17 @@ export class ModelThread implements AsyncDisposable {
     this.#client = this.#start()
   }
 
-  /** Organizations share the thread's time, layer by layer of the network. */
-  embed(input: readonly (string | readonly number[])[], signal: AbortSignal, organizationId?: string): Promise<EmbedReply> {
-    return this.#call('embed', input, signal, organizationId)
+  /**
+   * Organizations share the thread's time, layer by layer of the network. `statesFor` asks for token states, of texts for
+   * this purpose.
+   */
+  embed(
+    input: readonly (string | readonly number[])[],
+    signal: AbortSignal,
+    organizationId?: string,
+    statesFor: Purpose | null = null,
+  ): Promise<EmbedReply> {
+    return this.#call('embed', input, signal, organizationId, statesFor)
   }
 
   countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]> {
@@ -59,7 +68,13 @@ export class ModelThread implements AsyncDisposable {
     await this.#client?.[Symbol.asyncDispose]()
   }
 
-  #call<T>(method: 'embed' | 'countTokens' | 'tokenize', input: unknown, signal: AbortSignal, organizationId = ''): Promise<T> {
+  #call<T>(
+    method: 'embed' | 'countTokens' | 'tokenize',
+    input: unknown,
+    signal: AbortSignal,
+    organizationId = '',
+    ...more: readonly unknown[]
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       signal.throwIfAborted()
       if (this.#closed) throw unavailable('The embedded model is closed.')
@@ -72,7 +87,7 @@ export class ModelThread implements AsyncDisposable {
       }
       signal.addEventListener('abort', onAbort, { once: true })
       client
-        .call<T>(method, [job, input, organizationId])
+        .call<T>(method, [job, input, organizationId, ...more])
         .finally(() => signal.removeEventListener('abort', onAbort))
         .then(resolve, (error) => reject(engineError(error)))
     })

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
 import { fasterNetwork } from './faster-network.ts'
 import { modelParts } from './model-parts.ts'
+import { type Purpose, TokenStates } from './token-states.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
 /** Tokens of a text that the model reads, including `<s>` and `</s>` (its model card). */
@@ -22,6 +23,8 @@ const ASLEEP = { session: { intra_op: { allow_spinning: '0' } } }
  * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
  */
 const OUTPUT = 'neutral_embedding'
+/** What the network makes of each token, in its text. */
+const TOKEN_STATES = 'last_hidden_state'
 /** What each layer of the network except the last passes to the next. */
 const CUTS = Array.from({ length: 11 }, (_, layer) => `l${layer}.x2`)
 
@@ -45,6 +48,8 @@ export interface Reading {
   /** Input of the next layer. */
   state: Tensor
   readonly mask: Tensor
+  /** Of every token, marks and padding included; null before the last layer. */
+  tokenStates: Tensor | null
 }
 
 /** The network and its tokenizer, in the thread that loaded them. */
@@ -53,11 +58,13 @@ export class Model {
   readonly #layers: readonly InferenceSession[]
   readonly tokenizer: WordTokenizer
   readonly #vocabulary: number
+  readonly #tokenStates: TokenStates | null
 
-  private constructor(layers: readonly InferenceSession[], tokenizer: WordTokenizer, vocabulary: number) {
+  private constructor(layers: readonly InferenceSession[], tokenizer: WordTokenizer, vocabulary: number, tokenStates: TokenStates | null) {
     this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
+    this.#tokenStates = tokenStates
   }
 
   /**
@@ -66,15 +73,19 @@ export class Model {
    */
   static async load(directory: URL): Promise<Model> {
     const json = async (name: string) => JSON.parse(await readFile(new URL(name, directory), 'utf8'))
-    const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
+    const words = (await json('tokenizer.json')) as {
+      readonly model: { readonly vocab: readonly (readonly [piece: string, score: number])[] }
+    }
+    const tokenizer = new WordTokenizer(words, await json('tokenizer_config.json'))
+    const pieces = words.model.vocab.map(([piece]) => piece)
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
+    // No arena, because each session would keep its own.
+    const options = { intraOpNumThreads: THREADS, extra: ASLEEP, enableCpuMemArena: false, enableMemPattern: false }
     const layers: InferenceSession[] = []
-    for (const part of modelParts(fasterNetwork(await readFile(new URL('model.onnx', directory))), CUTS, OUTPUT)) {
-      // No arena, because each session would keep its own.
-      const options = { intraOpNumThreads: THREADS, extra: ASLEEP, enableCpuMemArena: false, enableMemPattern: false }
+    for (const part of modelParts(fasterNetwork(await readFile(new URL('model.onnx', directory))), CUTS, [OUTPUT, TOKEN_STATES])) {
       layers.push(await InferenceSession.create(part, options))
     }
-    const model = new Model(layers, tokenizer, vocabulary)
+    const model = new Model(layers, tokenizer, vocabulary, await TokenStates.load(directory, pieces, options))
     await model.#check(await json('reference.json'))
     return model
   }
@@ -99,7 +110,7 @@ export class Model {
       for (const [index, token] of marked.entries()) ids[row * width + index] = BigInt(token)
       mask.fill(1n, row * width, row * width + marked.length)
     }
-    return { state: new Tensor('int64', ids, shape), mask: new Tensor('int64', mask, shape) }
+    return { state: new Tensor('int64', ids, shape), mask: new Tensor('int64', mask, shape), tokenStates: null }
   }
 
   /** Runs one layer; call it with 0, 1, 2 and so on. After the last one the state holds the vectors, of length 1. */
@@ -107,8 +118,18 @@ export class Model {
     const session = this.#layers[layer]!
     const [state] = session.inputNames.filter((name) => name !== MASK)
     const [output] = session.outputNames
-    const { [output!]: next } = await session.run({ [state!]: reading.state, [MASK]: reading.mask })
+    const { [output!]: next, [TOKEN_STATES]: tokenStates } = await session.run({ [state!]: reading.state, [MASK]: reading.mask })
     reading.state = next!
+    reading.tokenStates = tokenStates ?? null
+  }
+
+  /** What the last layer made of the tokens of one of the texts, made small; null: the model's folder does not say how. */
+  async readTokenStates({ tokenStates }: Reading, row: number, tokens: readonly number[], purpose: Purpose): Promise<Int8Array | null> {
+    if (!this.#tokenStates) return null
+    const [, width, size] = tokenStates!.dims as [number, number, number]
+    const from = (row * width + 1) * size
+    const states = (tokenStates!.data as Float32Array).subarray(from, from + tokens.length * size)
+    return this.#tokenStates.reduce(states, tokens, purpose)
   }
 
   #checked(tokens: readonly number[]): readonly number[] {

@@ -1,11 +1,12 @@
 /** The wire format of Protocol Buffers, as far as an ONNX model needs it, and the numbers of fields in onnx.proto3. */
 
-export const MODEL = { graph: 7 }
+export const MODEL = { format: 1, graph: 7, operators: 8 }
+export const OPERATOR_SET = { version: 2 }
 export const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 }
 export const NODE = { input: 1, output: 2, name: 3, operator: 4, attribute: 5 }
 export const ATTRIBUTE = { name: 1, integer: 3, type: 20 }
 export const VALUE = { name: 1, type: 2 }
-export const TENSOR = { dimension: 1, name: 8, data: 9 }
+export const TENSOR = { dimension: 1, type: 2, name: 8, data: 9 }
 
 export interface Field {
   readonly number: number

@@ -3,6 +3,7 @@ import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { toBatches } from './batches.ts'
 import { Model, type Reading, readVectors } from './model.ts'
 import { JobCancelled, StepQueue } from './step-queue.ts'
+import type { Purpose } from './token-states.ts'
 
 /** The thread that `ModelThread` starts and calls. */
 
@@ -22,6 +23,8 @@ export interface ThreadInput {
 export interface EmbedReply {
   /** All vectors, one after the other. */
   readonly numbers: Float32Array
+  /** Of each text; empty unless they were asked for, and the model has them. */
+  readonly tokenStates: readonly Int8Array[]
   readonly tokens: number
 }
 
@@ -34,7 +37,13 @@ const loading = Model.load(new URL(workerInput<ThreadInput>().modelDirectory)).c
 // Every call waits for it and gets its failure. Before the first call nobody does.
 loading.catch(() => undefined)
 
-async function embed(job: number, input: readonly (string | readonly number[])[], organizationId: string): Promise<EmbedReply> {
+/** `statesFor`: token states are asked for, of texts for this purpose. */
+async function embed(
+  job: number,
+  input: readonly (string | readonly number[])[],
+  organizationId: string,
+  statesFor: Purpose | null,
+): Promise<EmbedReply> {
   const model = await loadedFor(job)
   const { layers } = model
   const texts: (readonly number[])[] = []
@@ -44,6 +53,7 @@ async function embed(job: number, input: readonly (string | readonly number[])[]
   })
   const batches = toBatches(texts.map(({ length }) => length))
   let numbers = new Float32Array()
+  const tokenStates: Int8Array[] = []
   let state: Reading
   await queue.run(job, organizationId, batches.length * layers, async (step) => {
     const layer = step % layers
@@ -54,9 +64,13 @@ async function embed(job: number, input: readonly (string | readonly number[])[]
     const vectors = readVectors(state)
     const width = vectors.length / batch.length
     if (numbers.length === 0) numbers = new Float32Array(width * texts.length)
-    for (const [row, index] of batch.entries()) numbers.set(vectors.subarray(row * width, (row + 1) * width), index * width)
+    for (const [row, index] of batch.entries()) {
+      numbers.set(vectors.subarray(row * width, (row + 1) * width), index * width)
+      const states = statesFor && (await model.readTokenStates(state, row, texts[index]!, statesFor))
+      if (states) tokenStates[index] = states
+    }
   })
-  return { numbers, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
+  return { numbers, tokenStates, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
 }
 
 async function countTokens(job: number, texts: readonly string[], organizationId: string): Promise<readonly number[]> {

@@ -6,7 +6,7 @@ import type { HoldQuote } from '../../ports/billing.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
-import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { countEmbeddingTokens, type Embedded, embedInBatches } from './embed.ts'
 
 /** Most passages of one batch. So few are embedded well within a job's lease. */
 const MAX_PASSAGES = 64
@@ -70,7 +70,7 @@ export async function embedPassages(
   deps: HoldDeps,
   ask: AskContext,
   input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
-): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }> {
+): Promise<Pick<Embedded, 'vectors' | 'tokenStates'> & { readonly tokens: number }> {
   const { context, model } = admitEmbedding(deps, ask, input.modelId)
   checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_TOKENS)
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
@@ -81,9 +81,9 @@ export async function embedPassages(
   await letBegin(deps, input.holdId, before, context)
   const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
-    const asked = { dimensions: null, purpose: 'passage' } as const
-    const { vectors, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
-    return { vectors, tokens: usage.quantities.inputTokens }
+    const asked = { dimensions: null, purpose: 'passage', withTokenStates: true } as const
+    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
+    return { vectors, tokenStates, tokens: usage.quantities.inputTokens }
   } finally {
     leave()
   }

@@ -22,6 +22,8 @@ interface Query {
 
 interface QueryEmbedding {
   readonly vector: Float32Array
+  /** Null: the engine gives none, or the query has several windows. */
+  readonly tokenStates: Int8Array | null
   readonly tokens: number
   /** Nano-USD. */
   readonly cost: bigint
@@ -63,8 +65,11 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     },
     () => countedUsage(tokens, 0),
     async (signal) => {
-      const { vectors, usage } = await embedInBatches(deps, context, model, input, { dimensions: null, purpose: 'query' }, signal)
-      return { value: { vector: vectors.length === 1 ? vectors[0]! : meanDirection(vectors), tokens: usage.quantities.inputTokens }, usage }
+      const asked = { dimensions: null, purpose: 'query', withTokenStates: true } as const
+      const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, input, asked, signal)
+      const tokens = usage.quantities.inputTokens
+      if (vectors.length > 1) return { value: { vector: meanDirection(vectors), tokenStates: null, tokens }, usage }
+      return { value: { vector: vectors[0]!, tokenStates: tokenStates?.[0] ?? null, tokens }, usage }
     },
   )
 }

@@ -8,6 +8,8 @@ import { type AskContext, type CallContext, findOrganizationId, getEnginePart, t
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
+  /** Null: the engine gives none, or they were not asked for. */
+  readonly tokenStates: readonly Int8Array[] | null
   readonly usage: Usage
 }
 
@@ -50,13 +52,14 @@ export async function embedInBatches(
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
   input: EmbeddingRequest['input'],
-  asked: Pick<EmbeddingCall, 'dimensions' | 'purpose'>,
+  asked: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenStates'>,
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
   const embedding = getEnginePart(deps, model, 'embedding')
   const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...asked }
   const vectors: Float32Array[] = []
+  const tokenStates: Int8Array[] = []
   let tokens = 0
   let isReported = true
   for (let start = 0; start < input.length; start += embedding.maxBatch) {
@@ -66,11 +69,12 @@ export async function embedInBatches(
     const batch = await embedding.embed(call, part, signal)
     checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)
+    tokenStates.push(...(batch.tokenStates ?? []))
     tokens += batch.tokens
     isReported &&= batch.source === 'provider'
   }
   const usage = isReported ? providerUsage(toQuantities(tokens, 0)) : countedUsage(tokens, 0)
-  return { vectors, usage }
+  return { vectors, tokenStates: tokenStates.length > 0 ? tokenStates : null, usage }
 }
 
 /** Checks the vectors against the catalog, because an index of another length would refuse them one by one. */

@@ -2,6 +2,7 @@ import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
 import { explainForeign, type Installation } from '../../../common/identity/installation.ts'
 import type { Log } from '../../../common/process/log.ts'
+import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,
@@ -14,6 +15,7 @@ import type {
   StoredChunk,
   ToTerms,
 } from '../../ports/chunk-index.ts'
+import type { TokenStates } from '../../ports/inference.ts'
 import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
 import { type ChunkSource, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
 import { Expunger } from './expunger.ts'
@@ -36,6 +38,7 @@ import { termMark } from './term-counts.ts'
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
+const MAX_STATES_PER_GET = 100
 const MAX_LISTED = 1_000
 /** The server's own limit for one page of a search. */
 const ORDINALS_PER_PAGE = 10_000
@@ -164,7 +167,14 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const collection = await this.#collection(document.collectionId)
     if (!collection || collection.organization_id !== document.organizationId)
       throw new KisError('not_found', `The index has no collection ${document.collectionId}.`)
-    for (const { chunkId, vector } of chunks) checkVector(vector, collection.dimensions, `The vector of chunk ${chunkId}`)
+    for (const { chunkId, vector, tokenStates } of chunks) {
+      checkVector(vector, collection.dimensions, `The vector of chunk ${chunkId}`)
+      if (tokenStates && tokenStates.length > MAX_STATES_BYTES)
+        throw new KisError(
+          'invalid_request',
+          `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`,
+        )
+    }
     if (chunks.length === 0) return
     const mark = termMark(document.collectionId)
     // Of equal ids the last wins, as with one call after another.
@@ -310,8 +320,33 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
     atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
     if (chunkIds.length === 0) return []
+    const excludes = ['vector', 'small_vector', 'term_counts', 'attributes', 'context', 'token_states']
+    const found = await this.#sources<ChunkSource>(collectionId, chunkIds, { excludes })
+    return chunkIds.flatMap((chunkId) => {
+      const source = found.get(chunkId)
+      return source ? [toStoredChunk(chunkId, source)] : []
+    })
+  }
+
+  async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
+    atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
+    if (chunkIds.length === 0) return new Map()
+    const found = await this.#sources<Pick<EntrySource, 'token_states'>>(collectionId, chunkIds, ['token_states'])
+    return new Map(
+      [...found].flatMap(([chunkId, { token_states: base64 }]) =>
+        base64 === undefined ? [] : [[chunkId, Int8Array.from(Buffer.from(base64, 'base64'))] as const],
+      ),
+    )
+  }
+
+  /** Parts of the entries of chunks, by the chunk's id. */
+  async #sources<Source>(
+    collectionId: string,
+    chunkIds: readonly string[],
+    parts: estypes.SearchSourceConfig,
+  ): Promise<ReadonlyMap<string, Source>> {
     const { hits } = await awaitAnswer(
-      this.#client.search<ChunkSource>({
+      this.#client.search<Source>({
         index: this.#names.allChunks,
         routing: collectionId,
         ignore_unavailable: true,
@@ -321,14 +356,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         },
         // While a rebuild copies, an entry may exist twice.
         size: 2 * chunkIds.length,
-        _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes', 'context'] },
+        _source: parts,
       }),
     )
-    const found = new Map(hits.hits.map(({ _id, _source }) => [readChunkId(collectionId, _id!), _source!]))
-    return chunkIds.flatMap((chunkId) => {
-      const source = found.get(chunkId)
-      return source ? [toStoredChunk(chunkId, source)] : []
-    })
+    return new Map(hits.hits.map(({ _id, _source }) => [readChunkId(collectionId, _id!), _source!]))
   }
 
   async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {

@@ -26,6 +26,8 @@ export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
   readonly small_vector: string
   readonly vector: number[]
+  /** Absent in entries without token states. */
+  readonly token_states?: string
 }
 
 /** `mark` precedes every term: see `term-counts.ts`. */
@@ -51,6 +53,7 @@ export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: st
     ...termFields(chunk, mark),
     small_vector: encodeVector(chunk.vector),
     vector: decimals(chunk.vector),
+    ...(chunk.tokenStates && { token_states: Buffer.from(chunk.tokenStates).toString('base64') }),
   }
 }
 

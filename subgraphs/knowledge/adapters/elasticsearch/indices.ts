@@ -88,6 +88,8 @@ const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
 export const ADDED_FIELDS = {
   /** What the terms were made from, besides the text. */
   context: UNSEARCHED,
+  /** Base64. Read by id only, from `_source`. */
+  token_states: { type: 'binary', doc_values: false },
   /** Copied by a rebuild, and not written by the service since. */
   copied: { type: 'boolean' },
 } as const satisfies Record<string, estypes.MappingProperty>

@@ -2,6 +2,7 @@ import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/dam
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
+import type { TokenStates } from '../../ports/inference.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'
 import { draftName, findCollection, nameTables, openReader } from './chunk-index-schema.ts'
 import { search } from './chunk-index-search.ts'
@@ -16,6 +17,7 @@ serveWorker({
   ordinals: (collectionId: string, documentId: string, generation: string) =>
     inSnapshot(() => ordinals(collectionId, documentId, generation)),
   get: (collectionId: string, chunkIds: readonly string[]) => inSnapshot(() => get(collectionId, chunkIds)),
+  tokenStates: (collectionId: string, chunkIds: readonly string[]) => inSnapshot(() => tokenStates(collectionId, chunkIds)),
   hasCollection: (collectionId: string) => inSnapshot(() => findCollection(db, collectionId) !== undefined),
   listCollections: (after: string, limit: number) => inSnapshot(() => listCollections(after, limit)),
   listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
@@ -68,6 +70,19 @@ function get(collectionId: string, chunkIds: readonly string[]): readonly Stored
     organizationId: collection.organizationId,
     collectionId,
   }))
+}
+
+function tokenStates(collectionId: string, chunkIds: readonly string[]): ReadonlyMap<string, TokenStates> {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return new Map()
+  const tables = nameTables(collection)
+  const rows = db
+    .prepare(
+      `SELECT c.chunk_id AS chunkId, s.data FROM json_each(?) wanted
+       CROSS JOIN ${tables.chunks} c ON c.chunk_id = wanted.value JOIN ${tables.tokenStates} s ON s.id = c.id`,
+    )
+    .all(JSON.stringify(chunkIds)) as { chunkId: string; data: Uint8Array }[]
+  return new Map(rows.map(({ chunkId, data }) => [chunkId, new Int8Array(data)]))
 }
 
 function listCollections(after: string, limit: number): readonly IndexedCollection[] {

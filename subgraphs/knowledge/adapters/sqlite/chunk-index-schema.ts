@@ -32,6 +32,7 @@ export interface Tables {
   readonly documents: string
   readonly chunks: string
   readonly vectors: string
+  readonly tokenStates: string
   readonly terms: string
   readonly postings: string
 }
@@ -42,6 +43,7 @@ export function nameTables({ key }: { readonly key: number }): Tables {
     documents: table('documents'),
     chunks: table('chunks'),
     vectors: table('vectors'),
+    tokenStates: table('token_states'),
     terms: table('terms'),
     postings: table('postings'),
   }
@@ -65,12 +67,14 @@ export function openWriter(file: string): DatabaseSync {
     collectionId: string
   }[]
   for (const { key, collectionId } of collections) {
-    const { chunks } = nameTables({ key })
+    const tables = nameTables({ key })
+    // Files of the first layouts lack it.
+    createTokenStates(db, tables)
     // A rebuild does not survive its process.
     if (isDraft(collectionId)) dropCollectionRow(db, { key })
     // Files of the first layout lack it.
-    else if (db.prepare(`SELECT 1 FROM pragma_table_info('${chunks}') WHERE name = 'context'`).get() === undefined) {
-      db.exec(`ALTER TABLE ${chunks} ADD COLUMN context TEXT`)
+    else if (db.prepare(`SELECT 1 FROM pragma_table_info('${tables.chunks}') WHERE name = 'context'`).get() === undefined) {
+      db.exec(`ALTER TABLE ${tables.chunks} ADD COLUMN context TEXT`)
     }
   }
   return db
@@ -147,6 +151,12 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
     CREATE TABLE ${tables.vectors} (block INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
     CREATE TABLE ${tables.terms} (id INTEGER PRIMARY KEY, term TEXT NOT NULL UNIQUE, chunks INTEGER NOT NULL) STRICT;
     CREATE VIRTUAL TABLE ${tables.postings} USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii)`)
+  createTokenStates(db, tables)
+}
+
+/** Token states by the id of their chunk, apart from the chunks, which would otherwise take four times the pages. */
+function createTokenStates(db: DatabaseSync, { tokenStates }: Tables): void {
+  db.exec(`CREATE TABLE IF NOT EXISTS ${tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {

@@ -1,6 +1,7 @@
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/worker-rpc.ts'
+import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
 import type { Leg } from './chunk-index-coverage.ts'
@@ -117,7 +118,10 @@ function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
   if (!collection || collection.organizationId !== document.organizationId) {
     refuse('not_found', `The index has no collection ${document.collectionId}.`)
   }
-  for (const chunk of chunks) checkVector(chunk, collection.dimensions)
+  for (const chunk of chunks) {
+    checkVector(chunk, collection.dimensions)
+    checkTokenStates(chunk)
+  }
   for (const target of [collection, ...drafts]) putInto(target, document, chunks)
 }
 
@@ -149,6 +153,8 @@ function putInto(
       context = excluded.context
     RETURNING id`)
   const index = db.prepare(`INSERT INTO ${tables.postings} (rowid, terms) VALUES (?, ?)`)
+  const forgetStates = db.prepare(`DELETE FROM ${tables.tokenStates} WHERE id = ?`)
+  const keepStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
   const vectors = new Map<number, Float32Array>()
   for (const [i, chunk] of distinct.entries()) {
     const { words, grams } = terms[i]!
@@ -171,6 +177,8 @@ function putInto(
     ) as { id: number }
     index.run(id, [...counts.keys()].join(' '))
     vectors.set(id, chunk.vector)
+    forgetStates.run(id)
+    if (chunk.tokenStates) keepStates.run(id, chunk.tokenStates)
   }
   writeVectors(db, tables, collection.dimensions, vectors)
   addToTotals(
@@ -212,8 +220,10 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   const ids = chunks.map(({ id }) => id)
   removeTerms(tables, collection.key, ids)
   writeVectors(db, tables, collection.dimensions, new Map(ids.map((id) => [id, null])))
-  const remove = db.prepare(`DELETE FROM ${tables.chunks} WHERE id = ?`)
-  for (const id of ids) remove.run(id)
+  for (const table of [tables.tokenStates, tables.chunks]) {
+    const remove = db.prepare(`DELETE FROM ${table} WHERE id = ?`)
+    for (const id of ids) remove.run(id)
+  }
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
   eraser.deleted()
 }
@@ -255,8 +265,9 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
   const isThere = db.prepare(`SELECT 1 FROM ${nameTables(draft).chunks} WHERE chunk_id = ?`)
   const find = db.prepare(
     `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
-       c.char_start AS charStart, c.char_end AS charEnd, c.language, c.context, d.document_id AS documentId, d.generation, d.attributes
-     FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document WHERE c.id = ?`,
+       c.char_start AS charStart, c.char_end AS charEnd, c.language, c.context, s.data AS tokenStates, d.document_id AS documentId, d.generation, d.attributes
+     FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document LEFT JOIN ${tables.tokenStates} s ON s.id = c.id
+     WHERE c.id = ?`,
   )
   const vectors = readVectors(
     db,
@@ -266,13 +277,17 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
   )
   const taken = passages.flatMap(({ id, ...terms }) => {
     const row = find.get(id) as
-      | (Omit<PackedChunk, 'headingPath' | 'vector'> & Record<'headingPath' | 'documentId' | 'generation' | 'attributes', string>)
+      | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<
+            'headingPath' | 'documentId' | 'generation' | 'attributes',
+            string
+          >)
       | undefined
     const vector = vectors.get(id)
     // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
     // reports it as missing.
     if (!row || !vector || isThere.get(row.chunkId)) return []
-    return [{ ...row, ...terms, vector, headingPath: JSON.parse(row.headingPath) as string[] }]
+    const tokenStates = row.tokenStates && new Int8Array(row.tokenStates)
+    return [{ ...row, ...terms, vector, tokenStates, headingPath: JSON.parse(row.headingPath) as string[] }]
   })
   for (const chunks of Map.groupBy(taken, ({ documentId, generation }) => `${documentId} ${generation}`).values()) {
     const { documentId, generation, attributes } = chunks[0]!
@@ -287,6 +302,14 @@ function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void
   if (!vector.every(Number.isFinite))
     refuse('invalid_request', `The vector of chunk ${chunkId} has a component that is not a finite number.`)
   if (vector.every((x) => x === 0)) refuse('invalid_request', `The vector of chunk ${chunkId} is zero, so it has no direction.`)
+}
+
+function checkTokenStates({ tokenStates, chunkId }: PackedChunk): void {
+  if (tokenStates && tokenStates.length > MAX_STATES_BYTES)
+    refuse(
+      'invalid_request',
+      `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`,
+    )
 }
 
 function putDocument(

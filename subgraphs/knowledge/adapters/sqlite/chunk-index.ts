@@ -19,6 +19,7 @@ import type {
   StoredChunk,
   ToTerms,
 } from '../../ports/chunk-index.ts'
+import type { TokenStates } from '../../ports/inference.ts'
 import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { rebuildStep } from './chunk-index-rebuild.ts'
@@ -29,6 +30,7 @@ const READERS = 2
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
+const MAX_STATES_PER_GET = 100
 const MAX_LISTED = 1_000
 
 const WHAT = 'The chunk index'
@@ -200,6 +202,11 @@ class SqliteChunkIndex implements ChunkIndex {
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
     atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
     return this.#readers.call('get', [collectionId, chunkIds])
+  }
+
+  async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
+    atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
+    return this.#readers.call('tokenStates', [collectionId, chunkIds])
   }
 
   async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {

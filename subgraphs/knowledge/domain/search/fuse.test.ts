@@ -51,6 +51,21 @@ describe('fuse', () => {
     ).toMatchObject([{ chunkId: 'b' }, { chunkId: 'a' }])
   })
 
+  it('lets token closeness reorder the chunks of the other language only, whose places stay theirs', () => {
+    const all = [candidate('a', 'ar', 0.9), candidate('b', 'ar', 0.89), candidate('en', 'en', 0.895), candidate('last', 'en', 0.8)]
+    const tokenCloseness = new Map([
+      ['b', 0.05],
+      ['last', 0.2],
+    ])
+    const hits = fuse(all, { ...options('hybrid'), tokenCloseness })
+    expect(hits.map(({ chunkId, score }) => [chunkId, score])).toEqual([
+      ['b', 0.9],
+      ['en', 0.895],
+      ['a', 0.89],
+      ['last', 0.8],
+    ])
+  })
+
   it('takes the spread from the candidates where the model has none', () => {
     const close = [candidate('a', 'en', 0.3), candidate('b', 'en', 0.29, 0.5), candidate('c', 'en', -0.9)]
     expect(ids(close, 'hybrid', null)).toEqual(['b', 'a', 'c'])

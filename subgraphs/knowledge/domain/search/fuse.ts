@@ -30,6 +30,8 @@ export interface FuseOptions {
   readonly language: Language | null
   /** What the texts of some chunks add to their scores, as a cosine: exact things, and less than 0 for junk. */
   readonly evidence?: ReadonlyMap<string, number>
+  /** What comparing tokens adds to the order of some chunks in another language than the query's, as a cosine. */
+  readonly tokenCloseness?: ReadonlyMap<string, number>
 }
 
 /**
@@ -40,7 +42,7 @@ const LEXICAL_WEIGHT = 3
 const FOREIGN_LEXICAL_WEIGHT = 1.5
 /** What evidence of 1 is in lexical mode: evidence is in cosines, which differ by .1 where coverages differ by .5. */
 const EVIDENCE_IN_COVERAGE = 5
-const NO_EVIDENCE: ReadonlyMap<string, number> = new Map()
+const NONE: ReadonlyMap<string, number> = new Map()
 
 /**
  * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams` reorders
@@ -67,7 +69,7 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
         )
   const scored =
     mode === 'lexical' || aim === null
-      ? lexical(byWords, options.evidence ?? NO_EVIDENCE)
+      ? lexical(byWords, options.evidence ?? NONE)
       : climbed(mode === 'vector' ? byMeaning : candidates, { ...options, aim })
   const vectorRanks = toRanks(byMeaning)
   const lexicalRanks = toRanks(byWords)
@@ -89,13 +91,13 @@ interface Scored {
 
 /** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
 function climbed(candidates: readonly ChunkCandidate[], options: FuseOptions & { readonly aim: Aim }): Scored[] {
-  const { mode, aim, language, evidence = NO_EVIDENCE } = options
+  const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
   const unit = options.spread ?? deviation(candidates.map(aim.cosineOf))
   const lexicalWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
   const foreignWeight = mode === 'vector' ? 0 : FOREIGN_LEXICAL_WEIGHT
   const weightedScore = (c: ChunkCandidate) =>
     isForeign(c, language)
-      ? aim.closenessOf(c) / unit + foreignWeight * lexicalScore(c)
+      ? (aim.closenessOf(c) + (tokenCloseness.get(c.chunkId) ?? 0)) / unit + foreignWeight * lexicalScore(c)
       : aim.cosineOf(c) / unit + lexicalWeight * lexicalScore(c)
   const scored = [...Map.groupBy(candidates, (c) => c.language ?? language).values()].flatMap((ladder) => {
     const rungs = ladder.map(aim.closenessOf).sort((a, b) => b - a)
@@ -117,7 +119,7 @@ function lexical(byWords: readonly ChunkCandidate[], evidence: ReadonlyMap<strin
 }
 
 /** Whether the words of the query can hardly be in the chunk. */
-function isForeign({ language }: ChunkCandidate, ofQuery: Language | null): boolean {
+export function isForeign({ language }: Pick<ChunkCandidate, 'language'>, ofQuery: Language | null): boolean {
   return language !== null && ofQuery !== null && language !== ofQuery
 }
 

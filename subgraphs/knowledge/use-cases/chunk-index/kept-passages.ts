@@ -8,23 +8,27 @@ import { toTerms } from './rebuild-index.ts'
 /**
  * The blob store keeps a copy of what the index stores for a document. A lost index can be filled from it without a new
  * embedding. One blob holds up to 16 passages: those whose ordinals give the same quotient when divided by 16. Each index
- * of a collection has blobs of its own, because their vectors are of another model. The format of a blob is the length of the JSON in 4 bytes, little-endian; the JSON; and the vectors as 4-byte floats.
+ * of a collection has blobs of its own, because their vectors are of another model. The format of a blob is the length
+ * of the JSON in 4 bytes, little-endian; the JSON; the vectors as 4-byte floats; and the token states, as many bytes of
+ * each passage as the JSON says.
  */
 
 export const PASSAGES_PER_BLOB = 16
 const LENGTH_BYTES = 4
 
 /** Terms are not kept, because they can be computed again. */
-type KeptPassage = Omit<IndexedChunk, 'vector' | keyof Terms>
+type KeptPassage = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
 interface Header {
   readonly attributes: IndexedDocument['attributes']
   readonly passages: readonly KeptPassage[]
+  /** Bytes of each passage's token states. Absent in blobs that were written before they were kept. */
+  readonly tokenStates?: readonly number[]
 }
 
 export interface KeptGroup {
   readonly attributes: IndexedDocument['attributes']
-  readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector'>)[]
+  readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector' | 'tokenStates'>)[]
 }
 
 /** Returns the key of a document's extracted text. */
@@ -143,23 +147,34 @@ export async function readKeptAttributes(
 }
 
 function pack({ attributes, passages }: KeptGroup): Uint8Array {
-  const vectors = passages.map(({ vector }) => vector)
-  const header: Header = { attributes, passages: passages.map(({ vector: _, ...passage }) => passage) }
+  const states = passages.map(({ tokenStates }) => tokenStates ?? new Int8Array())
+  const header: Header = {
+    attributes,
+    passages: passages.map(({ vector: _, tokenStates: __, ...passage }) => passage),
+    tokenStates: states.map(({ length }) => length),
+  }
   const json = Buffer.from(JSON.stringify(header))
   const length = Buffer.alloc(LENGTH_BYTES)
   length.writeUInt32LE(json.length)
-  return Buffer.concat([length, json, ...vectors.map((vector) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength))])
+  const numbers = [...passages.map(({ vector }) => vector), ...states]
+  return Buffer.concat([length, json, ...numbers.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength))])
 }
 
 function unpack(bytes: Uint8Array): KeptGroup {
   const all = Buffer.from(bytes)
   const end = LENGTH_BYTES + all.readUInt32LE(0)
-  const { attributes, passages } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
+  const { attributes, passages, tokenStates = [] } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
+  let statesAt = all.length - tokenStates.reduce((sum, length) => sum + length, 0)
   // Copy the bytes, because a Float32Array must begin at a multiple of four bytes.
-  const floats = new Float32Array(Uint8Array.from(all.subarray(end)).buffer)
+  const floats = new Float32Array(Uint8Array.from(all.subarray(end, statesAt)).buffer)
   const dimensions = floats.length / passages.length
   return {
     attributes,
-    passages: passages.map((passage, i) => ({ ...passage, vector: floats.subarray(i * dimensions, (i + 1) * dimensions) })),
+    passages: passages.map((passage, i) => {
+      const states = all.subarray(statesAt, statesAt + (tokenStates[i] ?? 0))
+      statesAt += states.length
+      const vector = floats.subarray(i * dimensions, (i + 1) * dimensions)
+      return { ...passage, vector, tokenStates: states.length > 0 ? Int8Array.from(states) : null }
+    }),
   }
 }

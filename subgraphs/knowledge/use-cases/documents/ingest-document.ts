@@ -32,7 +32,7 @@ import { buildTextMap } from '../../domain/text/text-map.ts'
 import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
-import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
+import type { CallContext, EmbeddedPassages, EmbeddingModel } from '../../ports/inference.ts'
 import { deleteFromIndices } from '../chunk-index/index-names.ts'
 import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
 import { keepLines } from '../chunk-index/page-boxes.ts'
@@ -451,7 +451,7 @@ class Ingestion {
       })
       if (!embedded) continue
       const { holdId, tokens } = embedded
-      const indexed = batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded.vectors[i]!))
+      const indexed = batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded, i))
       await keepPassages(this.#deps, document, indexed)
       await index.put(document, indexed)
       next += batch.length
@@ -478,14 +478,14 @@ class Ingestion {
   }
 
   /**
-   * Embeds a batch under the key's current rules, because an ingestion may take hours. Returns the hold, the vectors
-   * and the tokens used under the hold.
+   * Embeds a batch under the key's current rules, because an ingestion may take hours. Returns the hold, what the model
+   * made of the texts, and the tokens used under the hold.
    */
   async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
     const context = await this.#context()
     const { holdId, tokens } = this.#document.embedding ?? (await this.#open(model, left, context))
     const embedded = await this.#deps.inference.embedPassages({ holdId, modelId: model.id, texts, tokensBefore: tokens }, context)
-    return { holdId, vectors: embedded.vectors, tokens: tokens + embedded.tokens }
+    return { ...embedded, holdId, tokens: tokens + embedded.tokens }
   }
 
   async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {
@@ -500,7 +500,7 @@ class Ingestion {
     return { holdId, tokens, generation: this.#document.generation, indexName: this.#indexName }
   }
 
-  #indexed(chunk: DocumentChunk, text: string, vector: Float32Array): IndexedChunk {
+  #indexed(chunk: DocumentChunk, text: string, { vectors, tokenStates }: EmbeddedPassages, place: number): IndexedChunk {
     const { ordinal, headingPath, context, pageStart, pageEnd, charStart, charEnd, language } = chunk
     const chunkId = buildChunkId(this.#document._id, this.#generation, ordinal)
     return {
@@ -514,7 +514,8 @@ class Ingestion {
       charStart,
       charEnd,
       language,
-      vector,
+      vector: vectors[place]!,
+      tokenStates: tokenStates?.[place] ?? null,
       words: words(text),
       grams: grams(text),
     }

@@ -35,10 +35,10 @@ export interface ReembeddingQuote {
 type QuoteDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'inference'>
 
 /**
- * Says what it would take to embed a collection's passages with another model. Changes, holds and charges nothing.
+ * Says what it would take to embed a collection's passages with another model, or again with its own. Changes, holds and
+ * charges nothing.
  * @throws {NotFound} if the organization has no such collection.
  * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the model.
- * @throws {KisError} `invalid_request` if the collection has this model already.
  * @throws {KisError} `context_length_exceeded` if a passage is too long for the model.
  */
 export async function quoteReembedding(
@@ -50,8 +50,6 @@ export async function quoteReembedding(
   const caller = { ...context, caller: principal }
   const collection = await getCollection(deps, principal.organizationId, input.collectionId, 'input.collectionId')
   const model = await naming('input.embeddingModel', deps.inference.embeddingModel(input.embeddingModel, caller))
-  if (model.id === collection.embeddingModel)
-    throw new KisError('invalid_request', `The collection has the model \`${model.id}\` already.`, { param: 'input.embeddingModel' })
   const counted = await countTokens(deps, caller, collection, model)
   const { amount, isCovered, perMillion } = await deps.inference.quoteEmbedding(model.id, counted.tokens, caller)
   return { collection, model, ...counted, amount, isCovered, perMillion }

@@ -8,7 +8,7 @@ import { PASSAGES_PER_BLOB, readKeptGroup } from '../chunk-index/kept-passages.t
 import type { Deps } from '../deps.ts'
 
 /** A passage without what its model made of it. */
-export type BarePassage = Omit<IndexedChunk, 'vector' | keyof Terms>
+export type BarePassage = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
 export interface PassageGroup {
   readonly passages: readonly BarePassage[]
@@ -31,7 +31,7 @@ export async function readPassages(
   const kept = await readKeptGroup(deps, { documentId, generation, collectionId: indexName }, group)
   if (kept?.passages.length === count) {
     return toGroup(
-      kept.passages.map(({ vector: _, ...passage }) => passage),
+      kept.passages.map(({ vector: _, tokenStates: __, ...passage }) => passage),
       kept.attributes,
     )
   }

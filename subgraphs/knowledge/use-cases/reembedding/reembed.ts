@@ -7,7 +7,7 @@ import { indexNameOf } from '../../domain/index-name.ts'
 import type { DocumentRecord, ReembeddingRecord } from '../../domain/records.ts'
 import { grams, words } from '../../domain/text/text-analysis.ts'
 import type { IndexedDocument, IndexedGeneration } from '../../ports/chunk-index.ts'
-import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
+import type { CallContext, EmbeddedPassages, EmbeddingModel } from '../../ports/inference.ts'
 import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
@@ -224,6 +224,7 @@ class Reembedding {
       const chunks = group.passages.map((passage, i) => ({
         ...passage,
         vector: embedded.vectors[i]!,
+        tokenStates: embedded.tokenStates?.[i] ?? null,
         words: words(group.texts[i]!),
         grams: grams(group.texts[i]!),
       }))
@@ -267,7 +268,7 @@ class Reembedding {
     await this.#write({ at: null })
   }
 
-  async #embed(texts: PassageGroup['texts']): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }> {
+  async #embed(texts: PassageGroup['texts']): Promise<EmbeddedPassages> {
     const { inference } = this.#deps
     const { embeddingModel: modelId } = this.#record
     for (let overtaken = 0; ; ) {

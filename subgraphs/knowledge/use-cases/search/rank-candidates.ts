@@ -19,6 +19,8 @@ export interface Ranking {
   readonly limit: number
   readonly aim: Aim | null
   readonly spread: number | null
+  /** As `compareTokens` gives it. */
+  readonly tokenCloseness?: ReadonlyMap<string, number>
 }
 
 /**

@@ -14,6 +14,7 @@ import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
+import { compareTokens } from './compare-tokens.ts'
 import { findLive, MAX_OVERTAKEN } from './find-live.ts'
 import { rankCandidates } from './rank-candidates.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
@@ -211,12 +212,18 @@ async function findOfModel(
   )
   const candidates = live.flatMap((each) => each.candidates).map((candidate) => weighted(candidate, lexicalWeight))
   const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, indexNameOf(collections[i]!)])))
-  const read = async (chunkIds: readonly string[]) => {
+  const ofEach = <T>(chunkIds: readonly string[], read: (name: string, ids: readonly string[]) => Promise<Iterable<T>>) => {
     const byIndex = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
-    return (await Promise.all(byIndex.map(([name, ids]) => deps.index.get(name, ids)))).flat()
+    return Promise.all(byIndex.map(([name, ids]) => read(name, ids))).then((read) => read.flatMap((each) => [...each]))
   }
+  const tokenCloseness = await compareTokens(
+    async (chunkIds) => new Map(await ofEach(chunkIds, (name, ids) => deps.index.tokenStates(name, ids))),
+    { states: embedded?.tokenStates ?? null, language, mode, aim },
+    candidates,
+  )
+  const ranking = { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null, tokenCloseness }
   return {
-    ranked: await rankCandidates(read, { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null }, candidates),
+    ranked: await rankCandidates((chunkIds) => ofEach(chunkIds, (name, ids) => deps.index.get(name, ids)), ranking, candidates),
     documents: new Map(live.flatMap(({ documents }) => [...documents])),
   }
 }

@@ -136,12 +136,12 @@ export interface PlacedPrograms {
   remove(): Promise<void>
 }
 
-/** A folder with all programs, where the imports of the Node clients lead to the installed packages. */
-export async function placePrograms(modules: string): Promise<PlacedPrograms> {
+/** A folder with all programs, where the imports of the Node clients lead to the installed packages, if there are any. */
+export async function placePrograms(modules: string | null): Promise<PlacedPrograms> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-clients-'))
   await cp(PROGRAMS, folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  await symlink(modules, join(folder, 'node_modules'))
+  if (modules !== null) await symlink(modules, join(folder, 'node_modules'))
   return {
     folder,
     async add(name, code) {

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-clients')
 /** A cold cache on a busy machine. Where a registry does not answer, its client notices within seconds. */
 const INSTALL_MS = 5 * 60_000
+const MAX_REASON_LENGTH = 200
 
 export const run = promisify(execFile)
 
@@ -20,7 +21,8 @@ export async function modulesWith(dependencies: Readonly<Record<string, string>>
   const place = await installed('npm', dependencies, async (folder) => {
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }))
-    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1', '--fetch-timeout=15000', '--prefix', folder]
+    const network = ['--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-timeout=15000']
+    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', ...network, '--prefix', folder]
     await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
   })
   return 'folder' in place ? { modules: join(place.folder, 'node_modules') } : place
@@ -30,8 +32,8 @@ export async function modulesWith(dependencies: Readonly<Record<string, string>>
 export async function pythonWith(...packages: readonly string[]): Promise<Python> {
   const place = await installed('python', packages, async (folder) => {
     await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
-    const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', '--timeout', '10', ...packages]
-    await run(join(folder, 'bin', 'python'), install, { timeout: INSTALL_MS })
+    const quiet = ['--quiet', '--no-compile', '--disable-pip-version-check', '--retries', '1', '--timeout', '10']
+    await run(join(folder, 'bin', 'python'), ['-m', 'pip', 'install', ...quiet, ...packages], { timeout: INSTALL_MS })
   })
   return 'folder' in place ? { python: join(place.folder, 'bin', 'python') } : place
 }
@@ -54,8 +56,15 @@ async function installed(
     return { folder: place }
   } catch (error) {
     if (existsSync(place)) return { folder: place }
-    return { reason: `${text} cannot be set up here: ${(error as Error).message.split('\n')[0]}` }
+    return { reason: `${text} cannot be set up here: ${describeFailure(error)}` }
   } finally {
     await rm(building, { recursive: true, force: true })
   }
+}
+
+/** The line in which npm or pip says what is wrong. */
+function describeFailure(error: unknown): string {
+  const { message, stderr = '' } = error as Error & { stderr?: string }
+  const said = stderr.match(/^(?:npm error (?!code|errno|syscall|type)|ERROR: ).*/m)?.[0]
+  return (said ?? message.split('\n')[0]!).slice(0, MAX_REASON_LENGTH)
 }

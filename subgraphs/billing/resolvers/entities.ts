@@ -47,8 +47,8 @@ export const entities: Resolvers = {
   },
 
   ApiKey: {
-    __resolveReference({ id }, { deps, caller }) {
-      return findNamedKey(deps, requirePrincipal(caller), id)
+    __resolveReference({ id }, { keys, caller }) {
+      return findNamedKey(keys, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
     organization({ organizationId }, _args, { deps, caller }) {
@@ -60,7 +60,7 @@ export const entities: Resolvers = {
   UsageGroup: {
     model: ({ modelId }) => (modelId === null ? null : { id: modelId }),
     apiKeyId: ({ apiKeyId }, _args, { caller }) => (apiKeyId && mayNameKey(requirePrincipal(caller), apiKeyId) ? apiKeyId : null),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => (apiKeyId === null ? null : findNamedKey(deps, requirePrincipal(caller), apiKeyId)),
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => (apiKeyId === null ? null : findNamedKey(keys, requirePrincipal(caller), apiKeyId)),
     totals: (group) => group,
   },
 
@@ -80,7 +80,7 @@ export const entities: Resolvers = {
     },
     id: ({ _id }) => _id,
     model: ({ modelId }) => ({ id: modelId }),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => findNamedKey(deps, requirePrincipal(caller), apiKeyId),
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => findNamedKey(keys, requirePrincipal(caller), apiKeyId),
     quantities: ({ quantities, rates }) =>
       UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
     amount: ({ amount }) => BigInt(amount),

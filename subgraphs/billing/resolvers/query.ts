@@ -10,9 +10,9 @@ import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
 import type { QueryResolvers } from './generated.ts'
 
 export const Query: QueryResolvers = {
-  viewer(_parent, _args, { deps, caller }) {
+  viewer(_parent, _args, { keys, caller }) {
     const principal = requirePrincipal(caller)
-    return findNamedKey(deps, principal, principal.apiKeyId)
+    return findNamedKey(keys, principal, principal.apiKeyId)
   },
 
   organization(_parent, _args, { deps, caller }) {

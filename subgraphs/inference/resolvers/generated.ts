@@ -795,6 +795,7 @@ export type AgentRunsArgs = {
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<AgentRunFilter>;
 };
 
 export type AgentMcpServer = {
@@ -989,6 +990,7 @@ export type WorkflowRunsArgs = {
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<WorkflowRunFilter>;
 };
 
 export type CreateWorkflowInput = {

@@ -263,6 +263,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'runs',
       indexes: [
         { fields: ['organizationId', 'agentId'] },
+        { fields: ['organizationId', 'agentId', 'status'] },
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },
@@ -291,6 +292,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'workflow_runs',
       indexes: [
         { fields: ['organizationId', 'workflowId'] },
+        { fields: ['organizationId', 'workflowId', 'status'] },
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },

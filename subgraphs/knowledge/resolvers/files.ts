@@ -1,6 +1,7 @@
 import { checkInteger } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
-import { deleteFile, findFile, listFiles, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
+import { deleteFile, findFile, listFiles, readFilePiece } from '../use-cases/files/files.ts'
+import { takeFile } from '../use-cases/uploads/take-file.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const fileQueries: QueryResolvers = {
@@ -14,7 +15,7 @@ export const fileQueries: QueryResolvers = {
 
 export const fileMutations: MutationResolvers = {
   async uploadFile(_parent, { input }, { deps, ...context }) {
-    return { file: await uploadFile(deps, context, input) }
+    return { file: await takeFile(deps, context, input) }
   },
   async deleteFile(_parent, { id }, { deps, ...context }) {
     await deleteFile(deps, context, id)

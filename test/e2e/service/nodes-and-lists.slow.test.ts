@@ -159,7 +159,7 @@ it('counts every list, and lists the runs of all agents and the usage of one req
       workflowRuns(last: 1) { totalCount edges { node { id } } }
       collection(id: $collection) { goldQuestions { totalCount } evaluations { totalCount } sources { totalCount } reembeddings { totalCount } }
       document(id: $document) { chunks(last: 1) { totalCount edges { node { id } } } } file(id: $file) { documents { id } }
-      agent(id: $agent) { runs { totalCount } } webhookEndpoints { totalCount } webhookDeliveries(endpointId: $webhook, last: 1) { totalCount }
+      agent(id: $agent) { runs(filter: { status: COMPLETED }) { totalCount } failed: runs(filter: { status: FAILED }) { totalCount } } webhookEndpoints { totalCount } webhookDeliveries(endpointId: $webhook, last: 1) { totalCount }
       organization { apiKeys(last: 1) { totalCount } wallet { entries(last: 1) { totalCount edges { node { sequence } } } } }
       usage(last: 1) { totalCount edges { node { id requestId } } } }`,
     { collection: has.collection, document: has.document, file: has.file, agent: has.agent, webhook: has.webhook },
@@ -179,7 +179,7 @@ it('counts every list, and lists the runs of all agents and the usage of one req
     },
     document: { chunks: { totalCount: 1, edges: [{ node: { id: has.chunk } }] } },
     file: { documents: [{ id: has.document }] },
-    agent: { runs: { totalCount: 1 } },
+    agent: { runs: { totalCount: 1 }, failed: { totalCount: 0 } },
     organization: { wallet: { entries: { edges: [{ node: { sequence: 1 } }] } } },
   })
   const [{ node }] = data.usage.edges

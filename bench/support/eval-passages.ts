@@ -1,6 +1,6 @@
 import { grams, normaliseForEmbedding, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
-import { type EvalData, evalVectors } from '../../test/support/data/eval-vectors.ts'
+import { type EvalData, evalEmbeddings } from '../../test/support/data/eval-vectors.ts'
 import { seeded, wordSource } from './words.ts'
 
 export interface CollectionSize {
@@ -69,7 +69,8 @@ export class EvalPassages {
   static async of(data: EvalData): Promise<EvalPassages> {
     const passages = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
     const questions = data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`)
-    return new EvalPassages(data, await evalVectors([...passages, ...questions]))
+    const [{ vectors: given }, { vectors: asked }] = [await evalEmbeddings(passages, 'passage'), await evalEmbeddings(questions, 'query')]
+    return new EvalPassages(data, [...given, ...asked])
   }
 
   get dimensions(): number {

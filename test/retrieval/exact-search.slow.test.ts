@@ -12,7 +12,7 @@ import { grams, normaliseForEmbedding, queryTerms, words } from '../../subgraphs
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { rankCandidates } from '../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { EMBEDDING_TIMEOUT_MS } from '../support/data/eval-search.ts'
-import { evalVectors } from '../support/data/eval-vectors.ts'
+import { evalEmbeddings } from '../support/data/eval-vectors.ts'
 
 const MODEL = new URL('../../models/e5-small-ar-en/', import.meta.url)
 
@@ -140,10 +140,12 @@ describe('exact things and spellings, with the embedded model', () => {
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
     const passages = [...PASSAGES]
     const queries = [...new Set(ASKED)]
-    const vectors = await evalVectors([
-      ...passages.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`),
-      ...queries.map((text) => `query: ${normaliseForEmbedding(text)}`),
-    ])
+    const texts = passages.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`)
+    const { vectors } = await evalEmbeddings(texts, 'passage')
+    const { vectors: aims } = await evalEmbeddings(
+      queries.map((text) => `query: ${normaliseForEmbedding(text)}`),
+      'query',
+    )
     const where = { organizationId: 'org_a', collectionId: 'all' }
     await index.createCollection({ ...where, dimensions: vectors[0]!.length })
     await index.put(
@@ -167,7 +169,7 @@ describe('exact things and spellings, with the embedded model', () => {
     const calibration = await readCalibration(MODEL)
     for (const [i, query] of queries.entries()) {
       const language = detectLanguage(query)
-      const aim = takeAim(vectors[passages.length + i]!, language, calibration)
+      const aim = takeAim(aims[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const

@@ -15,7 +15,7 @@ import type { ChunkIndex, IndexedChunk } from '../../subgraphs/knowledge/ports/c
 import { compareTokens } from '../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
 import { rankCandidates } from '../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { EMBEDDING_TIMEOUT_MS } from '../support/data/eval-search.ts'
-import { evalTokenStates, evalVectors } from '../support/data/eval-vectors.ts'
+import { type EvalEmbeddings, evalEmbeddings } from '../support/data/eval-vectors.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const MODEL = new URL('../../models/e5-small-ar-en/', import.meta.url)
@@ -62,15 +62,14 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     const asked = readQuestions()
     const passages = chunks.map((chunk) => `passage: ${embedded(chunk)}`)
     const queries = asked.map(({ question }) => `query: ${normaliseForEmbedding(question)}`)
-    const vectors = await evalVectors([...passages, ...queries])
-    const queryStates = await evalTokenStates(queries, 'query')
-    await fill(index, chunks, vectors, await evalTokenStates(passages, 'passage'))
+    await fill(index, chunks, await evalEmbeddings(passages, 'passage'))
+    const given = await evalEmbeddings(queries, 'query')
     const calibration = await readCalibration(MODEL)
     for (const [i, { question: query, language, document, file, phrase }] of asked.entries()) {
-      const aim = takeAim(vectors[chunks.length + i]!, language, calibration)
+      const aim = takeAim(given.vectors[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const compared = { states: queryStates[i]!, language, mode: 'hybrid', aim } as const
+      const compared = { states: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
       const tokenCloseness = await compareTokens((ids) => index.tokenStates('all', ids), compared, candidates)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03, tokenCloseness } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
@@ -139,12 +138,7 @@ function embedded(chunk: CorpusChunk): string {
   return normaliseForEmbedding(toEmbeddingText(chunk))
 }
 
-async function fill(
-  index: ChunkIndex,
-  chunks: readonly CorpusChunk[],
-  vectors: readonly Float32Array[],
-  tokenStates: readonly Int8Array[],
-): Promise<void> {
+async function fill(index: ChunkIndex, chunks: readonly CorpusChunk[], { vectors, tokenStates }: EvalEmbeddings): Promise<void> {
   await index.createCollection({ organizationId: 'org_a', collectionId: 'all', dimensions: vectors[0]!.length })
   const indexed = chunks.map((chunk, ordinal): IndexedChunk => {
     const text = embedded(chunk)

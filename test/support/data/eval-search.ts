@@ -6,7 +6,7 @@ import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.
 import { compareTokens } from '../../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
 import { rankCandidates } from '../../../subgraphs/knowledge/use-cases/search/rank-candidates.ts'
 import { inParallel } from '../in-parallel.ts'
-import { type EvalData, evalTokenStates, evalVectors, type Language } from './eval-vectors.ts'
+import { type EvalData, type EvalEmbeddings, evalEmbeddings, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
 
 /** The standard deviation of a question's cosines with e5-small-ar-en, from the model's evaluation. */
@@ -25,29 +25,26 @@ const POOLS = ['ar', 'en', 'both'] as const
 /** The paragraphs and questions of the benchmark with their vectors. It can fill and search any chunk index. */
 export class EvalSearch {
   readonly #data: EvalData
-  readonly #vectors: readonly Float32Array[]
-  /** Those of the paragraphs, then those of the questions, as the vectors. */
-  readonly #tokenStates: readonly Int8Array[]
+  readonly #passages: EvalEmbeddings
+  readonly #queries: EvalEmbeddings
 
-  private constructor(data: EvalData, vectors: readonly Float32Array[], tokenStates: readonly Int8Array[]) {
+  private constructor(data: EvalData, passages: EvalEmbeddings, queries: EvalEmbeddings) {
     this.#data = data
-    this.#vectors = vectors
-    this.#tokenStates = tokenStates
+    this.#passages = passages
+    this.#queries = queries
   }
 
   static async of(data: EvalData): Promise<EvalSearch> {
     const passages = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
     const queries = data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`)
-    const vectors = await evalVectors([...passages, ...queries])
-    const tokenStates = [...(await evalTokenStates(passages, 'passage')), ...(await evalTokenStates(queries, 'query'))]
-    return new EvalSearch(data, vectors, tokenStates)
+    return new EvalSearch(data, await evalEmbeddings(passages, 'passage'), await evalEmbeddings(queries, 'query'))
   }
 
   /** Creates a collection for each language and one for both. Each has the name of its pool. */
   async fill(index: ChunkIndex): Promise<void> {
     for (const pool of POOLS) {
       const members = this.#data.paragraphs
-        .map((paragraph, i) => ({ paragraph, vector: this.#vectors[i]!, tokenStates: this.#tokenStates[i]! }))
+        .map((paragraph, i) => ({ paragraph, vector: this.#passages.vectors[i]!, tokenStates: this.#passages.tokenStates[i]! }))
         .filter(({ paragraph }) => pool === 'both' || paragraph.lang === pool)
       const chunks = members.map(({ paragraph: { id, lang, text }, vector, tokenStates }, ordinal) => ({
         chunkId: id,
@@ -76,11 +73,11 @@ export class EvalSearch {
     const calibration = await readCalibration(MODEL)
     const asked = [...this.#data.questions.entries()].filter(([, { lang }]) => lang === from)
     return inParallel(asked, PARALLEL, async ([i, { text }]) => {
-      const aim = mode === 'lexical' ? null : takeAim(this.#vectors[this.#data.paragraphs.length + i]!, from, calibration)
+      const aim = mode === 'lexical' ? null : takeAim(this.#queries.vectors[i]!, from, calibration)
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
       const found = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
-      const states = this.#tokenStates[this.#data.paragraphs.length + i]!
+      const states = this.#queries.tokenStates[i]!
       const tokenCloseness = await compareTokens((ids) => index.tokenStates(pool, ids), { states, language: from, mode, aim }, found)
       const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD, tokenCloseness }
       const hits = await rankCandidates((ids) => index.get(pool, ids), ranking, found)

@@ -24,12 +24,16 @@ import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
+import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
 import type { Mask } from './mask.ts'
+import { isMultipart, readMultipart, requirePreflight } from './multipart/read-multipart.ts'
+import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
@@ -95,6 +99,14 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
     }
     return parseJson(request, text as string, done)
   })
+  app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, stream: IncomingMessage) => {
+    const context = contexts.get(request)!
+    const files = new StoredFiles(parts.operations, context)
+    return readMultipart(request.headers, stream, {
+      judge: (operation) => canRun(operation, parts, context),
+      store: (fileName, bytes, param) => files.store(fileName, bytes, param),
+    })
+  })
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
@@ -105,7 +117,10 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
-      await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
+      requirePlainBody(request.headers)
+      const isForm = isMultipart(request.headers)
+      if (isForm) requirePreflight(request.headers)
+      await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
@@ -113,7 +128,7 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
       const known = transportError(error, maxBodyBytes)
       // Fastify would cut the connection, and the client that is still sending would not read the answer.
-      if (known.code === 'payload_too_large') reply.removeHeader('connection')
+      reply.removeHeader('connection')
       const requestId = contexts.get(request)?.requestId ?? ''
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
       if (known.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
@@ -256,15 +271,32 @@ function putQueryText(request: FastifyRequest, persisted: PersistedOperations, c
     return
   }
   const body = request.body as OperationReference | null | undefined
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) request.body = withQueryText(body, persisted, caller)
+}
+
+function withQueryText(body: OperationReference, persisted: PersistedOperations, caller: Principal): OperationReference {
   // Apollo Server parses the text before it calls us.
   if (typeof body.query === 'string') checkText(body.query)
-  if (body.documentId === undefined && !body.extensions?.persistedQuery) return
+  if (body.documentId === undefined && !body.extensions?.persistedQuery) return body
   // Some clients send null for a text that they leave out.
   if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
-  request.body = { ...rest, query: persisted.findText(body, caller) }
+  return { ...rest, query: persisted.findText(body, caller) }
+}
+
+/**
+ * Judges an operation before its files come in. If it cannot run, Apollo Server says why.
+ * @throws {KisError} the caller may not run it, or its text is not found
+ */
+function canRun(operation: OperationReference & { readonly operationName?: unknown }, parts: HttpParts, context: HttpContext): boolean {
+  const { query } = withQueryText(operation, parts.persisted, context.caller)
+  const { operationName } = operation
+  if (typeof query !== 'string') return false
+  const prepared = parts.operations.prepare(query, typeof operationName === 'string' ? operationName : undefined, context.requestId)
+  if (!('document' in prepared)) return false
+  if (!context.isService) parts.persisted.requireOpen(prepared.hash, context.caller)
+  return true
 }
 
 function parsedOrNull(json: string | null): unknown {

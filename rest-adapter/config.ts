@@ -1,6 +1,7 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
 import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
+import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 
 const MIB = 1024 * 1024
 
@@ -38,8 +39,7 @@ export function restConfig(
     // Base64 turns 3 bytes into 4 characters. 64 KiB are for the name and the JSON around it.
     uploadBodyBytes: Math.ceil(Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) / 3) * 4 + 64 * 1024,
     fileBytes: maxFileBytes,
-    // A piece of 2 MiB that comes in, its base64, and the request that carries it.
-    streamBodyBytes: 8 * MIB,
+    streamBodyBytes: STREAM_BYTES,
     // The largest file that transcriptions take, and the other fields.
     audioBodyBytes: 25 * MIB + 64 * 1024,
   }

@@ -1,6 +1,6 @@
 import { buildSchema } from 'graphql'
 import { expect, it } from 'vitest'
-import { acceptedSince, findBreaks, isAccepted } from './breaks.ts'
+import { acceptedSince, findBreaks, isAccepted, lastRelease } from './breaks.ts'
 
 const BEFORE = buildSchema('type Query { a(n: Int): Int! b: Int } enum Mood { CALM WILD } type Mutation { mood: Mood }')
 
@@ -21,16 +21,20 @@ it('accepts the breaks that the change log names since the release', async () =>
 
 ## 0.3.0
 
-- Breaking for GraphQL: fields of \`Mutation.*\` are nullable,
-  and \`Query.a\` takes another \`n\`.
-- \`Query.b\` is faster.
+- Breaking for GraphQL: fields of \`Query.*\` are nullable,
+  and \`Query.b\` takes another \`n\`.
+- \`Query.c\` is faster.
 
 ## 0.2.0
 
 - Breaking for GraphQL: \`Mood.WILD\` is gone.
 `
+  const before = buildSchema('type Query { a: Int! b(n: Int): Int c(n: Int): Int! d: Int! bb: Int } enum Mood { CALM WILD }')
+  const after = buildSchema('type Query { a: Int b(n: ID): Int c(n: ID): Int d: ID } enum Mood { CALM }')
   const accepted = acceptedSince('0.2.0', changes)
-  const isFine = (coordinate: string) => isAccepted({ coordinate, message: '' }, accepted)
-  expect(['Mutation.mood', 'Query.a', 'Query.a.n'].map(isFine)).toEqual([true, true, true])
-  expect(['Query.b', 'Query.ab', 'Mood.WILD', 'Mutation'].map(isFine)).toEqual([false, false, false, false])
+  const sorted: Record<'fine' | 'refused', string[]> = { fine: [], refused: [] }
+  for (const each of await findBreaks(before, after)) sorted[isAccepted(each, accepted) ? 'fine' : 'refused'].push(each.coordinate)
+  expect(sorted.fine.toSorted()).toEqual(['Query.a', 'Query.b.n', 'Query.c'])
+  expect(sorted.refused.toSorted()).toEqual(['Mood.WILD', 'Query.bb', 'Query.c.n', 'Query.d'])
+  expect(lastRelease(changes)).toBe('0.2.0')
 })

@@ -1,11 +1,11 @@
 /**
  * Says what breaks clients of the last release: `released.graphql` has its schema, without descriptions. A break that
- * `CHANGELOG.md` tells users of, in a paragraph that begins with `Breaking for GraphQL:` and names the coordinate
- * (`Query.wallet`, or `Query.*` for all), is accepted. With `--release` it writes `released.graphql` for this version.
+ * `CHANGELOG.md` tells users of, in a paragraph that begins with `Breaking for GraphQL:` and names the coordinate, is
+ * accepted. With `--release` it writes `released.graphql` for this version.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'
-import { CriticalityLevel, diff } from '@graphql-inspector/core'
+import { ChangeType, CriticalityLevel, diff } from '@graphql-inspector/core'
 import { buildSchema, type GraphQLSchema, printSchema } from 'graphql'
 
 const HEAD = /^# Version ([\d.]+),/
@@ -15,6 +15,8 @@ export interface Break {
   /** `Query.usage.first` */
   readonly coordinate: string
   readonly message: string
+  /** A field was never null, and may be now. */
+  readonly isNullable: boolean
 }
 
 /** What clients see of a supergraph. */
@@ -26,7 +28,11 @@ export async function findBreaks(before: GraphQLSchema, after: GraphQLSchema): P
   const changes = await diff(before, after)
   return changes
     .filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking)
-    .map(({ path = '', message }) => ({ coordinate: path, message }))
+    .map(({ path = '', message, type, meta }) => ({
+      coordinate: path,
+      message,
+      isNullable: type === ChangeType.FieldTypeChanged && meta.oldFieldType === `${meta.newFieldType}!`,
+    }))
 }
 
 /** Coordinates that the change log names as broken since the version. */
@@ -36,12 +42,17 @@ export function acceptedSince(version: string, changes: string): readonly string
   return paragraphs.flatMap((text) => [...text.matchAll(/`([\w.]+(?:\.\*)?)`/g)].map(([, coordinate]) => coordinate!))
 }
 
-/** A pattern stands for itself and what is below it; `Query.*` for all fields of a type. */
-export function isAccepted({ coordinate }: Break, accepted: readonly string[]): boolean {
+/** A coordinate stands for what breaks there and below; `Query.*` for fields of the type that are nullable now. */
+export function isAccepted({ coordinate, isNullable }: Break, accepted: readonly string[]): boolean {
   return accepted.some((pattern) => {
-    const stem = pattern.endsWith('.*') ? pattern.slice(0, -2) : pattern
-    return coordinate === pattern || coordinate.startsWith(`${stem}.`)
+    if (pattern.endsWith('.*')) return isNullable && coordinate.startsWith(pattern.slice(0, -1))
+    return coordinate === pattern || coordinate.startsWith(`${pattern}.`)
   })
+}
+
+/** The version below the one that is in the making. */
+export function lastRelease(changes: string): string | undefined {
+  return [...changes.matchAll(/^## ([\d.]+)$/gm)][1]?.[1]
 }
 
 /** Without descriptions: they break nothing, and are most of the text. */
@@ -58,7 +69,9 @@ if (import.meta.main) {
   } else {
     const released = read('released.graphql')
     const [, version = ''] = HEAD.exec(released) ?? []
-    const accepted = acceptedSince(version, read('../CHANGELOG.md'))
+    const changes = read('../CHANGELOG.md')
+    const last = lastRelease(changes)
+    const accepted = acceptedSince(version, changes)
     const breaks = await findBreaks(buildSchema(released), api)
     const refused = breaks.filter((each) => !isAccepted(each, accepted))
     for (const { coordinate, message } of refused) console.error(`${coordinate}: ${message}`)
@@ -66,7 +79,9 @@ if (import.meta.main) {
       console.error(
         `This breaks clients of ${version}. Keep the old form beside the new, with @deprecated; CONTRIBUTING.md says how to break it.`,
       )
+    if (last !== version)
+      console.error(`released.graphql has ${version}, and CHANGELOG.md ${last}: run \`npm run contract:release\` with each release.`)
     console.log(`${breaks.length} breaks since ${version}, ${breaks.length - refused.length} of them in CHANGELOG.md`)
-    process.exitCode = refused.length > 0 ? 1 : 0
+    process.exitCode = refused.length > 0 || last !== version ? 1 : 0
   }
 }

@@ -5,6 +5,8 @@ import { type DirectiveNode, type DocumentNode, type FieldDefinitionNode, parse 
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
+/** Fields of payloads that are shown once. */
+const SECRETS = ['key', 'secret']
 /** What says who may ask: nobody without a key, a scope, or services only. */
 const AUDIENCES = ['authenticated', 'requiresScopes', 'inaccessible']
 
@@ -17,12 +19,17 @@ function openFields({ definitions }: DocumentNode): readonly string[] {
   })
 }
 
-/** Fields of the root types whose failure would take the answers of all others with it. */
+/** Fields whose failure would take answers with it that nobody can ask for again: other root fields, or a secret. */
 function frailFields({ definitions }: DocumentNode): readonly string[] {
   return definitions.flatMap((type) => {
-    if (type.kind !== 'ObjectTypeDefinition' || !['Query', 'Mutation'].includes(type.name.value)) return []
-    return (type.fields ?? [])
-      .filter((field) => field.type.kind === 'NonNullType' && !field.directives?.some(({ name }) => name.value === 'inaccessible'))
+    if (type.kind !== 'ObjectTypeDefinition') return []
+    const fields = type.fields ?? []
+    const isRoot = ['Query', 'Mutation'].includes(type.name.value)
+    const hasSecret = type.name.value.endsWith('Payload') && fields.some(({ name }) => SECRETS.includes(name.value))
+    if (!isRoot && !hasSecret) return []
+    return fields
+      .filter(({ type, directives }) => type.kind === 'NonNullType' && !directives?.some(({ name }) => name.value === 'inaccessible'))
+      .filter(({ name }) => isRoot || !SECRETS.includes(name.value))
       .map((field) => `${type.name.value}.${field.name.value}`)
   })
 }

@@ -78,6 +78,7 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
         DateTime: 'Date',
         USD: 'bigint',
         Cursor: 'string',
+        MultipartFile: 'string',
         Vector: { input: 'never', output: 'Float32Array' },
         JSON: json,
         ChatProtocolRequest: json,
@@ -105,7 +106,7 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
 
 /** Codegen makes every resolver optional. This makes those required whose field the record does not have. */
 const NEEDED = `
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;
 `
 
 function withNeededResolvers(code: string, type: string): string {

@@ -14,6 +14,7 @@ interface Scalars {
   readonly DateTime: string
   readonly USD: string
   readonly Cursor: string
+  readonly MultipartFile: string
   /** Base64, or within a process something that becomes it in JSON. */
   readonly Vector: string | { readonly floats: Float32Array; toJSON(): string }
   readonly JSON: unknown

@@ -15,11 +15,11 @@ export function linkDataSource(link: Link): GraphQLDataSource {
       const unique = Array.isArray(representations) ? findUnique(representations) : undefined
       const operation = { query, operationName, variables: unique ? { ...variables, representations: unique.values } : variables }
       const { data, errors } = await link.execute(operation, context as LinkContext).catch((error: unknown) => {
-        if (error instanceof KisError && error.code === 'service_unavailable')
-          return { data: undefined, errors: unavailable(error, query, representations) }
-        throw error
+        if (!(error instanceof KisError)) throw error
+        const { message, extensions } = error
+        return { data: undefined, errors: [{ message, extensions: { ...extensions } }] }
       })
-      if (data === undefined && errors) return { errors: errors as readonly GraphQLFormattedError[] }
+      if (data === undefined && errors?.[0]) return { errors: placed(errors[0], query, representations) }
       const answer: Answer = { ...(data !== undefined && { data }), ...(errors && { errors: errors as readonly GraphQLFormattedError[] }) }
       return unique ? fanOut(answer, unique.positions) : answer
     },
@@ -77,13 +77,20 @@ function fanOut({ data, errors }: Answer, positions: readonly (readonly number[]
   return answer
 }
 
-/** An error for each field that the subgraph was asked for. */
-function unavailable({ message, retryAfterMs }: KisError, query: string, representations: unknown): readonly GraphQLFormattedError[] {
-  const { extensions } = new KisError('part_unavailable', message, { retryAfterMs })
-  return pathsOf(query, representations).map((path) => ({ message, path, extensions: { ...extensions } }))
+/** The error of a fetch that gave no data, at each field that it was for. */
+function placed(error: Failure, query: string, representations: unknown): readonly GraphQLFormattedError[] {
+  return pathsOf(query, representations).map((path) => errorAt(path, error))
 }
 
 type Path = readonly (string | number)[]
+type Failure = Pick<GraphQLFormattedError, 'message' | 'extensions'>
+
+/** The error of a subgraph's whole answer, at a field that it was asked for. The caller can have the other parts. */
+export function errorAt(path: Path, { message, extensions }: Failure): GraphQLFormattedError {
+  const { code, retryAfterMs } = KisError.fromGraphQL({ message, extensions })
+  const told = code === 'service_unavailable' ? new KisError('part_unavailable', message, { retryAfterMs }).extensions : extensions
+  return { message, path, extensions: { ...told } }
+}
 
 function pathsOf(query: string, representations: unknown): readonly Path[] {
   const operation = parse(query, { noLocation: true }).definitions.find(({ kind }) => kind === Kind.OPERATION_DEFINITION)

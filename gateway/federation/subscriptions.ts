@@ -2,10 +2,9 @@ import { operationFromDocument, type Schema, Supergraph } from '@apollo/federati
 import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
 import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
-import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
-import { keysOf } from './link-data-source.ts'
+import { errorAt, keysOf } from './link-data-source.ts'
 import { passesThrough } from './pass-through.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 
@@ -130,14 +129,7 @@ export class FederatedSubscriptions {
   }
 }
 
-/** The link gives its own errors no path: the subgraph did not answer. */
+/** An error of the whole subscription, such as that the subgraph is away, has no path. */
 function placed({ errors = [] }: ExecutionResult, { field }: Plan): ExecutionResult {
-  return {
-    errors: errors.map(({ message, path, extensions }) => {
-      const { code, retryAfterMs } = KisError.fromGraphQL({ message, extensions })
-      const told =
-        !path && code === 'service_unavailable' ? new KisError('part_unavailable', message, { retryAfterMs }).extensions : extensions
-      return new GraphQLError(message, { path: path ?? [field], extensions: { ...told } })
-    }),
-  }
+  return { errors: errors.map((error) => (error.path ? error : new GraphQLError(error.message, errorAt([field], error)))) }
 }

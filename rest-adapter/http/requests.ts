@@ -8,6 +8,7 @@ import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
+import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
@@ -149,6 +150,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     const { route } = request.routeOptions.config
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
+    requirePlainBody(request.headers)
     route.refuse?.(request, config)
     const heldBytes = route.body === 'upload' && !isJson(request) ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
@@ -188,7 +190,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
-    if (error.code === 'payload_too_large') reply.removeHeader('connection')
+    reply.removeHeader('connection')
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
     sendError(reply, error, config.oauth)
     return reply

@@ -46,9 +46,9 @@ export interface Call {
    * @throws {KisError} the first error of the gateway
    */
   ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
-  /**
-   * Runs one operation for the caller even after the client has left, for at most `CLEAN_UP_MS`. A failure is logged.
-   */
+  /** As `ask`, for something that is left over if its answer is lost: it goes on for `THROUGH_MS` when the client leaves. */
+  askThrough: Call['ask']
+  /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
   subscribe(operation: Operation, mayReturn?: boolean): ReturnType<Link['subscribe']>

@@ -16,7 +16,7 @@ import { RestEventStream } from './sse.ts'
 const MAX_JSON_DEPTH = 128
 
 /** As long as any call inside the service may take. The end of the process cuts it short. */
-const CLEAN_UP_MS = 10_000
+const THROUGH_MS = 10_000
 
 /** Registers every route with the checks of its description, and answers the other methods of its address. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
@@ -111,11 +111,14 @@ async function answer(
       rest.keyJudged = true
       return askGateway(gateway, { query, variables }, context, names)
     },
+    askThrough(query, variables, names) {
+      rest.keyJudged = true
+      return askGateway(gateway, { query, variables }, { ...context, signal: AbortSignal.timeout(THROUGH_MS) }, names)
+    },
     async cleanUp(query, variables) {
-      const signal = AbortSignal.timeout(CLEAN_UP_MS)
-      await askGateway(gateway, { query, variables }, { ...context, signal }).catch((error: unknown) =>
-        log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'),
-      )
+      await call
+        .askThrough(query, variables)
+        .catch((error: unknown) => log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'))
     },
     subscribe(operation, mayReturn = false) {
       rest.keyJudged = true

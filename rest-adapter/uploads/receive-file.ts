@@ -1,6 +1,6 @@
 import { gatewayOperation } from '../../schema/operations.ts'
+import { appendStream, PIECE_BYTES } from '../../subgraphs/common/uploads/append-stream.ts'
 import type { Call } from '../http/route.ts'
-import { appendStream, PIECE_BYTES } from './append.ts'
 import { FILE, type FileData } from './file-object.ts'
 
 export const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)
@@ -36,7 +36,7 @@ export async function receiveFile(
     held.push(value)
     heldBytes += value.length
   }
-  const { id } = (await call.ask(CREATE, { input: { name } }, names)).createUpload.upload
+  const { id } = (await call.askThrough(CREATE, { input: { name } }, names)).createUpload.upload
   const discard = () => call.cleanUp(CANCEL, { id })
   try {
     await appendStream(call, id, 0, joined(held, chunks), names)

@@ -1,10 +1,10 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { readFormStream, requireFileTaken } from '../http/form-stream.ts'
+import { appendStream } from '../../subgraphs/common/uploads/append-stream.ts'
+import { readFormStream, requireFileTaken } from '../../subgraphs/common/uploads/form-stream.ts'
 import { requireForm } from '../http/forms.ts'
 import { type Answer, type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
-import { appendStream } from './append.ts'
 import { FILE, toOpenAiFile } from './file-object.ts'
 
 const UPLOAD = `id name sizeBytes status metadata createdAt expiresAt file { ${FILE} }` as const
@@ -56,7 +56,7 @@ async function addPart(call: Call): Promise<Answer> {
       param: 'data',
       maxBytes: MAX_PART_BYTES,
       async take(_fileName, bytes) {
-        const { upload } = (await call.ask(CREATE_PART, { input: { name: 'part', partOf: uploadId } }, NAMES)).createUpload
+        const { upload } = (await call.askThrough(CREATE_PART, { input: { name: 'part', partOf: uploadId } }, NAMES)).createUpload
         partId = upload.id
         await appendStream(call, upload.id, 0, bytes, { contentBase64: 'data' })
         return upload

@@ -7,11 +7,13 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import { keyReads } from './accounts/use-cases/api-keys.ts'
 import { bootstrap } from './accounts/use-cases/bootstrap.ts'
 import { DEFAULT_PLAN } from './accounts/use-cases/create-organization.ts'
 import type { BillingConfig } from './config.ts'
 import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
 import { openCollections } from './use-cases/tables.ts'
@@ -83,7 +85,7 @@ export function billingOn(
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
-    toResolverContext: (context) => ({ ...context, deps }),
+    toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps) }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all([store.problems(soon), first.problems(soon)])).flat()

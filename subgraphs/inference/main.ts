@@ -28,6 +28,7 @@ import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
+import { ownedNodesOver } from './adapters/owned-nodes-link.ts'
 import { createRerankEngine } from './adapters/rerank/engine.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
@@ -162,6 +163,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       signal,
       isCut,
       budget: new AnswerBudget(),
+      nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
     }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])

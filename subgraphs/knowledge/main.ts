@@ -29,6 +29,7 @@ import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
 import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
@@ -37,6 +38,7 @@ import { isDocumentEvent, toWebhookEvent } from './use-cases/documents/document-
 import { toFallEvent } from './use-cases/evaluation/evaluation-events.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { work } from './use-cases/jobs/work.ts'
+import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
 import { keepSources } from './use-cases/web/refresh-source.ts'
 
@@ -141,7 +143,7 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    toResolverContext: (context) => ({ deps, ...context }),
+    toResolverContext: (context): Context => ({ deps, ...context, records: new RecordReads(deps.store) }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()

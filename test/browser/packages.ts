@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { installed, installNpm } from '../support/installed.ts'
+import { modulesWith } from '../support/installed.ts'
 
 /** A browser inside a package, what drives it, and what makes one script of a page's modules. */
 const PACKAGES = { '@sparticuz/chromium': '153.0.0', esbuild: '0.28.2', 'playwright-core': '1.65.1' }
@@ -29,11 +29,9 @@ export interface BrowserPackages {
 
 /** A Chromium that runs; or why there is none. The packages are installed once a machine. */
 export async function startBrowser(): Promise<BrowserPackages | { readonly reason: string }> {
-  const place = await installed(`chromium-${PACKAGES['@sparticuz/chromium']}-${PACKAGES['playwright-core']}`, (folder) =>
-    installNpm(folder, PACKAGES),
-  )
+  const place = await modulesWith(PACKAGES)
   if ('reason' in place) return place
-  const { resolve } = createRequire(join(place.folder, 'package.json'))
+  const { resolve } = createRequire(join(place.modules, 'any.js'))
   const load = async (name: string) => {
     const module = await import(pathToFileURL(resolve(name)).href)
     return module.default ?? module

@@ -38,7 +38,9 @@ let folder: string
 let engine: MockEngine
 let service: Service
 let caller: Caller
+let collectionId: string
 let codegenManifest: Readonly<Record<string, string>>
+let relayManifest: Readonly<Record<string, string>>
 
 beforeAll(async () => {
   // Inside of the checkout, where the programs find the libraries.
@@ -49,14 +51,16 @@ beforeAll(async () => {
     write(name, { ...Object.fromEntries(files), [`${name}.ts`]: PROGRAMS[name], 'tsconfig.json': JSON.stringify(COMPILER) })
   codegenManifest = JSON.parse(files.get('gql/persisted-documents.json')!)
   write('relay', { 'relay.ts': PROGRAMS.relay, 'tsconfig.json': JSON.stringify(COMPILER) })
-  const relayManifest = 'modules' in relay ? await compileRelay(join(folder, 'relay'), relay.modules, schema) : {}
+  relayManifest = 'modules' in relay ? await compileRelay(join(folder, 'relay'), relay.modules, schema) : {}
   write('.', { 'package.json': '{}', 'trusted.json': JSON.stringify({ ...codegenManifest, ...relayManifest }) })
   engine = await startMockEngine()
   const env = { KIS_TRUSTED_DOCUMENTS: join(folder, 'trusted.json'), KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }
   service = await startEmbedded({ catalog: mockCatalog(engine.url), env })
   caller = await newOrganization(makeCaller(service, service.key), service, { name: 'Frontends' })
   const card = { collection_code: 'c', collection_name: 'Cards', embedding_model: 'mock-embed' }
-  expect((await caller.rest('POST', '/v1/collections', card)).status).toBe(201)
+  const { status, body } = await caller.rest('POST', '/v1/collections', card)
+  expect(status).toBe(201)
+  collectionId = body.id
 }, 240_000)
 afterAll(async () => {
   await service?.close()
@@ -102,6 +106,18 @@ describe(wants ? 'Relay' : `Relay: skipped because ${(relay as { reason: string 
   it.skipIf(!wants)("the types that Relay's compiler generates compile, and its ids run", { timeout: 120_000 }, async () => {
     expect('reason' in relay && relay.reason).toBe(false)
     expect(await compileAndRun('relay')).toMatchObject(SEEN)
+  })
+
+  it.skipIf(!wants)('its refetches find an object by its id, with a page of its list', async () => {
+    const [sha256Hash] = Object.entries(relayManifest).find(([, text]) => text.startsWith('query HomeDocumentsQuery'))!
+    const response = await fetch(service.graphql, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${caller.key}` },
+      body: JSON.stringify({ extensions: { persistedQuery: { version: 1, sha256Hash } }, variables: { id: collectionId } }),
+    })
+    expect(await response.json()).toMatchObject({
+      data: { node: { __typename: 'Collection', id: collectionId, documents: { totalCount: 0, edges: [] } } },
+    })
   })
 })
 

@@ -43,7 +43,7 @@ for (const sizeBytes of [3 * MIB, 25 * MIB]) {
     await expect(upload).rejects.toThrow(REFUSED)
   })
 
-  it.skipIf('reason' in python && process.env.KIS_REQUIRE_PYTHON !== '1')(
+  it.skipIf('reason' in python && process.env.KIS_REQUIRE_CLIENTS !== '1')(
     `OpenAI’s client for Python reads why a file of ${sizeBytes} bytes is refused`,
     async () => {
       const path = 'python' in python ? python.python : 'python3'

@@ -4,13 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
-import { installed, installNpm, installPython, run } from '../support/installed.ts'
+import { type Modules, modulesWith, type Python, pythonWith, run } from '../support/installed.ts'
 
-const NPM = { 'openapi-typescript': '7.13.0', typescript: '5.9.3' }
-const PIP = ['openapi-python-client==0.29.1', 'mypy==2.4.1']
 const [typescript, python] = await Promise.all([
-  installed('openapi-typescript-7.13.0', (folder) => installNpm(folder, NPM)),
-  installed('openapi-python-client-0.29.1', (folder) => installPython(folder, PIP)),
+  modulesWith({ 'openapi-typescript': '7.13.0', typescript: '5.9.3' }),
+  pythonWith('openapi-python-client==0.29.1', 'mypy==2.4.1'),
 ])
 const TIMEOUT_MS = 180_000
 const TSC = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
@@ -32,8 +30,8 @@ export const read = (answer: Answer<'createChatCompletion'>): string | null | un
 export const refused = (answer: operations['createCollection']['responses']['4XX']['content']['application/json']) => answer.error.code === 'in_use'
 `
 
-function suite(name: string, tool: Awaited<ReturnType<typeof installed>>, body: (folder: string) => void): void {
-  if ('folder' in tool) describe(name, () => body(tool.folder))
+function suite(name: string, tool: Modules | Python, body: (path: string) => void): void {
+  if (!('reason' in tool)) describe(name, () => body('modules' in tool ? tool.modules : tool.python))
   else if (process.env.KIS_REQUIRE_CLIENTS === '1') it(`${name} can be set up`, () => expect.fail(tool.reason))
   else describe.skip(`${name}: skipped because ${tool.reason}`, () => it('runs', () => undefined))
 }
@@ -52,11 +50,11 @@ describe('from the description that the service gives', () => {
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
-  suite('openapi-typescript', typescript, (place) => {
+  suite('openapi-typescript', typescript, (modules) => {
     it(
       'makes types that compile',
       async () => {
-        const generator = join(place, 'node_modules', 'openapi-typescript', 'bin', 'cli.js')
+        const generator = join(modules, 'openapi-typescript', 'bin', 'cli.js')
         // What has a default need not be sent.
         const generate = [description, '-o', 'client.ts', '--default-non-nullable=false']
         await run(process.execPath, [generator, ...generate], { cwd: folder }).catch(readFailure)
@@ -67,11 +65,10 @@ describe('from the description that the service gives', () => {
     )
   })
 
-  suite('openapi-python-client', python, (place) => {
+  suite('openapi-python-client', python, (interpreter) => {
     it(
       'makes a client for every operation, which compiles',
       async () => {
-        const interpreter = join(place, 'bin', 'python')
         const config = join(folder, 'config.yaml')
         // It knows no media types but some: these are bytes.
         const overrides = { '*/*': 'application/octet-stream', 'application/offset+octet-stream': 'application/octet-stream' }

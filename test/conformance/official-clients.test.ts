@@ -69,7 +69,7 @@ describe('the service, driven by the official clients as their users do', () => 
     script(cloud)
     const catalog = readFileSync(join(ROOT, 'catalog.yaml'), 'utf8')
     service = await startEmbedded({ catalog, env: { OPENAI_API_KEY: 'sk-mock', OPENAI_BASE_URL: `${cloud.url}/v1` } })
-    programs = await placePrograms('modules' in runtimes.node ? runtimes.node.modules : '')
+    programs = await placePrograms('modules' in runtimes.node ? runtimes.node.modules : null)
     runAll()
   })
   const passed = new Set<string>()
@@ -234,13 +234,8 @@ describe('the service, driven by the official clients as their users do', () => 
   }
 
   for (const client of CLIENTS) {
-    const { program, kind, lacks } = client
-    const reason = missing(kind)
-    if (reason !== null) {
-      describe.skip(`${program}: skipped because ${reason}`, () => it('runs', () => undefined))
-      continue
-    }
-    describe(program, () => {
+    const { name: title, program, kind, lacks } = client
+    describe.skipIf(missing(kind) !== null)(title, () => {
       it.each(CASES.filter((name) => !(name in lacks)))(
         '%s',
         async (name) => {
@@ -255,15 +250,24 @@ describe('the service, driven by the official clients as their users do', () => 
     })
   }
 
-  it('has the guide’s table of what each client can do', () => expect(GUIDE).toContain(renderTable(() => 'yes')))
+  for (const { title, kind } of SNIPPETS)
+    it.skipIf(missing(kind) !== null)(
+      `runs the guide’s example: ${title}`,
+      async () => expect(await printed.get(title)).toMatch(/Thirty days|search_ports/),
+      WAIT_MS,
+    )
+})
 
-  it('has a snippet in the guide for each client', () => expect(SNIPPETS).toHaveLength(CLIENTS.length))
+for (const [kind, clients] of Map.groupBy(CLIENTS, (client) => client.kind)) {
+  const reason = missing(kind)
+  const names = clients.map(({ name }) => name).join('; ')
+  if (reason !== null) describe.skip(`${names}: skipped because ${reason}`, () => it('run', () => undefined))
+}
 
-  for (const { title, kind } of SNIPPETS) {
-    const reason = missing(kind)
-    if (reason !== null) it.skip(`runs the guide’s snippet: ${title}: skipped because ${reason}`, () => undefined)
-    else it(`runs the guide’s snippet: ${title}`, async () => expect(await printed.get(title)).toMatch(/Thirty days|search_ports/), WAIT_MS)
-  }
+describe('the guide', () => {
+  it('has the table of what each client can do', () => expect(GUIDE).toContain(renderTable(() => 'yes')))
+
+  it('has an example of each client', () => expect(SNIPPETS).toHaveLength(CLIENTS.length))
 })
 
 /** What the vendor's mock answers to the prompts, which begin with the name of their case. */

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { installed, installNpm, installPython } from '../support/installed.ts'
+import { type Modules, modulesWith, type Python, pythonWith } from '../support/installed.ts'
 import { pythonWithOpenai } from './openai-python.ts'
 
 const PROGRAMS = fileURLToPath(new URL('./official', import.meta.url))
@@ -39,8 +38,6 @@ const PIP = [
   'llama-index-llms-openai-like==0.8.1',
   'llama-index-embeddings-openai-like==0.4.0',
 ]
-
-const hash = (packages: unknown) => createHash('sha256').update(JSON.stringify(packages)).digest('hex').slice(0, 12)
 
 type Kind = 'node' | 'python' | 'python with openai'
 
@@ -117,20 +114,12 @@ export function renderLacks(): string {
 }
 
 /** What runs each kind of program; or why nothing can here. */
-export type Runtimes = Readonly<Record<Kind, { readonly python: string } | { readonly modules: string } | { readonly reason: string }>>
+export type Runtimes = Readonly<Record<Kind, Modules | Python>>
 
 /** Installs what is not installed yet, all at once. */
 export async function installClients(): Promise<Runtimes> {
-  const [node, python, openai] = await Promise.all([
-    installed(`npm-${hash(NPM)}`, (folder) => installNpm(folder, NPM)),
-    installed(`python-${hash(PIP)}`, (folder) => installPython(folder, PIP)),
-    pythonWithOpenai(),
-  ])
-  return {
-    node: 'folder' in node ? { modules: join(node.folder, 'node_modules') } : node,
-    python: 'folder' in python ? { python: join(python.folder, 'bin/python') } : python,
-    'python with openai': openai,
-  }
+  const [node, python, openai] = await Promise.all([modulesWith(NPM), pythonWith(...PIP), pythonWithOpenai()])
+  return { node, python, 'python with openai': openai }
 }
 
 /** What a case returned, or threw though it should not have. */
@@ -147,12 +136,12 @@ export interface PlacedPrograms {
   remove(): Promise<void>
 }
 
-/** A folder with all programs, where the imports of the Node clients lead to the installed packages. */
-export async function placePrograms(modules: string): Promise<PlacedPrograms> {
+/** A folder with all programs, where the imports of the Node clients lead to the installed packages, if there are any. */
+export async function placePrograms(modules: string | null): Promise<PlacedPrograms> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-clients-'))
   await cp(PROGRAMS, folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  await symlink(modules, join(folder, 'node_modules'))
+  if (modules !== null) await symlink(modules, join(folder, 'node_modules'))
   return {
     folder,
     async add(name, code) {

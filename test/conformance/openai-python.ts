@@ -1,18 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { installed, installPython } from '../support/installed.ts'
+import { type Python, pythonWith } from '../support/installed.ts'
 import type { ConformanceClient, Thrown, Understood } from './clients.ts'
 
-const VERSION = '3.54.0'
-
-/** The Python that has the official client, set up once a machine; or why there is none. */
-export async function pythonWithOpenai(): Promise<{ readonly python: string } | { readonly reason: string }> {
-  const place = await installed(`openai-${VERSION}`, (folder) => installPython(folder, [`openai==${VERSION}`]))
-  return 'folder' in place ? { python: join(place.folder, 'bin/python') } : place
-}
+/** The Python that has the official client; or why there is none. */
+export const pythonWithOpenai = (): Promise<Python> => pythonWith('openai==3.54.0')
 
 /** The official OpenAI client for Python, in a process of its own. */
 export async function openaiPython(python: string, baseUrl: string, apiKey: string): Promise<ConformanceClient> {

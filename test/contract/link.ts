@@ -41,6 +41,7 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
     name: 'inference',
     schema: subgraphSchema('inference', {
       Query: {
+        models: () => [{ id: 'first' }, Promise.reject(new KisError('not_found', 'No second.'))],
         async model(_parent: unknown, { id }: { id: string }, { caller, requestId, signal }: ResolverContext<null>) {
           seen.callers.push(caller)
           seen.requestIds.push(requestId)
@@ -108,6 +109,11 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
     afterAll(() => part.close())
     const context = (signal = new AbortController().signal): LinkContext => ({ caller: somebody, requestId: 'req_1', signal })
     const execute = (id: string, signal?: AbortSignal) => part.link.execute({ ...MODEL, variables: { id } }, context(signal))
+
+    it('says where in a list an error is, by a number', async () => {
+      const { data, errors } = await part.link.execute({ query: '{ models { id } }' }, context())
+      expect({ data, path: errors?.[0]?.path }).toEqual({ data: { models: null }, path: ['models', 1] })
+    })
 
     it('executes an operation with its variables', async () => {
       expect(JSON.parse(JSON.stringify(await execute('m')))).toEqual({

@@ -1,3 +1,5 @@
+import { connect as connectTo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, type RequestParams } from 'graphql-sse'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Json } from '../support/client.ts'
@@ -111,6 +113,30 @@ describe('a subscription by server-sent events', () => {
     await doomed.over
     expect(doomed.results[1].errors[0].extensions.code).toBe('INVALID_API_KEY')
     expect([other.results.length, seen.ended]).toEqual([1, 1])
+  })
+
+  it('waits for a client that does not read, and ends when it has not read for half a minute', async () => {
+    const clock = handClock()
+    const { url, seen } = await startGateway({ clock })
+    const { port, host } = new URL(url)
+    const query = 'subscription { ticks(count: 1000, mode: "large") { filler } }'
+    const body = JSON.stringify({ query })
+    const socket = connectTo(Number(port), '127.0.0.1').pause()
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => undefined)
+    const headers = [`host: ${host}`, `authorization: Bearer ${KEY}`, 'accept: text/event-stream', 'content-type: application/json']
+    socket.write(`POST /graphql HTTP/1.1\r\n${headers.join('\r\n')}\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    let before = -1
+    await eventually(async () => {
+      const isStill = seen.pulled > 1 && seen.pulled === before
+      before = seen.pulled
+      await sleep(200)
+      return isStill
+    })
+    expect(seen.ended).toBe(0)
+    expect(seen.pulled).toBeLessThan(100)
+    clock.advance(30_000)
+    await eventually(() => seen.ended === 1)
   })
 
   it('counts with those that its key has on sockets', async () => {

@@ -104,6 +104,23 @@ describe('POST /graphql', () => {
     expect(await gateway.problems()).toEqual(['inference'])
   })
 
+  for (const [what, execute] of [
+    ['refuses', () => Promise.reject(new KisError('operation_too_complex', 'Too much.'))],
+    ['does not begin', async () => ({ errors: [new KisError('operation_too_complex', 'Too much.') as never] })],
+  ] as const) {
+    it(`says at each field that a subgraph ${what} the fetch, and gives what the others answer`, async () => {
+      const { links } = shop()
+      const { post } = await startGateway({ links: { ...links, knowledge: { ...links.knowledge!, execute } } })
+      const { body } = await post({ query: '{ ping\n a: documents { id }\n ...B } fragment B on Query { documents { title } }' })
+      expect(body.data).toEqual({ ping: 1, a: null, documents: null })
+      const extensions = { code: 'OPERATION_TOO_COMPLEX' }
+      expect(body.errors).toMatchObject([
+        { path: ['documents'], locations: [{ line: 3, column: 31 }], extensions },
+        { path: ['a'], locations: [{ line: 2, column: 2 }], extensions },
+      ])
+    })
+  }
+
   it('keeps errors at their place and tells nothing of subgraphs, stacks or their messages', async () => {
     const { post } = await startGateway()
     const { text, body } = await post({ query: '{ documents { boom } me { broken } }' })

@@ -6,6 +6,8 @@ const times = (count: number, text: (i: number) => string) => Array.from({ lengt
 
 const nests = (count: number, last: string) => `${'nest { '.repeat(count)}${last}${' }'.repeat(count)}`
 
+const lists = (count: number) => `${'['.repeat(count)}1${']'.repeat(count)}`
+
 /** Each at its limit, and above it. */
 const CASES: readonly { readonly what: string; readonly most: string; readonly above: string }[] = [
   { what: 'aliases', most: `{ ${times(15, (i) => `a${i}: ping`)} }`, above: `{ ${times(16, (i) => `a${i}: ping`)} }` },
@@ -25,6 +27,16 @@ const CASES: readonly { readonly what: string; readonly most: string; readonly a
     what: 'levels inside fragments',
     most: `{ ${nests(4, '...F')} } fragment F on Nest { ${nests(5, 'n')} }`,
     above: `{ ${nests(4, '...F')} } fragment F on Nest { ${nests(5, '... { nest { n } }')} }`,
+  },
+  {
+    what: 'levels of lists',
+    most: `{ find(input: { query: "x", filter: { a: ${lists(8)}, b: ${lists(8)} } }) }`,
+    above: `{ find(input: { query: "x", filter: [{ a: ${lists(8)} }] }) }`,
+  },
+  {
+    what: 'levels of lists in a default',
+    most: `query ($j: JSON = ${lists(8)}) { find(input: { query: "x", filter: $j }) }`,
+    above: `query ($j: JSON = ${lists(60)}) { find(input: { query: "x", filter: $j }) }`,
   },
   { what: 'tokens', most: `# ${'x '.repeat(5_000)}\n{ ping }`, above: `{ ${'ping '.repeat(2_000)} }` },
 ]

@@ -27,11 +27,14 @@ const chunk = (choices: readonly object[], rest: object = {}) => ({
 const delta = (content: string) => chunk([{ index: 0, delta: { content }, finish_reason: null }])
 const last = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])
 const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
-const event = (...chunks: readonly object[]) => ({ chatCompletion: { chunks } })
+/** An event of the stream `strm_1`. `cursor`: the number of chunks up to its end. */
+const event = (cursor: number, ...chunks: readonly object[]) => ({ chatCompletion: { id: 'strm_1', cursor: String(cursor), chunks } })
 
 const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
 
-/** The lines of a stream that was asked for with `body`. */
+const dataOf = (line: string) => JSON.parse(line.slice(line.indexOf('data: ') + 'data: '.length))
+
+/** The events of a stream that was asked for with `body`. */
 async function readLines(adapter: RunningAdapter, body: object): Promise<readonly string[]> {
   const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true, ...body } })
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
@@ -56,8 +59,8 @@ describe('the OpenAI client', () => {
     await using adapter = await startAdapter({
       ChatCompletion: () => ({ createChatCompletion: { response: completion, warnings } }),
       async *ChatCompletionChunks() {
-        yield { chatCompletion: { chunks: [delta('a')], warnings } }
-        yield { chatCompletion: { chunks: [last], warnings: null } }
+        yield { chatCompletion: { ...event(1, delta('a')).chatCompletion, warnings } }
+        yield { chatCompletion: { ...event(2, last).chatCompletion, warnings: null } }
       },
     })
     for (const stream of [false, true]) {
@@ -119,8 +122,8 @@ describe('the OpenAI client', () => {
   it('streams a completion', async () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {
-        yield event(delta('30 '), delta('days'))
-        yield event(last, chunk([], { usage }))
+        yield event(2, delta('30 '), delta('days'))
+        yield event(4, last, chunk([], { usage }))
       },
     })
     let text = ''
@@ -167,7 +170,7 @@ describe('the OpenAI client', () => {
   it('ends the subscription when it aborts a stream', async () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {
-        yield event(delta('one'))
+        yield event(1, delta('one'))
         await new Promise(() => {})
       },
     })
@@ -200,17 +203,17 @@ describe('the OpenAI client', () => {
 
 describe('a stream', () => {
   const answer = async function* () {
-    yield event(chunk([], { prompt_filter_results: [], usage: null }))
-    yield event(delta('30'))
-    yield event(last, chunk([], { usage }))
+    yield event(1, chunk([], { prompt_filter_results: [], usage: null }))
+    yield event(2, delta('30'))
+    yield event(4, last, chunk([], { usage }))
   }
 
   it('leaves the usage out unless it was asked for', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: answer })
     expect(await readLines(adapter, {})).toEqual([
-      `data: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
-      `data: ${JSON.stringify(delta('30'))}`,
-      `data: ${JSON.stringify(last)}`,
+      `id: 1\ndata: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
+      `id: 2\ndata: ${JSON.stringify(delta('30'))}`,
+      `id: 3\ndata: ${JSON.stringify(last)}`,
       'data: [DONE]',
     ])
   })
@@ -218,7 +221,7 @@ describe('a stream', () => {
   it('has `usage: null` in every chunk before the usage when it was asked for', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: answer })
     const lines = await readLines(adapter, { stream_options: { include_usage: true } })
-    const usages = lines.slice(0, -1).map((line) => JSON.parse(line.slice('data: '.length)).usage)
+    const usages = lines.slice(0, -1).map((line) => dataOf(line).usage)
     expect(usages).toEqual([null, null, null, usage])
     expect(lines.at(-1)).toBe('data: [DONE]')
   })
@@ -226,13 +229,13 @@ describe('a stream', () => {
   it('ends after a failure with one error and no [DONE]', async () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {
-        yield event(delta('30'))
+        yield event(1, delta('30'))
         throw new KisError('engine_error', 'The vendor cut the line.', { vendorCode: 'overloaded' })
       },
     })
     const lines = await readLines(adapter, {})
     expect(lines.length).toBe(2)
-    expect(JSON.parse(lines[1]!.slice('data: '.length))).toEqual({
+    expect(dataOf(lines[1]!)).toEqual({
       error: { message: 'The vendor cut the line.', type: 'server_error', param: null, code: 'engine_error', vendor_code: 'overloaded' },
     })
   })
@@ -265,7 +268,7 @@ describe('a stream', () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {
         // 64 MiB: more than all buffers of a local connection hold.
-        for (; produced < 1024; produced++) yield event(delta(text))
+        for (; produced < 1024; produced++) yield event(produced + 1, delta(text))
       },
     })
     const body = JSON.stringify({ model: 'm', messages, stream: true })
@@ -296,7 +299,7 @@ describe('a stream', () => {
     await using adapter = await startAdapter(
       {
         async *ChatCompletionChunks() {
-          yield event(delta('one'))
+          yield event(1, delta('one'))
           await new Promise(() => {})
         },
       },
@@ -319,7 +322,7 @@ describe('a stream', () => {
     await using adapter = await startAdapter(
       {
         async *ChatCompletionChunks() {
-          for (let at = 0; at < 64; at++) yield event(delta(text))
+          for (let at = 0; at < 64; at++) yield event(at + 1, delta(text))
         },
       },
       { clock },

@@ -7,6 +7,24 @@ export interface Naming {
   readonly as?: (given: string, own: Possessions) => unknown
 }
 
+/** What `node` finds. */
+export const NODE_KINDS = [
+  ...([
+    'collection',
+    'file',
+    'document',
+    'chunk',
+    'goldQuestion',
+    'evaluation',
+    'reembedding',
+    'webSource',
+    'upload',
+    'uploadPart',
+  ] as const),
+  ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
+  ...(['organization', 'wallet', 'key', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
+] as const satisfies readonly Kind[]
+
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })
 
 const inMessage = (part: (given: string) => object) => (given: string) => [{ role: 'user', content: [part(given)] }]
@@ -98,6 +116,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'header.idempotency-key': [names('idempotencyKey')],
   'query.model': [names('agentModel')],
   'query.key_id': [names('key')],
+  'query.request_id': [],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
   'GET /v1/collections/{id}/sources query.after': [names('webSource')],
@@ -205,33 +224,49 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
 const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given).toString('base64url'))
 
 /** What the places of GraphQL name, by their declaration. */
+const NODES: readonly Naming[] = NODE_KINDS.map((kind) => names(kind))
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
+  'query.node.id': NODES,
+  'query.nodes.ids': NODES.map(({ kind }) => names(kind, (given) => [given])),
   'query.organizations.after': [cursor('organization')],
+  'query.organizations.before': [cursor('organization')],
   'query.apiKey.id': [names('key')],
   'query.verifyLedger.after': [names('organization')],
   'query.verifyBlobs.after': [names('file')],
   'query.usage.after': [names('usageCursor')],
+  'query.usage.before': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
   'UsageFilter.apiKeyId': [names('key')],
+  'UsageFilter.requestId': [],
   'UsageSummaryFilter.modelId': [names('agentModel')],
   'UsageSummaryFilter.apiKeyId': [names('key')],
   'query.webhookEndpoints.after': [cursor('webhook')],
+  'query.webhookEndpoints.before': [cursor('webhook')],
   'query.webhookEndpoint.id': [names('webhook')],
   'query.webhookDeliveries.endpointId': [names('webhook')],
   'query.webhookDeliveries.after': [names('deliveryCursor')],
+  'query.webhookDeliveries.before': [names('deliveryCursor')],
   'query.model.id': [names('agentModel')],
   'query.quoteChatCompletion.request': CHAT_REQUEST,
   'query.agent.id': [names('agent'), names('agentModel')],
   'query.agents.after': [cursor('agent')],
+  'query.agents.before': [cursor('agent')],
   'query.agentRun.id': [names('agentRun')],
+  'query.agentRuns.after': [cursor('agentRun')],
+  'query.agentRuns.before': [cursor('agentRun')],
+  'query.workflowRuns.after': [cursor('workflowRun')],
+  'query.workflowRuns.before': [cursor('workflowRun')],
   'query.workflow.id': [names('workflow'), names('workflowCode')],
   'query.workflows.after': [cursor('workflow')],
+  'query.workflows.before': [cursor('workflow')],
   'query.workflowRun.id': [names('workflowRun')],
   'query.collection.id': [names('collection')],
   'query.collectionByCode.code': [names('collectionCode')],
   'query.collections.after': [cursor('collection')],
+  'query.collections.before': [cursor('collection')],
   'query.file.id': [names('file')],
   'query.files.after': [cursor('file')],
+  'query.files.before': [cursor('file')],
   'query.document.id': [names('document')],
   'query.evaluation.id': [names('evaluation')],
   'AddGoldQuestionsInput.collectionId': [names('collection')],
@@ -323,6 +358,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.refreshWebSource.id': [names('webSource')],
   'mutation.deleteWebSource.id': [names('webSource')],
   'Collection.sources.after': [cursor('webSource')],
+  'Collection.sources.before': [cursor('webSource')],
   'CreateUploadInput.partOf': [names('upload')],
   'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
   'CompleteUploadInput.id': [names('upload')],
@@ -347,14 +383,23 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'subscription.workflowRunEvents.runId': [names('workflowRun')],
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
+  'Agent.runs.before': [cursor('agentRun')],
   'Collection.documents.after': [cursor('document')],
+  'Collection.documents.before': [cursor('document')],
   'Collection.goldQuestions.after': [cursor('goldQuestion')],
+  'Collection.goldQuestions.before': [cursor('goldQuestion')],
   'Collection.evaluations.after': [cursor('evaluation')],
+  'Collection.evaluations.before': [cursor('evaluation')],
   'Collection.reembeddings.after': [cursor('reembedding')],
+  'Collection.reembeddings.before': [cursor('reembedding')],
   'Document.chunks.after': [cursor('chunk')],
+  'Document.chunks.before': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
+  'Organization.apiKeys.before': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
+  'Wallet.entries.before': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
+  'Workflow.runs.before': [cursor('workflowRun')],
 }
 
 /**
@@ -362,6 +407,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
+  CollectionFilter.nameContains FileFilter.nameContains DocumentFilter.nameContains DocumentFilter.metadata
   SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
@@ -377,6 +423,10 @@ export const GRAPHQL_PLAIN = words(`
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
+  node: (own) => ({ id: own.document }),
+  agentRuns: () => ({}),
+  workflowRuns: () => ({}),
+  nodes: (own) => ({ ids: [own.document] }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
   usage: () => ({ first: 2 }),

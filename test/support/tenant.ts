@@ -36,6 +36,9 @@ export interface Possessions {
   readonly webhook: string
   readonly delivery: string
   readonly idempotencyKey: string
+  readonly wallet: string
+  readonly usageRecord: string
+  readonly ledgerEntry: string
   readonly usageCursor: string
   readonly entryCursor: string
   readonly deliveryCursor: string
@@ -152,6 +155,9 @@ export async function furnish(
     webhook: webhook.id,
     delivery: delivery.id,
     idempotencyKey: `${mark}-0a`,
+    wallet: caller.organizationId.replace('org_', 'wal_'),
+    usageRecord: usage.data[0].id,
+    ledgerEntry: entries.data[0].id,
     usageCursor: usage.last_id,
     entryCursor: entries.last_id,
     deliveryCursor: deliveries.last_id,

@@ -1,4 +1,6 @@
+import type { BatchedReads } from '../../common/link/batched-reads.ts'
 import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
+import type { ApiKey } from '../use-cases/tables.ts'
 
-export type Context = ResolverContext<BillingDeps>
+export type Context = ResolverContext<BillingDeps> & { readonly keys: BatchedReads<ApiKey> }

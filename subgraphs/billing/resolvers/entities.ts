@@ -4,8 +4,8 @@ import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
-import { walletBalance } from '../ledger/domain/wallet.ts'
-import { findUsageRecord, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
+import { walletBalance, walletId } from '../ledger/domain/wallet.ts'
+import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
 
@@ -26,6 +26,10 @@ export const entities: Resolvers = {
   },
 
   Wallet: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findWalletById(deps, requirePrincipal(caller), id)
+    },
+    id: ({ _id }) => walletId(_id),
     balance: (wallet) => BigInt(walletBalance(wallet)),
     held: ({ held }) => BigInt(held),
     available: ({ available }) => BigInt(available),
@@ -33,6 +37,9 @@ export const entities: Resolvers = {
   },
 
   LedgerEntry: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findEntry(deps, requirePrincipal(caller), id)
+    },
     id: ({ _id }) => _id,
     amount: ({ postings }) => BigInt(balanceChange(postings)),
     held: ({ postings }) => BigInt(postings.held ?? 0),
@@ -40,17 +47,20 @@ export const entities: Resolvers = {
   },
 
   ApiKey: {
-    __resolveReference({ id }, { deps, caller }) {
-      return findNamedKey(deps, requirePrincipal(caller), id)
+    __resolveReference({ id }, { keys, caller }) {
+      return findNamedKey(keys, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
+    organization({ organizationId }, _args, { deps, caller }) {
+      return findOrganization(deps, requirePrincipal(caller), organizationId)
+    },
     spendLimit,
   },
 
   UsageGroup: {
     model: ({ modelId }) => (modelId === null ? null : { id: modelId }),
     apiKeyId: ({ apiKeyId }, _args, { caller }) => (apiKeyId && mayNameKey(requirePrincipal(caller), apiKeyId) ? apiKeyId : null),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => (apiKeyId === null ? null : findNamedKey(deps, requirePrincipal(caller), apiKeyId)),
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => (apiKeyId === null ? null : findNamedKey(keys, requirePrincipal(caller), apiKeyId)),
     totals: (group) => group,
   },
 
@@ -70,7 +80,7 @@ export const entities: Resolvers = {
     },
     id: ({ _id }) => _id,
     model: ({ modelId }) => ({ id: modelId }),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => findNamedKey(deps, requirePrincipal(caller), apiKeyId),
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => findNamedKey(keys, requirePrincipal(caller), apiKeyId),
     quantities: ({ quantities, rates }) =>
       UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
     amount: ({ amount }) => BigInt(amount),

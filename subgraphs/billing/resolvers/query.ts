@@ -1,6 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
-import { findApiKey } from '../accounts/use-cases/api-keys.ts'
+import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
@@ -10,6 +10,11 @@ import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
 import type { QueryResolvers } from './generated.ts'
 
 export const Query: QueryResolvers = {
+  viewer(_parent, _args, { keys, caller }) {
+    const principal = requirePrincipal(caller)
+    return findNamedKey(keys, principal, principal.apiKeyId)
+  },
+
   organization(_parent, _args, { deps, caller }) {
     return getOrganization(deps, requirePrincipal(caller))
   },

@@ -48,11 +48,21 @@ const Vector = new GraphQLScalarType<never, WireVector>({
   serialize: (value) => new WireVector(value as Float32Array),
 })
 
+/** The id of an upload, once the gateway has stored the file. */
+const MultipartFile = new GraphQLScalarType<string, never>({
+  name: 'MultipartFile',
+  parseValue(value) {
+    if (typeof value === 'string') return value
+    throw new KisError('invalid_type', 'Expected a file of a multipart request, or the id of an upload.')
+  },
+})
+
 /** Resolvers of every scalar of the contract. */
 export const scalars = {
   DateTime,
   USD,
   Vector,
+  MultipartFile,
   JSON: json('JSON'),
   ChatProtocolRequest: json('ChatProtocolRequest'),
   ChatProtocolResponse: json('ChatProtocolResponse'),

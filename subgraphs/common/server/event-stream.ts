@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { OutgoingHttpHeaders } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../process/clock.ts'
 
@@ -39,7 +40,8 @@ export class EventStream implements Disposable {
   async write(text: string): Promise<void> {
     if (!this.isOpen) this.#open()
     const { raw } = this.#reply
-    if (raw.destroyed) return
+    // A source that never waits would else keep whoever ends it from hearing that the client has left.
+    if (raw.destroyed) return setImmediate()
     this.#lastWriteMs = this.#clock.now().getTime()
     if (raw.write(text)) return
     const done = new AbortController()

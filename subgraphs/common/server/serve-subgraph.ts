@@ -60,6 +60,8 @@ export async function serveSubgraph(
   { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, watch, log }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
+  // By mercurius' schema of answers, the places of lists in paths would become texts.
+  app.setSerializerCompiler(() => JSON.stringify)
   const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
   const verifyCaller = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)

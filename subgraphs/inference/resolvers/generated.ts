@@ -42,6 +42,8 @@ export type Scalars = {
 };
 
 export type Query = {
+  readonly node?: Maybe<Node>;
+  readonly nodes: ReadonlyArray<Maybe<Node>>;
   readonly models: ReadonlyArray<Model>;
   readonly model?: Maybe<Model>;
   readonly quoteChatCompletion: ChatCompletionQuote;
@@ -49,15 +51,27 @@ export type Query = {
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
   readonly agentRun?: Maybe<AgentRun>;
+  readonly agentRuns: AgentRunConnection;
   readonly workflow?: Maybe<Workflow>;
   readonly workflows: WorkflowConnection;
   readonly workflowRun?: Maybe<WorkflowRun>;
+  readonly workflowRuns: WorkflowRunConnection;
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
   readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
+};
+
+
+export type QueryNodeArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryNodesArgs = {
+  ids: ReadonlyArray<Scalars['ID']['input']>;
 };
 
 
@@ -89,12 +103,24 @@ export type QueryAgentArgs = {
 export type QueryAgentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
 
 export type QueryAgentRunArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryAgentRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<AgentRunFilter>;
 };
 
 
@@ -106,12 +132,24 @@ export type QueryWorkflowArgs = {
 export type QueryWorkflowsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
 
 export type QueryWorkflowRunArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryWorkflowRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<WorkflowRunFilter>;
 };
 
 
@@ -356,6 +394,10 @@ export type SubscriptionWorkflowRunEventsArgs = {
   after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
+export type Node = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type ModelKind =
   | 'chat'
   | 'embedding'
@@ -367,7 +409,7 @@ export type Residency =
   | 'regional'
   | 'cloud';
 
-export type Model = {
+export type Model = Node & {
   readonly id: Scalars['ID']['output'];
   readonly kind: ModelKind;
   readonly vendor: Scalars['String']['output'];
@@ -723,7 +765,7 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
-export type Agent = {
+export type Agent = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -747,7 +789,10 @@ export type Agent = {
 export type AgentRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<AgentRunFilter>;
 };
 
 export type AgentMcpServer = {
@@ -821,13 +866,19 @@ export type RunAgentInput = {
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
 };
 
+export type AgentRunFilter = {
+  readonly status?: InputMaybe<AgentRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 export type AgentRunStatus =
   | 'running'
   | 'completed'
   | 'failed'
   | 'cancelled';
 
-export type AgentRun = {
+export type AgentRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly agentId: Scalars['ID']['output'];
   readonly agent?: Maybe<Agent>;
@@ -918,7 +969,7 @@ export type AgentSearchHit = {
   readonly score: Scalars['Float']['output'];
 };
 
-export type Workflow = {
+export type Workflow = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -933,7 +984,10 @@ export type Workflow = {
 export type WorkflowRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<WorkflowRunFilter>;
 };
 
 export type CreateWorkflowInput = {
@@ -970,13 +1024,19 @@ export type RunWorkflowInput = {
   readonly wait?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
+export type WorkflowRunFilter = {
+  readonly status?: InputMaybe<WorkflowRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 export type WorkflowRunStatus =
   | 'running'
   | 'completed'
   | 'failed'
   | 'cancelled';
 
-export type WorkflowRun = {
+export type WorkflowRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly workflowId: Scalars['ID']['output'];
   readonly workflow?: Maybe<Workflow>;
@@ -1001,6 +1061,7 @@ export type WorkflowNodeState =
 
 export type WorkflowNodeRun = {
   readonly id: Scalars['ID']['output'];
+  readonly nodeId: Scalars['ID']['output'];
   readonly state: WorkflowNodeState;
   readonly output?: Maybe<Scalars['JSON']['output']>;
   readonly cost: Scalars['USD']['output'];
@@ -1037,6 +1098,7 @@ export type WorkflowRunEvent = {
 export type WorkflowConnection = {
   readonly edges: ReadonlyArray<WorkflowEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowEdge = {
@@ -1047,6 +1109,7 @@ export type WorkflowEdge = {
 export type WorkflowRunConnection = {
   readonly edges: ReadonlyArray<WorkflowRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowRunEdge = {
@@ -1054,7 +1117,7 @@ export type WorkflowRunEdge = {
   readonly cursor: Scalars['String']['output'];
 };
 
-export type Collection = {
+export type Collection = Node & {
   readonly id: Scalars['ID']['output'];
   readonly searchTool?: Maybe<SearchTool>;
 };
@@ -1064,15 +1127,15 @@ export type SearchTool = {
   readonly parameters: Scalars['JSON']['output'];
 };
 
-export type Document = {
+export type Document = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type Chunk = {
+export type Chunk = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type File = {
+export type File = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
@@ -1096,6 +1159,7 @@ export type PageInfo = {
 export type AgentConnection = {
   readonly edges: ReadonlyArray<AgentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentEdge = {
@@ -1106,11 +1170,60 @@ export type AgentEdge = {
 export type AgentRunConnection = {
   readonly edges: ReadonlyArray<AgentRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentRunEdge = {
   readonly node: AgentRun;
   readonly cursor: Scalars['String']['output'];
+};
+
+export type GoldQuestion = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Evaluation = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Reembedding = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Upload = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebSource = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Organization = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type ApiKey = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Wallet = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type LedgerEntry = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type UsageRecord = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebhookEndpoint = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebhookDelivery = Node & {
+  readonly id: Scalars['ID']['output'];
 };
 
 
@@ -1212,6 +1325,32 @@ export type FederationReferenceTypes = {
 };
 
 
+/** Mapping of interface types */
+export type ResolversInterfaceTypes<_RefType extends Record<string, unknown>> = {
+  Node:
+    | ( CatalogModel )
+    | ( AgentView )
+    | ( Run )
+    | ( WorkflowRecord )
+    | ( WorkflowRunRecord )
+    | ( Reference )
+    | ( Document )
+    | ( Chunk )
+    | ( File )
+    | ( GoldQuestion )
+    | ( Evaluation )
+    | ( Reembedding )
+    | ( Upload )
+    | ( WebSource )
+    | ( Organization )
+    | ( ApiKey )
+    | ( Wallet )
+    | ( LedgerEntry )
+    | ( UsageRecord )
+    | ( WebhookEndpoint )
+    | ( WebhookDelivery )
+  ;
+};
 
 /** Mapping between all available schema types and the resolvers types */
 export type ResolversTypes = {
@@ -1229,6 +1368,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Node: ResolverTypeWrapper<ResolversInterfaceTypes<ResolversTypes>['Node']>;
   ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription' | 'rerank'>;
   Residency: ResolverTypeWrapper<'local' | 'regional' | 'cloud'>;
   Model: ResolverTypeWrapper<CatalogModel>;
@@ -1295,6 +1435,7 @@ export type ResolversTypes = {
   DeleteAgentRunPayload: ResolverTypeWrapper<DeleteAgentRunPayload>;
   DeleteThreadPayload: ResolverTypeWrapper<DeleteThreadPayload>;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   AgentRun: ResolverTypeWrapper<Run>;
   Citation: ResolverTypeWrapper<Cited>;
@@ -1312,6 +1453,7 @@ export type ResolversTypes = {
   DeleteWorkflowPayload: ResolverTypeWrapper<DeleteWorkflowPayload>;
   DeleteWorkflowRunPayload: ResolverTypeWrapper<DeleteWorkflowRunPayload>;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   WorkflowRun: ResolverTypeWrapper<WorkflowRunRecord>;
   WorkflowNodeState: ResolverTypeWrapper<'pending' | 'running' | 'done' | 'failed' | 'skipped'>;
@@ -1335,6 +1477,18 @@ export type ResolversTypes = {
   AgentEdge: ResolverTypeWrapper<Omit<AgentEdge, 'node'> & { node: ResolversTypes['Agent'] }>;
   AgentRunConnection: ResolverTypeWrapper<Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['AgentRunEdge']> }>;
   AgentRunEdge: ResolverTypeWrapper<Omit<AgentRunEdge, 'node'> & { node: ResolversTypes['AgentRun'] }>;
+  GoldQuestion: ResolverTypeWrapper<GoldQuestion>;
+  Evaluation: ResolverTypeWrapper<Evaluation>;
+  Reembedding: ResolverTypeWrapper<Reembedding>;
+  Upload: ResolverTypeWrapper<Upload>;
+  WebSource: ResolverTypeWrapper<WebSource>;
+  Organization: ResolverTypeWrapper<Organization>;
+  ApiKey: ResolverTypeWrapper<ApiKey>;
+  Wallet: ResolverTypeWrapper<Wallet>;
+  LedgerEntry: ResolverTypeWrapper<LedgerEntry>;
+  UsageRecord: ResolverTypeWrapper<UsageRecord>;
+  WebhookEndpoint: ResolverTypeWrapper<WebhookEndpoint>;
+  WebhookDelivery: ResolverTypeWrapper<WebhookDelivery>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1353,6 +1507,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
+  Node: ResolversInterfaceTypes<ResolversParentTypes>['Node'];
   Model: CatalogModel;
   Boolean: Scalars['Boolean']['output'];
   Price: UnitPrices;
@@ -1409,6 +1564,7 @@ export type ResolversParentTypes = {
   DeleteAgentRunPayload: DeleteAgentRunPayload;
   DeleteThreadPayload: DeleteThreadPayload;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRun: Run;
   Citation: Cited;
   AgentRunStep: RunStep;
@@ -1423,6 +1579,7 @@ export type ResolversParentTypes = {
   DeleteWorkflowPayload: DeleteWorkflowPayload;
   DeleteWorkflowRunPayload: DeleteWorkflowRunPayload;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRun: WorkflowRunRecord;
   WorkflowNodeRun: NodeOfRun;
   WorkflowRunError: WorkflowError;
@@ -1443,6 +1600,18 @@ export type ResolversParentTypes = {
   AgentEdge: Omit<AgentEdge, 'node'> & { node: ResolversParentTypes['Agent'] };
   AgentRunConnection: Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['AgentRunEdge']> };
   AgentRunEdge: Omit<AgentRunEdge, 'node'> & { node: ResolversParentTypes['AgentRun'] };
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Reembedding: Reembedding;
+  Upload: Upload;
+  WebSource: WebSource;
+  Organization: Organization;
+  ApiKey: ApiKey;
+  Wallet: Wallet;
+  LedgerEntry: LedgerEntry;
+  UsageRecord: UsageRecord;
+  WebhookEndpoint: WebhookEndpoint;
+  WebhookDelivery: WebhookDelivery;
 };
 
 export type SemanticNonNullDirectiveArgs = { };
@@ -1482,16 +1651,20 @@ export interface ChatProtocolChunkScalarConfig extends GraphQLScalarTypeConfig<R
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  node?: Resolver<Maybe<ResolversTypes['Node']>, ParentType, ContextType, RequireFields<QueryNodeArgs, 'id'>>;
+  nodes?: Resolver<ReadonlyArray<Maybe<ResolversTypes['Node']>>, ParentType, ContextType, RequireFields<QueryNodesArgs, 'ids'>>;
   models?: Resolver<ReadonlyArray<ResolversTypes['Model']>, ParentType, ContextType, Partial<QueryModelsArgs>>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType, RequireFields<QueryModelArgs, 'id'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
-  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'first' | 'order'>>;
+  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
+  agentRuns?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<QueryAgentRunsArgs, 'order'>>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType, RequireFields<QueryWorkflowArgs, 'id'>>;
-  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'first' | 'order'>>;
+  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
+  workflowRuns?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<QueryWorkflowRunsArgs, 'order'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
@@ -1538,6 +1711,10 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
   workflowRunEvents?: SubscriptionResolver<ResolversTypes['WorkflowRunEvent'], "workflowRunEvents", ParentType, ContextType, RequireFields<SubscriptionWorkflowRunEventsArgs, 'runId'>>;
 };
 
+export type NodeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Node'] = ResolversParentTypes['Node']> = {
+  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint' | 'WebhookDelivery', ParentType, ContextType>;
+};
+
 export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
 
 export type ResidencyResolvers = { LOCAL: 'local', REGIONAL: 'regional', CLOUD: 'cloud' };
@@ -1557,6 +1734,7 @@ export type ModelResolvers<ContextType = Context, ParentType extends ResolversPa
   dimensions?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   price?: Resolver<Maybe<ResolversTypes['Price']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type PriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Price'] = ResolversParentTypes['Price']> = Needed<ParentType, {
@@ -1819,7 +1997,8 @@ export type AgentResolvers<ContextType = Context, ParentType extends ResolversPa
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type AgentMcpServerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentMcpServer'] = ResolversParentTypes['AgentMcpServer']> = {
@@ -1865,6 +2044,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
@@ -1937,7 +2117,8 @@ export type WorkflowResolvers<ContextType = Context, ParentType extends Resolver
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowPayload'] = ResolversParentTypes['WorkflowPayload']> = {
@@ -1968,12 +2149,14 @@ export type WorkflowRunResolvers<ContextType = Context, ParentType extends Resol
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   deadline?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowNodeStateResolvers = { PENDING: 'pending', RUNNING: 'running', DONE: 'done', FAILED: 'failed', SKIPPED: 'skipped' };
 
 export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowNodeRun'] = ResolversParentTypes['WorkflowNodeRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  nodeId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   state?: Resolver<ResolversTypes['WorkflowNodeState'], ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -2005,6 +2188,7 @@ export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends 
 export type WorkflowConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowConnection'] = ResolversParentTypes['WorkflowConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowEdge'] = ResolversParentTypes['WorkflowEdge']> = {
@@ -2015,6 +2199,7 @@ export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends Reso
 export type WorkflowRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunConnection'] = ResolversParentTypes['WorkflowRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunEdge'] = ResolversParentTypes['WorkflowRunEdge']> = {
@@ -2026,6 +2211,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   searchTool?: Resolver<Maybe<ResolversTypes['SearchTool']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type SearchToolResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchTool'] = ResolversParentTypes['SearchTool']> = {
@@ -2035,14 +2221,17 @@ export type SearchToolResolvers<ContextType = Context, ParentType extends Resolv
 
 export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileVerification'] = ResolversParentTypes['FileVerification']> = {
@@ -2065,6 +2254,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type AgentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentConnection'] = ResolversParentTypes['AgentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentEdge'] = ResolversParentTypes['AgentEdge']> = {
@@ -2075,11 +2265,72 @@ export type AgentEdgeResolvers<ContextType = Context, ParentType extends Resolve
 export type AgentRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunConnection'] = ResolversParentTypes['AgentRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunEdge'] = ResolversParentTypes['AgentRunEdge']> = {
   node?: Resolver<ResolversTypes['AgentRun'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UsageRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecord'] = ResolversParentTypes['UsageRecord']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type Resolvers<ContextType = Context> = {
@@ -2094,6 +2345,7 @@ export type Resolvers<ContextType = Context> = {
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
+  Node?: NodeResolvers<ContextType>;
   ModelKind?: ModelKindResolvers;
   Residency?: ResidencyResolvers;
   Model?: ModelResolvers<ContextType>;
@@ -2180,10 +2432,22 @@ export type Resolvers<ContextType = Context> = {
   AgentEdge?: AgentEdgeResolvers<ContextType>;
   AgentRunConnection?: AgentRunConnectionResolvers<ContextType>;
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
+  GoldQuestion?: GoldQuestionResolvers<ContextType>;
+  Evaluation?: EvaluationResolvers<ContextType>;
+  Reembedding?: ReembeddingResolvers<ContextType>;
+  Upload?: UploadResolvers<ContextType>;
+  WebSource?: WebSourceResolvers<ContextType>;
+  Organization?: OrganizationResolvers<ContextType>;
+  ApiKey?: ApiKeyResolvers<ContextType>;
+  Wallet?: WalletResolvers<ContextType>;
+  LedgerEntry?: LedgerEntryResolvers<ContextType>;
+  UsageRecord?: UsageRecordResolvers<ContextType>;
+  WebhookEndpoint?: WebhookEndpointResolvers<ContextType>;
+  WebhookDelivery?: WebhookDeliveryResolvers<ContextType>;
 };
 
 export type DirectiveResolvers<ContextType = Context> = {
   semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
 };
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -263,6 +263,9 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'runs',
       indexes: [
         { fields: ['organizationId', 'agentId'] },
+        { fields: ['organizationId', 'agentId', 'status'] },
+        { fields: ['organizationId'] },
+        { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['leaseUntil'], sparse: true },
         ...JOB_INDEXES,
@@ -289,6 +292,9 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'workflow_runs',
       indexes: [
         { fields: ['organizationId', 'workflowId'] },
+        { fields: ['organizationId', 'workflowId', 'status'] },
+        { fields: ['organizationId'] },
+        { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },
         ...JOB_INDEXES,
         { fields: ['job.workflowId'], sparse: true },

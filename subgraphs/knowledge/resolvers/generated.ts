@@ -22,6 +22,7 @@ export type Scalars = {
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
   Cursor: { input: string; output: string; }
+  MultipartFile: { input: string; output: string; }
   _FieldSet: { input: unknown; output: unknown; }
 };
 
@@ -57,7 +58,11 @@ export type QueryCollectionByCodeArgs = {
 export type QueryCollectionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<CollectionFilter>;
 };
 
 
@@ -69,7 +74,11 @@ export type QueryFileArgs = {
 export type QueryFilesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<FileFilter>;
 };
 
 
@@ -330,6 +339,29 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
+export type ListSort =
+  | 'created_at'
+  | 'name';
+
+export type CollectionFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type FileFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type DocumentFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+};
+
 export type OcrMode =
   | 'off'
   | 'auto';
@@ -362,7 +394,11 @@ export type Collection = {
 export type CollectionDocumentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<DocumentFilter>;
   status?: InputMaybe<DocumentStatus>;
 };
 
@@ -370,6 +406,8 @@ export type CollectionDocumentsArgs = {
 export type CollectionSourcesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -377,6 +415,8 @@ export type CollectionSourcesArgs = {
 export type CollectionGoldQuestionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -384,6 +424,8 @@ export type CollectionGoldQuestionsArgs = {
 export type CollectionEvaluationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -391,6 +433,8 @@ export type CollectionEvaluationsArgs = {
 export type CollectionReembeddingsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -430,8 +474,14 @@ export type File = {
   readonly mediaType: Scalars['String']['output'];
   readonly checksum: Scalars['String']['output'];
   readonly sizeBytes: Scalars['Float']['output'];
+  readonly documents: ReadonlyArray<Document>;
   readonly status: FileStatus;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type FileDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type DocumentStatus =
@@ -491,6 +541,8 @@ export type DocumentTextArgs = {
 export type DocumentChunksArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type ReplacementStatus =
@@ -720,6 +772,7 @@ export type GoldQuestionsPayload = {
 export type GoldQuestionConnection = {
   readonly edges: ReadonlyArray<GoldQuestionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type GoldQuestionEdge = {
@@ -871,6 +924,7 @@ export type EvaluationScore = {
 
 export type EvaluatedQuestion = {
   readonly id: Scalars['ID']['output'];
+  readonly goldQuestionId: Scalars['ID']['output'];
   readonly query: Scalars['String']['output'];
   readonly expected: ReadonlyArray<ExpectedPassage>;
   readonly ranks: ReadonlyArray<ExpectedRanks>;
@@ -885,6 +939,7 @@ export type ExpectedRanks = {
 export type EvaluationConnection = {
   readonly edges: ReadonlyArray<EvaluationEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type EvaluationEdge = {
@@ -949,8 +1004,9 @@ export type CollectionPayload = {
 };
 
 export type UploadFileInput = {
-  readonly name: Scalars['String']['input'];
-  readonly contentBase64: Scalars['String']['input'];
+  readonly name?: InputMaybe<Scalars['String']['input']>;
+  readonly contentBase64?: InputMaybe<Scalars['String']['input']>;
+  readonly file?: InputMaybe<Scalars['MultipartFile']['input']>;
 };
 
 export type CreateUploadInput = {
@@ -995,6 +1051,7 @@ export type WebSource = {
 export type WebSourceConnection = {
   readonly edges: ReadonlyArray<WebSourceEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebSourceEdge = {
@@ -1191,6 +1248,7 @@ export type PageInfo = {
 export type CollectionConnection = {
   readonly edges: ReadonlyArray<CollectionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type CollectionEdge = {
@@ -1201,6 +1259,7 @@ export type CollectionEdge = {
 export type FileConnection = {
   readonly edges: ReadonlyArray<FileEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type FileEdge = {
@@ -1211,11 +1270,13 @@ export type FileEdge = {
 export type DocumentConnection = {
   readonly edges: ReadonlyArray<DocumentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkConnection = {
   readonly edges: ReadonlyArray<ChunkEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkEdge = {
@@ -1283,6 +1344,7 @@ export type ReembeddingError = {
 export type ReembeddingConnection = {
   readonly edges: ReadonlyArray<ReembeddingEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ReembeddingEdge = {
@@ -1370,7 +1432,12 @@ export type FederationTypes = {
   File: File;
   Document: Document;
   Chunk: Chunk;
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Upload: Upload;
+  WebSource: WebSource;
   Organization: Organization;
+  Reembedding: Reembedding;
 };
 
 /** Mapping of federation reference types */
@@ -1387,9 +1454,24 @@ export type FederationReferenceTypes = {
   Chunk:
     ( { __typename: 'Chunk' }
     & GraphQLRecursivePick<FederationTypes['Chunk'], {"id":true}> );
+  GoldQuestion:
+    ( { __typename: 'GoldQuestion' }
+    & GraphQLRecursivePick<FederationTypes['GoldQuestion'], {"id":true}> );
+  Evaluation:
+    ( { __typename: 'Evaluation' }
+    & GraphQLRecursivePick<FederationTypes['Evaluation'], {"id":true}> );
+  Upload:
+    ( { __typename: 'Upload' }
+    & GraphQLRecursivePick<FederationTypes['Upload'], {"id":true}> );
+  WebSource:
+    ( { __typename: 'WebSource' }
+    & GraphQLRecursivePick<FederationTypes['WebSource'], {"id":true}> );
   Organization:
     ( { __typename: 'Organization' }
     & GraphQLRecursivePick<FederationTypes['Organization'], {"id":true}> );
+  Reembedding:
+    ( { __typename: 'Reembedding' }
+    & GraphQLRecursivePick<FederationTypes['Reembedding'], {"id":true}> );
 };
 
 
@@ -1400,6 +1482,7 @@ export type ResolversTypes = {
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
+  MultipartFile: ResolverTypeWrapper<Scalars['MultipartFile']['output']>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
@@ -1409,6 +1492,10 @@ export type ResolversTypes = {
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
+  ListSort: ResolverTypeWrapper<'created_at' | 'name'>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   OcrMode: ResolverTypeWrapper<'off' | 'auto'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
   DocumentCounts: ResolverTypeWrapper<DocumentCounts>;
@@ -1549,6 +1636,7 @@ export type ResolversParentTypes = {
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
   Cursor: Scalars['Cursor']['output'];
+  MultipartFile: Scalars['MultipartFile']['output'];
   Query: Record<PropertyKey, never>;
   ID: Scalars['ID']['output'];
   String: Scalars['String']['output'];
@@ -1557,6 +1645,9 @@ export type ResolversParentTypes = {
   Mutation: Record<PropertyKey, never>;
   Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
   CollectionDigest: CollectionDigest;
@@ -1693,12 +1784,16 @@ export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
   name: 'Cursor';
 }
 
+export interface MultipartFileScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['MultipartFile'], any> {
+  name: 'MultipartFile';
+}
+
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionArgs, 'id'>>;
   collectionByCode?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionByCodeArgs, 'code'>>;
-  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'first' | 'order'>>;
+  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'order' | 'sortBy'>>;
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType, RequireFields<QueryFileArgs, 'id'>>;
-  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'first' | 'order'>>;
+  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order' | 'sortBy'>>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<QueryDocumentArgs, 'id'>>;
   searchCollection?: Resolver<ResolversTypes['SearchResult'], ParentType, ContextType, RequireFields<QuerySearchCollectionArgs, 'input'>>;
   quoteReembedding?: Resolver<ResolversTypes['ReembeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteReembeddingArgs, 'input'>>;
@@ -1751,6 +1846,8 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
+export type ListSortResolvers = { CREATED_AT: 'created_at', NAME: 'name' };
+
 export type OcrModeResolvers = { OFF: 'off', AUTO: 'auto' };
 
 export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
@@ -1765,16 +1862,16 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
-  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'first' | 'order'>>;
+  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'order' | 'sortBy'>>;
+  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'order'>>;
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documentCounts?: Resolver<ResolversTypes['DocumentCounts'], ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   contents?: Resolver<ResolversTypes['CollectionDigest'], ParentType, ContextType>;
-  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'first' | 'order'>>;
-  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'first' | 'order'>>;
+  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'order'>>;
+  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'order'>>;
   evaluationWatch?: Resolver<Maybe<ResolversTypes['EvaluationWatch']>, ParentType, ContextType>;
-  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'first' | 'order'>>;
+  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'order'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1814,6 +1911,7 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
   mediaType?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   checksum?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  documents?: Resolver<ReadonlyArray<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<FileDocumentsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['FileStatus'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
@@ -1846,7 +1944,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   versions?: Resolver<ReadonlyArray<ResolversTypes['DocumentVersion']>, ParentType, ContextType>;
   similarDocuments?: Resolver<ReadonlyArray<ResolversTypes['SimilarDocument']>, ParentType, ContextType, RequireFields<DocumentSimilarDocumentsArgs, 'first'>>;
   text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
-  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
+  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, Partial<DocumentChunksArgs>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1996,7 +2094,8 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   vectorRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
-export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = Needed<ParentType, {
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion'], FederationReferenceType extends FederationReferenceTypes['GoldQuestion'] = FederationReferenceTypes['GoldQuestion']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['GoldQuestion']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
@@ -2016,6 +2115,7 @@ export type GoldQuestionsPayloadResolvers<ContextType = Context, ParentType exte
 export type GoldQuestionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionConnection'] = ResolversParentTypes['GoldQuestionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['GoldQuestionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type GoldQuestionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionEdge'] = ResolversParentTypes['GoldQuestionEdge']> = {
@@ -2043,7 +2143,8 @@ export type EvaluationPayloadResolvers<ContextType = Context, ParentType extends
 
 export type EvaluationStatusResolvers = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed' };
 
-export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = Needed<ParentType, {
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation'], FederationReferenceType extends FederationReferenceTypes['Evaluation'] = FederationReferenceTypes['Evaluation']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Evaluation']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['EvaluationStatus'], ParentType, ContextType>;
@@ -2133,6 +2234,7 @@ export type EvaluationScoreResolvers<ContextType = Context, ParentType extends R
 
 export type EvaluatedQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluatedQuestion'] = ResolversParentTypes['EvaluatedQuestion']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  goldQuestionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
   ranks?: Resolver<ReadonlyArray<ResolversTypes['ExpectedRanks']>, ParentType, ContextType>;
@@ -2147,6 +2249,7 @@ export type ExpectedRanksResolvers<ContextType = Context, ParentType extends Res
 export type EvaluationConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationConnection'] = ResolversParentTypes['EvaluationConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['EvaluationEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationEdge'] = ResolversParentTypes['EvaluationEdge']> = {
@@ -2156,7 +2259,8 @@ export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends Re
 
 export type UploadStatusResolvers = { OPEN: 'open', COMPLETED: 'completed', CANCELLED: 'cancelled' };
 
-export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = Needed<ParentType, {
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload'], FederationReferenceType extends FederationReferenceTypes['Upload'] = FederationReferenceTypes['Upload']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Upload']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
@@ -2195,7 +2299,8 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
-export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = Needed<ParentType, {
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource'], FederationReferenceType extends FederationReferenceTypes['WebSource'] = FederationReferenceTypes['WebSource']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebSource']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2210,6 +2315,7 @@ export type WebSourceResolvers<ContextType = Context, ParentType extends Resolve
 export type WebSourceConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceConnection'] = ResolversParentTypes['WebSourceConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebSourceEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebSourceEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceEdge'] = ResolversParentTypes['WebSourceEdge']> = {
@@ -2342,6 +2448,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type CollectionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionConnection'] = ResolversParentTypes['CollectionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['CollectionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type CollectionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionEdge'] = ResolversParentTypes['CollectionEdge']> = {
@@ -2352,6 +2459,7 @@ export type CollectionEdgeResolvers<ContextType = Context, ParentType extends Re
 export type FileConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileConnection'] = ResolversParentTypes['FileConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['FileEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type FileEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileEdge'] = ResolversParentTypes['FileEdge']> = {
@@ -2362,11 +2470,13 @@ export type FileEdgeResolvers<ContextType = Context, ParentType extends Resolver
 export type DocumentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentConnection'] = ResolversParentTypes['DocumentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['DocumentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkConnection'] = ResolversParentTypes['ChunkConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ChunkEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkEdge'] = ResolversParentTypes['ChunkEdge']> = {
@@ -2398,7 +2508,8 @@ export type ReembeddingStatusResolvers = { RUNNING: 'running', CANCELLING: 'canc
 
 export type ReembeddingStageResolvers = { EMBEDDING: 'embedding', SWAPPING: 'swapping', TIDYING: 'tidying' };
 
-export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = Needed<ParentType, {
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding'], FederationReferenceType extends FederationReferenceTypes['Reembedding'] = FederationReferenceTypes['Reembedding']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Reembedding']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   formerModelId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2421,6 +2532,7 @@ export type ReembeddingErrorResolvers<ContextType = Context, ParentType extends 
 export type ReembeddingConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingConnection'] = ResolversParentTypes['ReembeddingConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ReembeddingEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ReembeddingEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingEdge'] = ResolversParentTypes['ReembeddingEdge']> = {
@@ -2433,10 +2545,12 @@ export type Resolvers<ContextType = Context> = {
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
+  MultipartFile?: GraphQLScalarType;
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
+  ListSort?: ListSortResolvers;
   OcrMode?: OcrModeResolvers;
   Collection?: CollectionResolvers<ContextType>;
   DocumentCounts?: DocumentCountsResolvers<ContextType>;
@@ -2551,4 +2665,4 @@ export type DirectiveResolvers<ContextType = Context> = {
   semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
 };
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -54,6 +54,15 @@ it('answers in part and quickly while a subgraph is stopped, stays ready, and go
   expect(await readiness()).toEqual({ status: 200, body: { status: 'ready', problems: [] } })
 }, 60_000)
 
+it('keeps the key that is shown once where a field beside it fails', async () => {
+  const made = await ask(`mutation { createOrganization(input: { name: "kept" }) {
+    key organization { apiKeys(first: 0) { edges { cursor } } }
+  } }`)
+  expect(made.data).toEqual({ createOrganization: { key: expect.stringMatching(/^kis_live_/), organization: null } })
+  const path = ['createOrganization', 'organization', 'apiKeys']
+  expect(made.errors).toMatchObject([{ path, locations: [{ line: 2, column: 24 }], extensions: { code: 'INTEGER_BELOW_MIN_VALUE' } }])
+})
+
 it('keeps the key that one mutation shows once, and the reads beside, where the other part is dead', async () => {
   await service.processes.get('knowledge-1')!.end('SIGKILL')
   const made = await ask(`mutation {

@@ -31,7 +31,7 @@ const SDL: Record<SubgraphName, string> = {
     type Document @key(fields: "id", resolvable: false) { id: ID! }
     type Author @key(fields: "id", resolvable: false) { id: ID! }`,
   knowledge: `${HEAD}
-    type Query { documents: [Document!]! }
+    type Query { documents: [Document!] }
     type Document @key(fields: "id") { id: ID! title(prefix: String): String boom: String author: Author authors: [Author!]! }
     type Author @key(fields: "id", resolvable: false) { id: ID! }`,
   billing: `${HEAD}

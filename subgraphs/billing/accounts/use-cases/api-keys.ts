@@ -1,5 +1,6 @@
 import { listById } from '../../../common/documents/list-by-id.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { BatchedReads } from '../../../common/link/batched-reads.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
@@ -25,10 +26,18 @@ export async function listApiKeys(
   return listById(collections.apiKeys, { organizationId }, page, API_KEY_ID)
 }
 
+/** The keys that the records of a list name are read at once. */
+export function keyReads({ collections }: BillingDeps): BatchedReads<ApiKey> {
+  return new BatchedReads(async (ids) => {
+    const found = await collections.apiKeys.find({ _id: { $in: ids } }, { limit: ids.length })
+    return new Map(found.map((key) => [key._id, key]))
+  })
+}
+
 /** The key that a record names: the caller's own, or any that an admin may read; null for others. */
-export async function findNamedKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
+export async function findNamedKey(keys: BatchedReads<ApiKey>, principal: Principal, id: string): Promise<ApiKey | null> {
   if (!mayNameKey(principal, id)) return null
-  const key = await collections.apiKeys.findOne({ _id: id })
+  const key = await keys.find(id)
   return key && mayRead(principal, key.organizationId) ? key : null
 }
 

@@ -5,6 +5,9 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
 import { digestKey, isApiKey } from '../domain/api-key.ts'
 
+/** The contract says 5 minutes. */
+const USE_RECORDED_EVERY_MS = 300_000
+
 /**
  * Gives the principal of a key. Text that is not a key costs no read of the store.
  * @throws {InvalidApiKey} the key is unknown, revoked or expired; the error does not say which
@@ -19,8 +22,18 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
   const key = await apiKeys.findOne({ digest })
   const ancestors = key && (await findAncestors(deps, key))
   if (!organization || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
-  if (key.unseen) await apiKeys.findOneAndUpdate({ _id: key._id }, { $unset: { unseen: '' } })
+  await recordUse(deps, key)
   return principal(deps, organization, key, ancestors)
+}
+
+/** Writes rarely, so that a busy key does not cost a write with each of its calls. */
+async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id, unseen, lastUsedAt }: ApiKey): Promise<void> {
+  const now = clock.now()
+  if (unseen) await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now }, $unset: { unseen: '' } })
+  else if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= USE_RECORDED_EVERY_MS) {
+    // A store that can only be read must not lock everybody out.
+    await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now } }).catch(() => undefined)
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { NotFound } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
@@ -24,20 +24,30 @@ export async function listDeliveries(
   { endpointId, status, ...args }: PageArguments & { readonly endpointId: string; readonly status?: DeliveryStatus | null },
 ): Promise<Connection<LoggedDelivery>> {
   await getEndpoint(deps, principal, endpointId)
-  const findKey = async (_id: string) => (await deps.collections.webhookDeliveries.findOne({ _id, endpointId }))?.order
+  const { webhookDeliveries } = deps.collections
+  const findKey = async (_id: string) => (await webhookDeliveries.findOne({ _id, endpointId }))?.order
   const page = await readPageById(args, ORDER, DELIVERY_ID, findKey)
-  const filter = { endpointId, ...(status && { status }), ...(page.after !== null && { order: { $lt: page.after } }) }
-  const deliveries = await deps.collections.webhookDeliveries.find(filter, { sort: { order: -1 }, limit: page.limit })
-  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
+  const filter = { endpointId, ...(status && { status }) }
+  const rest = page.from !== null && { order: page.isBackward ? { $gt: page.from } : { $lt: page.from } }
+  const deliveries = await webhookDeliveries.find({ ...filter, ...rest }, { sort: { order: page.isBackward ? 1 : -1 }, limit: page.limit })
+  const count = (limit: number) => webhookDeliveries.countDocuments(filter, { limit })
+  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order, count)
 }
 
 /** @throws {NotFound} there is no such delivery */
 export async function getDelivery(deps: BillingDeps, principal: Principal, endpointId: string, id: string): Promise<LoggedDelivery> {
   await getEndpoint(deps, principal, endpointId)
-  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, endpointId })
-  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
-  if (!logged) throw new NotFound('delivery', id, 'id')
+  const logged = await findDelivery(deps, principal, id)
+  if (logged?.delivery.endpointId !== endpointId) throw new NotFound('delivery', id, 'id')
   return logged
+}
+
+/** Null: the organization has no such delivery. */
+export async function findDelivery(deps: BillingDeps, principal: Principal, id: string): Promise<LoggedDelivery | null> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, organizationId })
+  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
+  return logged ?? null
 }
 
 /** Events are deleted after their deliveries. A delivery without its event is left out. */

@@ -1,11 +1,26 @@
 import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import type { OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listSifted, type Sieve } from '../../../common/documents/list-sifted.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
+import type { Filter, StoredDocument } from '../../../common/ports/document-store.ts'
+import type { RunStatus } from '../../domain/agents/run.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import type { AgentRecord, RunRecord } from '../tables.ts'
 
-const RUN_ID = /^run_/
+export interface RunFilter {
+  readonly status?: RunStatus | null
+  readonly since?: Date | null
+  readonly until?: Date | null
+}
+
+export type RunPage = OrderedPage & { readonly filter?: RunFilter | null }
+
+/** What `listSifted` lists of runs. */
+export function sifted(idPrefix: string, owned: Filter, { filter, ...page }: RunPage): [Sieve<StoredDocument>, OrderedPage] {
+  const { status, since, until } = filter ?? {}
+  return [{ filter: { ...owned, ...(status && { status }) }, idPrefix, since, until, matches: null, sortBy: null }, page]
+}
 
 /** Returns a run of the caller's organization, or null when there is none. */
 export async function findRun({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<RunRecord | null> {
@@ -17,8 +32,19 @@ export async function findRun({ collections }: Pick<Ports, 'collections'>, { cal
 export async function listRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
-  page: OrderedPage,
+  page: RunPage,
   budget: AnswerBudget,
 ): Promise<Connection<RunRecord>> {
-  return listById(collections.runs, { organizationId, agentId: _id }, page, RUN_ID, budget)
+  return listSifted(collections.runs, ...sifted('run', { organizationId, agentId: _id }, page), budget)
+}
+
+/** Lists the runs of all agents of the caller's organization, also of those that were deleted. */
+export async function listAllRuns(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: AskContext,
+  page: RunPage,
+  budget: AnswerBudget,
+): Promise<Connection<RunRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listSifted(collections.runs, ...sifted('run', { organizationId }, page), budget)
 }

@@ -1,11 +1,10 @@
 import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listSifted } from '../../../common/documents/list-sifted.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
+import { type RunPage, sifted } from '../agents/read-runs.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import type { WorkflowRecord, WorkflowRunRecord } from '../tables.ts'
-
-const RUN_ID = /^wfr_/
 
 /** Returns a run of the caller's organization, or null when there is none. */
 export async function findWorkflowRun(
@@ -21,8 +20,19 @@ export async function findWorkflowRun(
 export async function listWorkflowRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,
-  page: OrderedPage,
+  page: RunPage,
   budget: AnswerBudget,
 ): Promise<Connection<WorkflowRunRecord>> {
-  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID, budget)
+  return listSifted(collections.workflowRuns, ...sifted('wfr', { organizationId, workflowId: _id }, page), budget)
+}
+
+/** Lists the runs of all workflows of the caller's organization, also of those that were deleted. */
+export async function listAllWorkflowRuns(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: AskContext,
+  page: RunPage,
+  budget: AnswerBudget,
+): Promise<Connection<WorkflowRunRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listSifted(collections.workflowRuns, ...sifted('wfr', { organizationId }, page), budget)
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
+import { requireFileName } from '../../domain/names.ts'
 import type { FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, referPieces, releaseBlob } from '../files/blobs.ts'
@@ -22,6 +23,8 @@ export interface Completion {
   readonly partIds?: readonly string[] | null
   /** Of the whole, 32 hexadecimal digits. */
   readonly md5?: string | null
+  /** The file's name. Default: the one that the upload was begun with. */
+  readonly name?: string | null
 }
 
 /**
@@ -35,8 +38,9 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
   const principal = requireScope(context.caller, 'knowledge:write')
   const { store } = deps
   const { organizationId } = principal
-  const upload = await getUpload(deps, organizationId, input.id)
-  if (upload.status === 'completed') return upload
+  const begun = await getUpload(deps, organizationId, input.id)
+  if (begun.status === 'completed') return begun
+  const upload = input.name ? { ...begun, name: requireFileName(input.name, 'input.name') } : begun
   if (upload.status === 'cancelled' || upload.partOf)
     throw new KisError('in_use', upload.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
   const pieces = await listPieces(deps, upload, input.partIds)

@@ -27,7 +27,10 @@ export function createMask(log: Log): Mask {
     const message = cut(text)
     if (TOO_MANY_TOKENS.test(message)) return told(message, new KisError('operation_too_complex', message).extensions)
     if (toErrorCode(extensions.code)) {
-      const known = KisError.fromGraphQL({ message, extensions }).extensions
+      const error = KisError.fromGraphQL({ message, extensions })
+      if (path && error.code === 'service_unavailable')
+        return told(message, new KisError('part_unavailable', message, { retryAfterMs: error.retryAfterMs }).extensions)
+      const known = error.extensions
       return told(message, { ...known, param: known.param && cut(known.param) })
     }
     if (error instanceof GraphQLError) {

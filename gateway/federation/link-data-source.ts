@@ -78,19 +78,15 @@ function fanOut({ data, errors }: Answer, positions: readonly (readonly number[]
 }
 
 /** The error of a fetch that gave no data, at each field that it was for. */
-function placed(error: Failure, query: string, representations: unknown): readonly GraphQLFormattedError[] {
-  return pathsOf(query, representations).map((path) => errorAt(path, error))
+function placed(
+  { message, extensions = {} }: Pick<GraphQLFormattedError, 'message' | 'extensions'>,
+  query: string,
+  representations: unknown,
+): readonly GraphQLFormattedError[] {
+  return pathsOf(query, representations).map((path) => ({ message, path, extensions: { ...extensions } }))
 }
 
 type Path = readonly (string | number)[]
-type Failure = Pick<GraphQLFormattedError, 'message' | 'extensions'>
-
-/** The error of a subgraph's whole answer, at a field that it was asked for. The caller can have the other parts. */
-export function errorAt(path: Path, { message, extensions }: Failure): GraphQLFormattedError {
-  const { code, retryAfterMs } = KisError.fromGraphQL({ message, extensions })
-  const told = code === 'service_unavailable' ? new KisError('part_unavailable', message, { retryAfterMs }).extensions : extensions
-  return { message, path, extensions: { ...told } }
-}
 
 function pathsOf(query: string, representations: unknown): readonly Path[] {
   const operation = parse(query, { noLocation: true }).definitions.find(({ kind }) => kind === Kind.OPERATION_DEFINITION)

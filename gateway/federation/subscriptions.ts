@@ -4,7 +4,7 @@ import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-plan
 import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
-import { errorAt, keysOf } from './link-data-source.ts'
+import { keysOf } from './link-data-source.ts'
 import { passesThrough } from './pass-through.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 
@@ -131,5 +131,6 @@ export class FederatedSubscriptions {
 
 /** An error of the whole subscription, such as that the subgraph is away, has no path. */
 function placed({ errors = [] }: ExecutionResult, { field }: Plan): ExecutionResult {
-  return { errors: errors.map((error) => (error.path ? error : new GraphQLError(error.message, errorAt([field], error)))) }
+  const at = ({ message, extensions }: GraphQLError) => new GraphQLError(message, { path: [field], extensions })
+  return { errors: errors.map((error) => (error.path ? error : at(error))) }
 }

@@ -34,6 +34,8 @@ export const resolverTypes = {
     Model: 'domain/catalog.ts#Model as CatalogModel',
     Price: 'resolvers/models.ts#UnitPrices',
     QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
+    QuotedReranker: 'use-cases/rerank/quote-rerank.ts#QuotedReranker as QuotedRanker',
+    RerankQuote: 'resolvers/rerank.ts#RerankQuote as QuoteOfRerank',
     Reranking: 'use-cases/rerank/create-rerank.ts#RerankAnswer',
     Transcription: 'use-cases/transcription/create-transcription.ts#Transcription as Transcript',
     TranscriptionEvent: 'use-cases/transcription/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',

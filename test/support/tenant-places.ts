@@ -185,6 +185,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   countResponseTokens: () => RESPONSE,
   createEmbeddings: () => ({ model: 'mock-embed', input: 'Hello' }),
   createRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
+  quoteRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createRerankV2: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createTranscription: () => ({ model: 'mock-speech' }),
   createKey: () => ({ name: 'Made', scopes: ['inference'] }),
@@ -275,6 +276,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'ChatCompletionInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.model': [names('agentModel')],
   'RerankInput.model': [names('agentModel')],
+  'RerankQuoteInput.model': [names('agentModel')],
   'RerankInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.idempotencyKey': [names('idempotencyKey')],
   'TranscriptionInput.model': [names('agentModel')],
@@ -361,7 +363,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
 export const GRAPHQL_PLAIN = words(`
   SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
-  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
+  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents RerankQuoteInput.query RerankQuoteInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
@@ -388,6 +390,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   webhookDeliveries: (own) => ({ endpointId: own.webhook, first: 2 }),
   model: () => ({ id: 'mock-chat' }),
   quoteChatCompletion: () => ({ request: CHAT }),
+  quoteRerank: () => ({ input: { model: 'mock-rerank', query: 'harbour', documents: ['harbour'] } }),
   agent: (own) => ({ id: own.agent }),
   agents: () => ({}),
   agentRun: (own) => ({ id: own.agentRun }),

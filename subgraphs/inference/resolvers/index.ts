@@ -25,7 +25,7 @@ import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddings.ts'
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
-import { RerankingFields, rerankMutations, rerankQueries } from './rerank.ts'
+import { QuotedRerankerFields, RerankingFields, RerankQuoteFields, rerankMutations, rerankQueries } from './rerank.ts'
 import {
   TranscriptionEventFields,
   TranscriptionFields,
@@ -84,7 +84,9 @@ export const resolvers: Resolvers = {
   Model: ModelFields,
   Price: PriceFields,
   Reranking: RerankingFields,
+  RerankQuote: RerankQuoteFields,
   QuotedModel: QuotedModelFields,
+  QuotedReranker: QuotedRerankerFields,
   Transcription: TranscriptionFields,
   TranscriptionEvent: TranscriptionEventFields,
   Workflow: WorkflowFields,

@@ -100,6 +100,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
+        OUTBOX_INDEX,
       ],
     }),
     events: store.collection(EVENTS),

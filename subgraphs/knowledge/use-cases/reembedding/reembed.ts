@@ -1,4 +1,5 @@
 import { InvalidApiKey, KisError, StalePrincipal } from '../../../common/errors.ts'
+import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
@@ -14,6 +15,7 @@ import { LeaseLost } from '../documents/lease-lost.ts'
 import { indexDetails, readFacts } from '../documents/settle-document.ts'
 import { noteChange } from '../note-change.ts'
 import { type PassageGroup, readPassages } from './read-passages.ts'
+import { describeEnd } from './reembedding-events.ts'
 
 const PAGE = 100
 const MAX_LISTED = 1_000
@@ -385,7 +387,7 @@ class Reembedding {
     const { store, index, clock } = this.#deps
     await this.#closeHold()
     await this.#write({ stage: 'tidying' })
-    const { _id, collectionId, outcome, indexName, formerIndexName, done } = this.#record
+    const { _id, organizationId, collectionId, outcome, indexName, formerIndexName, done } = this.#record
     const isDone = outcome === 'completed'
     if (!isDone) await store.collections.findOneAndUpdate({ _id: collectionId, 'reembedding.id': _id }, { $unset: { reembedding: '' } })
     const unused = isDone ? formerIndexName : indexName
@@ -397,10 +399,13 @@ class Reembedding {
       this.#signal.throwIfAborted()
       after = documents.at(-1)!._id
     }
+    const endedAt = clock.now()
+    const { $set: marks, $push } = tell(organizationId, endedAt, describeEnd(this.#record))
     await this.#write(
-      { status: outcome, stage: null, at: null, endedAt: clock.now(), ...(isDone && { total: done }) },
-      { $unset: { job: '', openKey: '' } },
+      { status: outcome, stage: null, at: null, endedAt, ...(isDone && { total: done }), ...marks },
+      { $unset: { job: '', openKey: '' }, $push },
     )
+    this.#deps.events.kick(organizationId)
   }
 }
 

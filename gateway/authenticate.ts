@@ -7,6 +7,7 @@ import type { Clock } from '../subgraphs/common/process/clock.ts'
 /**
  * Gives the principal that an API key stands for.
  * @throws {InvalidApiKey} the key is unknown, revoked or expired
+ * @throws {OrganizationSuspended} the key's organization is suspended
  */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
@@ -39,7 +40,7 @@ export class Authenticator {
   readonly #authenticate: Authenticate
   readonly #clock: Clock
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
-  readonly #refused = new LRUCache<string, number>({ max: MAX_KEYS })
+  readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
   readonly #lookups = new Map<string, Promise<Principal>>()
 
   constructor(authenticate: Authenticate, clock: Clock) {
@@ -50,6 +51,7 @@ export class Authenticator {
   /**
    * `credentials` is the key as the client sent it, with or without `Bearer`.
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
+   * @throws {OrganizationSuspended} the key's organization is suspended
    * @throws {ServiceUnavailable} billing does not answer, or too many keys are being looked up
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
@@ -57,7 +59,9 @@ export class Authenticator {
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey)
     if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
-    if (!KEY_SHAPE.test(apiKey) || isAhead(this.#refused.get(apiKey) ?? 0, now, REFUSAL_TTL_MS)) throw new InvalidApiKey()
+    if (!KEY_SHAPE.test(apiKey)) throw new InvalidApiKey()
+    const refused = this.#refused.get(apiKey)
+    if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
     return this.#lookups.get(apiKey) ?? this.#lookUp(apiKey, requestId, now)
   }
 
@@ -79,7 +83,7 @@ export class Authenticator {
       if (signal.aborted) throw new ServiceUnavailable('Authentication', { cause: error })
       if (isRefusal(error)) {
         this.#known.delete(apiKey)
-        this.#refused.set(apiKey, askedAt + REFUSAL_TTL_MS)
+        this.#refused.set(apiKey, { error, until: askedAt + REFUSAL_TTL_MS })
       }
       throw error
     }
@@ -93,7 +97,10 @@ function isAhead(until: number, now: number, ttlMs: number): boolean {
   return until > now && until - now <= ttlMs
 }
 
-/** True for the error of a missing, unknown, revoked or expired key, also when it came from another process. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof KisError && error.code === 'invalid_api_key'
+/**
+ * True for the error of a missing, unknown, revoked or expired key, or of a suspended organization, also when it came
+ * from another process.
+ */
+export function isRefusal(error: unknown): error is KisError {
+  return error instanceof KisError && (error.code === 'invalid_api_key' || error.code === 'organization_suspended')
 }

@@ -7,6 +7,7 @@ export const resolverTypes = {
     ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
     LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
     Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
+    OrganizationChange: 'use-cases/tables.ts#OrganizationChange as ChangeRecord',
     Principal: '../common/identity/principal.ts#Principal as Caller',
     UsageGroup: 'ledger/use-cases/summarize-usage.ts#UsageGroup as Group',
     UsageRecord: 'ledger/domain/usage.ts#UsageRecord as Usage',

@@ -6,6 +6,8 @@ import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/doc
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
+import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
+import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { EventLog, type Telling } from '../common/events/event-log.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
@@ -33,6 +35,7 @@ import { resolvers } from './resolvers/index.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
+import { eraseOrganization } from './use-cases/erasure/erase-organization.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { toKnowledgeEvent } from './use-cases/knowledge-events.ts'
@@ -128,6 +131,10 @@ export async function createKnowledge(
       await Promise.all([
         keepSources(deps, signal),
         keepWatches(deps, signal),
+        keepErasing(
+          { clock, log, queue: erasureQueueOver(links.billing, 'knowledge'), erase: (id, ended) => eraseOrganization(deps, id, ended) },
+          signal,
+        ),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
         pumpWebhooks(eventLogSource(events, toKnowledgeEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
       ])

@@ -260,6 +260,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     runs: store.collection({
       name: 'runs',
       indexes: [
+        { fields: ['organizationId'] },
         { fields: ['organizationId', 'agentId'] },
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['leaseUntil'], sparse: true },
@@ -277,7 +278,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
     }),
     keptRuns: store.collection({ name: 'kept_runs', indexes: [] }),
-    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
+    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }, { fields: ['organizationId'] }] }),
     workflows: store.collection({
       name: 'workflows',
       indexes: OWNED_INDEXES,
@@ -286,6 +287,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     workflowRuns: store.collection({
       name: 'workflow_runs',
       indexes: [
+        { fields: ['organizationId'] },
         { fields: ['organizationId', 'workflowId'] },
         { fields: ['key'], unique: true, sparse: true },
         ...JOB_INDEXES,
@@ -297,7 +299,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     keyedCalls: store.collection({
       name: 'keyed_calls',
-      indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }],
+      indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }, { fields: ['organizationId'] }],
     }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }

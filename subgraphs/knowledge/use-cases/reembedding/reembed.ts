@@ -1,4 +1,4 @@
-import { InvalidApiKey, KisError, StalePrincipal } from '../../../common/errors.ts'
+import { InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
@@ -13,6 +13,7 @@ import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/
 import type { Deps } from '../deps.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { indexDetails, readFacts } from '../documents/settle-document.ts'
+import { mayRepeat } from '../may-repeat.ts'
 import { noteChange } from '../note-change.ts'
 import { type PassageGroup, readPassages } from './read-passages.ts'
 import { describeEnd } from './reembedding-events.ts'
@@ -82,7 +83,7 @@ class Reembedding {
       } catch (error) {
         if (error instanceof Cancelled) await this.#write({ outcome: 'cancelled', error: null })
         else if (error instanceof LeaseLost || this.#signal.aborted) throw error
-        else if (error instanceof KisError && !error.shouldRetry)
+        else if (error instanceof KisError && !mayRepeat(error))
           await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
         else {
           // Nothing is held while it waits. If this fails too, billing charges the hold when it expires.
@@ -317,6 +318,7 @@ class Reembedding {
   /** Returns the context of the key that started it, with its current rules. */
   async #context(): Promise<CallContext> {
     const caller = await this.#findCaller()
+    if (caller?.isSuspended) throw new OrganizationSuspended()
     if (!caller || caller.isEnded) throw new InvalidApiKey()
     return { caller: requireScope(caller, 'knowledge:write'), requestId: this.#record._id, signal: this.#signal }
   }

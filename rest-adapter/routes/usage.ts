@@ -4,7 +4,7 @@ import { csvLine } from '../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toInstant, unixSeconds } from '../http/values.ts'
-import { SUMMARY, SUMMARY_NAMES, toUsageSummary } from './usage-summary.ts'
+import { SUMMARY, SUMMARY_NAMES, SUMMARY_OF_ORGANIZATION, toUsageSummary } from './usage-summary.ts'
 
 const LIST =
   gatewayOperation(`query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
@@ -113,6 +113,12 @@ async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>):
   }
 }
 
+function toSummaryVariables(query: JsonObject) {
+  const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
+  const operation = query.operation as string | undefined
+  return { groupBy, filter: { ...toFilter(query), operation: operation?.toUpperCase() } }
+}
+
 export const usageRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -126,11 +132,16 @@ export const usageRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/usage/summary',
     async handle({ ask, query }) {
-      const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
-      const operation = query.operation as string | undefined
-      const filter = { ...toFilter(query), operation: operation?.toUpperCase() }
-      const { usageSummary } = await ask(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
+      const { usageSummary } = await ask(SUMMARY, toSummaryVariables(query), SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/organizations/{id}/usage/summary',
+    async handle({ ask, params, query }) {
+      const { organization } = await ask(SUMMARY_OF_ORGANIZATION, { id: params.id, ...toSummaryVariables(query) }, SUMMARY_NAMES)
+      return ok(toUsageSummary(organization.usageSummary))
     },
   },
 ]

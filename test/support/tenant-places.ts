@@ -118,6 +118,8 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/usage query.after': [names('usageCursor')],
   'GET /v1/wallet/entries query.after': [names('entryCursor')],
   'GET /v1/organizations query.after': [names('organization')],
+  'GET /v1/organizations/{id}/wallet/entries query.after': [names('entryCursor')],
+  'GET /v1/organizations/{id}/changes query.after': [names('organization')],
 }
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
@@ -142,6 +144,9 @@ export const REST_PLAIN_OF_ONE = new Set([
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
   'GET /v1/workflow-runs/{id}/events header.last-event-id',
+  'GET /v1/organizations query.name',
+  'GET /v1/organizations query.plan',
+  'POST /v1/organizations/{id}/suspend body.reason',
 ])
 
 const CHAT = { model: 'mock-chat', ...INSTRUCTIONS }
@@ -196,6 +201,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateOrganization: () => ({ name: 'Changed' }),
   createOrganization: () => ({ name: 'Made' }),
   assignPlan: () => ({ plan: 'self-hosted' }),
+  suspendOrganization: () => ({ reason: 'Made' }),
   topUpWallet: () => ({ amount_usd: '1', reference: 'made' }),
   adjustWallet: () => ({ amount_usd: '1', reference: 'made' }),
   postMcpMessage: () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
@@ -205,6 +211,7 @@ const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given)
 
 /** What the places of GraphQL name, by their declaration. */
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
+  'query.organization.id': [names('organization')],
   'query.organizations.after': [cursor('organization')],
   'query.apiKey.id': [names('key')],
   'query.verifyLedger.after': [names('organization')],
@@ -260,6 +267,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.rotateApiKey.id': [names('key')],
   'mutation.revokeApiKey.id': [names('key')],
   'AssignPlanInput.organizationId': [names('organization')],
+  'SuspendOrganizationInput.organizationId': [names('organization')],
+  'mutation.resumeOrganization.id': [names('organization')],
+  'mutation.deleteOrganization.id': [names('organization')],
   'UpdateWebhookEndpointInput.id': [names('webhook')],
   'mutation.deleteWebhookEndpoint.id': [names('webhook')],
   'mutation.rotateWebhookSecret.id': [names('webhook')],
@@ -352,6 +362,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'Collection.reembeddings.after': [cursor('reembedding')],
   'Document.chunks.after': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
+  'Organization.changes.after': [cursor('organization')],
   'Wallet.entries.after': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
 }
@@ -361,7 +372,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
-  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan OrganizationFilter.name OrganizationFilter.plan SuspendOrganizationInput.reason
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents RerankQuoteInput.query RerankQuoteInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
@@ -376,6 +387,7 @@ export const GRAPHQL_PLAIN = words(`
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
+  organization: (own) => ({ id: own.organization }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
   usage: () => ({ first: 2 }),
@@ -415,6 +427,9 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateOrganization: () => ({ input: { name: 'Changed' } }),
   createOrganization: () => ({ input: { name: 'Made' } }),
   assignPlan: (own) => ({ input: { organizationId: own.organization, plan: 'self-hosted' } }),
+  suspendOrganization: (own) => ({ input: { organizationId: own.organization } }),
+  resumeOrganization: (own) => ({ id: own.organization }),
+  deleteOrganization: (own) => ({ id: own.organization }),
   createWebhookEndpoint: (own) => ({ input: { url: own.elsewhere, eventTypes: ['usage.recorded'] } }),
   updateWebhookEndpoint: (own) => ({ input: { id: own.webhook, description: 'Changed' } }),
   deleteWebhookEndpoint: (own) => ({ id: own.webhook }),
@@ -502,6 +517,8 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Collection.reembeddings': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',
+  'Organization.changes': () => '{ organization { FIELD } }',
+  'Organization.usageSummary': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
 }

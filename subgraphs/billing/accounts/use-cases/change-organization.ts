@@ -22,6 +22,7 @@ export interface AssignPlanInput {
  * @throws {KisError} `unsupported_value`: there is no such plan; `integer_below_min_value` or `integer_above_max_value`
  */
 export async function assignPlan(deps: BillingDeps, principal: Principal, input: AssignPlanInput): Promise<Organization> {
+  requireScope(principal, 'operator')
   const plan = input.plan == null ? undefined : checkPlan(deps, input.plan)
   const limits = input.limits == null ? undefined : checkLimits(input.limits)
   if (plan === undefined && limits === undefined)
@@ -49,8 +50,8 @@ export async function suspendOrganization(
   principal: Principal,
   { organizationId, reason }: { readonly organizationId: string; readonly reason?: string | null },
 ): Promise<Organization> {
-  const suspensionReason = reason == null ? null : checkName(reason, 'reason')
   requireOther(principal, organizationId, 'suspended')
+  const suspensionReason = reason == null ? null : checkName(reason, 'reason')
   const now = deps.clock.now()
   return change(deps, principal, organizationId, ({ suspendedAt }) =>
     suspendedAt ? null : { kind: 'suspended', reason: suspensionReason, set: { suspendedAt: now, suspensionReason } },

@@ -18,12 +18,8 @@ const CHANGES = gatewayOperation(`query OrganizationChanges($id: ID!, $first: In
   organization(id: $id) { changes(first: $first, after: $after) { edges { node { ${CHANGE} } } ${PAGE_INFO} } } }`)
 const SUSPEND = gatewayOperation(`mutation SuspendOrganization($input: SuspendOrganizationInput!) {
   suspendOrganization(input: $input) { organization { ${MANAGED} } } }`)
-const RESUME = gatewayOperation(
-  `mutation ResumeOrganization($id: ID!) { resumeOrganization(id: $id) { organization { ${MANAGED} } } }`,
-)
-const DELETE = gatewayOperation(
-  `mutation DeleteOrganization($id: ID!) { deleteOrganization(id: $id) { organization { ${MANAGED} } } }`,
-)
+const RESUME = gatewayOperation(`mutation ResumeOrganization($id: ID!) { resumeOrganization(id: $id) { organization { ${MANAGED} } } }`)
+const DELETE = gatewayOperation(`mutation DeleteOrganization($id: ID!) { deleteOrganization(id: $id) { organization { ${MANAGED} } } }`)
 const ASSIGN_PLAN = gatewayOperation(
   `mutation AssignPlan($input: AssignPlanInput!) { assignPlan(input: $input) { organization { ${MANAGED} } } }`,
 )

@@ -66,7 +66,9 @@ describe('an operator', () => {
       ...{ name: 'Harbour Bank', status: 'active', plan: 'self-hosted', limits_in_force: { storage_bytes: 4, vectors: 1_000_000 } },
       ...{ quota: { storage_bytes: { used: 3, limit: 4 } }, wallet: { balance_usd: '10', held_usd: '0' } },
     })
-    expect((await operator.rest('GET', '/v1/organizations?name=harbour&status=active')).body.data).toMatchObject([{ id: tenant.organizationId }])
+    expect((await operator.rest('GET', '/v1/organizations?name=harbour&status=active')).body.data).toMatchObject([
+      { id: tenant.organizationId },
+    ])
     expect((await operator.rest('GET', `${path}/wallet/entries`)).body.data).toMatchObject([{ kind: 'top_up' }])
     expect((await operator.rest('GET', `${path}/usage/summary`)).body).toMatchObject({ total: { calls: 0 } })
     const upload = () => tenant.rest('POST', '/v1/files', { file_name: 'b.txt', content_base64: 'ZGVm' })

@@ -131,7 +131,10 @@ for (const { name, open } of STORES)
 
       const queue = ownErasureQueue(deps)
       const round = () =>
-        eraseOnce({ queue, erase: (organizationId) => eraseAccounts(deps, organizationId), clock, log: deps.log }, AbortSignal.timeout(5_000))
+        eraseOnce(
+          { queue, erase: (organizationId) => eraseAccounts(deps, organizationId), clock, log: deps.log },
+          AbortSignal.timeout(5_000),
+        )
       const status = async () => statusOf(await getOrganization(deps, OPERATOR, id))
       expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([{ organizationId: id, deletedAt: clock.now() }])
       expect(await noteErased(deps, 'knowledge', id)).toBe(true)
@@ -169,9 +172,9 @@ for (const { name, open } of STORES)
 
     it('refuses the organization of the operator, and everybody else', async () => {
       const { id, key } = await makeTenant()
-      for (const own of [OPERATOR.organizationId])
-        for (const change of [deleteOrganization(deps, OPERATOR, own), suspendOrganization(deps, OPERATOR, { organizationId: own })])
-          await expect(change).rejects.toMatchObject({ code: 'in_use' })
+      const { organizationId } = OPERATOR
+      await expect(deleteOrganization(deps, OPERATOR, organizationId)).rejects.toMatchObject({ code: 'in_use' })
+      await expect(suspendOrganization(deps, OPERATOR, { organizationId })).rejects.toMatchObject({ code: 'in_use' })
       const admin = await principalOfApiKey(deps, key)
       const another = await makeTenant()
       for (const change of [

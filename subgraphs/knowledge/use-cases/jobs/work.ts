@@ -15,9 +15,9 @@ import { LeaseLost, Postponed } from '../documents/lease-lost.ts'
 import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
+import { isOutage } from '../may-repeat.ts'
 import { noteFailure, reembed } from '../reembedding/reembed.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
-import { isOutage } from '../may-repeat.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 /** `npm test` runs the quick suites; `npm run test:all` runs both. test/README.md says what makes a suite long. */
-const LONG = ['**/*.slow.test.ts', 'test/{conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
+const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
 const EXCLUDED = ['**/node_modules/**', '.cache/**']

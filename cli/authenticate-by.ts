@@ -1,24 +1,31 @@
+import type { Authenticate } from '../gateway/authenticate.ts'
+import { type IssuedTokens, isToken } from '../gateway/issued-tokens.ts'
 import { billingOperation } from '../schema/operations.ts'
 import { InvalidApiKey } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import { hasScope } from '../subgraphs/common/identity/principal.ts'
 import { PRINCIPAL_FIELDS, principalFrom } from '../subgraphs/common/identity/principal-answer.ts'
-import { type Link, type LinkContext, request } from '../subgraphs/common/link/link.ts'
+import { type Link, request } from '../subgraphs/common/link/link.ts'
 
 const PRINCIPAL_OF_API_KEY = billingOperation(
   `query PrincipalOfApiKey($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`,
 )
 
-/**
- * Asks billing for the principal of a key.
- * @throws {InvalidApiKey} the key is unknown, revoked or expired
- */
-export function authenticateBy(billing: Link): (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal> {
-  return async (apiKey, { requestId, signal }) => {
-    const { principalOfApiKey } = await request(
-      billing,
-      { query: PRINCIPAL_OF_API_KEY, variables: { apiKey } },
-      { caller: { service: 'gateway' }, requestId, signal },
-    )
+const PRINCIPAL_OF_TOKEN = billingOperation(
+  `query PrincipalOfToken($apiKeyId: ID!) { principalOfKey(apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`,
+)
+
+/** Asks billing for the principal of a key; and of an access token, which counts as the key that it names. */
+export function authenticateBy(billing: Link, tokens: IssuedTokens | null): Authenticate {
+  return async (credentials, { requestId, signal }) => {
+    const context = { caller: { service: 'gateway' }, requestId, signal } as const
+    if (tokens && isToken(credentials)) {
+      const { apiKeyId, scopes } = await tokens.read(credentials)
+      const { principalOfKey } = await request(billing, { query: PRINCIPAL_OF_TOKEN, variables: { apiKeyId } }, context)
+      const principal = principalOfKey && principalFrom(principalOfKey)
+      if (!principal || principal.isEnded) throw new InvalidApiKey()
+      return scopes === null ? principal : { ...principal, scopes: scopes.filter((scope) => hasScope(principal, scope)) }
+    }
+    const { principalOfApiKey } = await request(billing, { query: PRINCIPAL_OF_API_KEY, variables: { apiKey: credentials } }, context)
     if (!principalOfApiKey) throw new InvalidApiKey()
     return principalFrom(principalOfApiKey)
   }

@@ -71,6 +71,24 @@ describe('the configuration', () => {
     ])
   })
 
+  it('asks for both variables of OAuth, by addresses', () => {
+    expect(problems({ KIS_OAUTH_ISSUER: 'https://login.example.com', PORT: 'x' })).toEqual([
+      expect.stringMatching(/^PORT /),
+      expect.stringMatching(/^KIS_OAUTH_ISSUER and KIS_OAUTH_RESOURCE need each other/),
+    ])
+    expect(problems({ KIS_OAUTH_ISSUER: 'login.example.com', KIS_OAUTH_RESOURCE: 'https://a.example/mcp?x=1' })).toEqual([
+      expect.stringMatching(/^KIS_OAUTH_ISSUER must be/),
+      expect.stringMatching(/^KIS_OAUTH_RESOURCE must be/),
+    ])
+    const addresses = { KIS_OAUTH_ISSUER: 'https://login.example.com', KIS_OAUTH_RESOURCE: 'https://a.example/mcp' }
+    expect(read({ ...addresses, KIS_OAUTH_KEY_CLAIM: '' }).settings.gateway.oauth).toEqual({
+      issuer: 'https://login.example.com',
+      resource: 'https://a.example/mcp',
+      keyClaim: 'kis_api_key_id',
+    })
+    expect(read({ KIS_OAUTH_ISSUER: '', KIS_OAUTH_RESOURCE: '' }).settings.gateway.oauth).toBeNull()
+  })
+
   it('gives billing its defaults, and what is set', () => {
     expect(read({}).settings.billing).toEqual({
       dataDirectory: folder,

@@ -2,6 +2,7 @@ import { type GatewayConfig, gatewayConfig, readTrustedDocuments } from '../gate
 import { type RestConfig, restConfig } from '../rest-adapter/config.ts'
 import type { BillingSettings } from '../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { keptSecret, parseSecret } from '../subgraphs/common/identity/secrets.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
@@ -64,6 +65,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
   if (!variables.success || !secret || !catalog || !trustedDocuments) throw new ConfigError([...problems, ...ignored()])
   const values = variables.data
   const origins = new Origins(values.KIS_CORS_ORIGINS)
+  const oauth = oauthSettings(values)
   return {
     host: values.HOST,
     port: values.PORT,
@@ -88,10 +90,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
           trustedDocuments,
           trustedDocumentsOnly: values.KIS_TRUSTED_DOCUMENTS_ONLY === 'on',
           origins,
+          oauth,
         },
         catalog.plans,
       ),
-      rest: restConfig(largestFileBytes(catalog), { mcpHosts: new Set(values.KIS_MCP_HOSTS), origins }),
+      rest: restConfig(largestFileBytes(catalog), { mcpHosts: new Set(values.KIS_MCP_HOSTS), origins, oauth }),
     },
     ignored: ignored(),
   }
@@ -101,6 +104,11 @@ function readSecret(text: string | undefined, role: Role | 'all', dataDirectory:
   if (text !== undefined) return parseSecret(text)
   if (role === 'all') return keptSecret(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
+}
+
+function oauthSettings({ KIS_OAUTH_ISSUER, KIS_OAUTH_RESOURCE, KIS_OAUTH_KEY_CLAIM }: Variables): OAuthSettings | null {
+  if (KIS_OAUTH_ISSUER === undefined || KIS_OAUTH_RESOURCE === undefined) return null
+  return { issuer: KIS_OAUTH_ISSUER, resource: KIS_OAUTH_RESOURCE, keyClaim: KIS_OAUTH_KEY_CLAIM }
 }
 
 function billingSettings(values: Variables): BillingSettings {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { IssuedTokens } from '../gateway/issued-tokens.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
 import { createRestAdapter } from '../rest-adapter/main.ts'
 import { billingFiles } from '../subgraphs/billing/config.ts'
@@ -137,8 +138,7 @@ class Start {
     this.#stack = stack
     this.#settings = config.settings
     const { gateway, rest } = this.#settings
-    // One organization has room for two of the largest bodies, and for one part of an upload.
-    const largestBytes = Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes, Math.ceil(rest.partBodyBytes / 2))
+    const largestBytes = Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes)
     this.#bodies = new LargeBodies({ largestBytes })
     this.#log = createLog(role, config.logLevel)
     this.#watch = stack.use(new QueueWatch(this.#log))
@@ -328,10 +328,11 @@ class Start {
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
     const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
     const isService = (request: IncomingMessage) => this.#isService(request)
+    const { oauth } = this.#settings.gateway
     return this.#stack.use(
       await createGateway({
         links,
-        authenticate: authenticateBy(links.billing),
+        authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
         isService,
         door: this.#door,
         supergraphSdl,

@@ -51,6 +51,9 @@ export const VARIABLES = PLACES.extend({
       'must be host names without ports, separated by commas',
     ),
   KIS_CORS_ORIGINS: readBy(parseOrigins).default(null),
+  KIS_OAUTH_ISSUER: plainAddress().optional(),
+  KIS_OAUTH_RESOURCE: plainAddress().optional(),
+  KIS_OAUTH_KEY_CLAIM: z.string().min(1, 'must name a claim').default('kis_api_key_id'),
   KIS_INTROSPECTION: onOrOff('on'),
   KIS_TRUSTED_DOCUMENTS: z.string().optional(),
   KIS_TRUSTED_DOCUMENTS_ONLY: onOrOff('off'),
@@ -71,12 +74,18 @@ export const VARIABLES = PLACES.extend({
     .optional(),
   KIS_ELASTICSEARCH_SHARDS: whole(1, MAX_SHARDS).default(1),
   KIS_ELASTICSEARCH_REPLICAS: whole(0, MAX_REPLICAS).default(1),
-}).refine((env) => env.KIS_TRUSTED_DOCUMENTS_ONLY !== 'on' || env.KIS_TRUSTED_DOCUMENTS !== undefined, {
-  path: ['KIS_TRUSTED_DOCUMENTS_ONLY'],
-  error: 'needs KIS_TRUSTED_DOCUMENTS',
-  // Report this beside the problems of other variables.
-  when: () => true,
 })
+  .refine((env) => env.KIS_TRUSTED_DOCUMENTS_ONLY !== 'on' || env.KIS_TRUSTED_DOCUMENTS !== undefined, {
+    path: ['KIS_TRUSTED_DOCUMENTS_ONLY'],
+    error: 'needs KIS_TRUSTED_DOCUMENTS',
+    // Report this beside the problems of other variables.
+    when: () => true,
+  })
+  .refine((env) => (env.KIS_OAUTH_ISSUER === undefined) === (env.KIS_OAUTH_RESOURCE === undefined), {
+    path: ['KIS_OAUTH_ISSUER'],
+    error: 'and KIS_OAUTH_RESOURCE need each other: the authorization server, and the address of /mcp as clients use it',
+    when: () => true,
+  })
 
 export type Variables = z.output<typeof VARIABLES>
 
@@ -105,6 +114,12 @@ function addresses(port: number) {
       (all) => all.every((address) => URL.canParse(address) && /^https?:/.test(address)),
       'must be an http(s) address, or several separated by commas',
     )
+}
+
+/** An http(s) address without a query. Tokens and clients compare it letter by letter. */
+function plainAddress() {
+  const isPlain = (text: string) => /^https?:\/\/[^?#\s]+$/.test(text) && URL.canParse(text)
+  return z.string().refine(isPlain, 'must be an http(s) address without a query')
 }
 
 function hostsAndPorts() {

@@ -100,3 +100,27 @@ it('sheds a flood of distinct keys while their lookups are under way', async () 
   await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   expect(asked).toHaveLength(1_000)
 })
+
+describe('an access token', () => {
+  const TOKEN = `${'a'.repeat(500)}.b_-b.cc`
+
+  it('is judged where an issuer is named, and remembered as a key is', async () => {
+    const asked: string[] = []
+    const authenticate = async (given: string) => {
+      asked.push(given)
+      return makePrincipal('key_1')
+    }
+    const authenticator = new Authenticator(authenticate, handClock(), { acceptsTokens: true })
+    for (let i = 0; i < 3; i++) expect(await authenticator.getPrincipal(`Bearer ${TOKEN}`, 'req_1')).toEqual(makePrincipal('key_1'))
+    expect(asked).toEqual([TOKEN])
+    for (const malformed of ['a.b', `a.b.${'c'.repeat(8_192)}`, 'a.b.c.d', 'a.b.ج'])
+      await expect(authenticator.getPrincipal(malformed, 'req_1')).rejects.toBeInstanceOf(InvalidApiKey)
+    expect(asked).toHaveLength(1)
+  })
+
+  it('is refused without asking where no issuer is named', async () => {
+    const { ask, asked } = setUp()
+    await expect(ask(TOKEN)).rejects.toBeInstanceOf(InvalidApiKey)
+    expect(asked).toEqual([])
+  })
+})

@@ -1,13 +1,15 @@
+import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { isToken } from './issued-tokens.ts'
 
 /**
- * Gives the principal that an API key stands for.
- * @throws {InvalidApiKey} the key is unknown, revoked or expired
- * @throws {OrganizationSuspended} the key's organization is suspended
+ * Gives the principal that an API key, or an access token in its place, stands for.
+ * @throws {InvalidApiKey} it is unknown, revoked or expired
+ * @throws {OrganizationSuspended} its organization is suspended
  */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
@@ -39,13 +41,16 @@ const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 export class Authenticator {
   readonly #authenticate: Authenticate
   readonly #clock: Clock
+  readonly #acceptsTokens: boolean
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
   readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
   readonly #lookups = new Map<string, Promise<Principal>>()
 
-  constructor(authenticate: Authenticate, clock: Clock) {
+  /** `acceptsTokens`: access tokens of an issuer count as keys. */
+  constructor(authenticate: Authenticate, clock: Clock, { acceptsTokens = false } = {}) {
     this.#authenticate = authenticate
     this.#clock = clock
+    this.#acceptsTokens = acceptsTokens
   }
 
   /**
@@ -56,34 +61,37 @@ export class Authenticator {
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
+    const isKey = KEY_SHAPE.test(apiKey)
+    if (!isKey && !(this.#acceptsTokens && isToken(apiKey))) throw new InvalidApiKey()
+    // A token is long, and what is remembered of it should not be.
+    const name = isKey ? apiKey : createHash('sha256').update(apiKey).digest('base64')
     const now = this.#clock.now().getTime()
-    const known = this.#known.get(apiKey)
+    const known = this.#known.get(name)
     if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
-    if (!KEY_SHAPE.test(apiKey)) throw new InvalidApiKey()
-    const refused = this.#refused.get(apiKey)
+    const refused = this.#refused.get(name)
     if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
-    return this.#lookups.get(apiKey) ?? this.#lookUp(apiKey, requestId, now)
+    return this.#lookups.get(name) ?? this.#lookUp(name, apiKey, requestId, now)
   }
 
-  #lookUp(apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
+  #lookUp(name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
     if (this.#lookups.size >= MAX_LOOKUPS) throw new ServiceUnavailable('Authentication')
-    const lookup = this.#ask(apiKey, requestId, askedAt).finally(() => this.#lookups.delete(apiKey))
-    this.#lookups.set(apiKey, lookup)
+    const lookup = this.#ask(name, apiKey, requestId, askedAt).finally(() => this.#lookups.delete(name))
+    this.#lookups.set(name, lookup)
     return lookup
   }
 
-  async #ask(apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
+  async #ask(name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
     // Not the signal of the first caller: others wait for the same answer.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
       const principal = await this.#authenticate(apiKey, { requestId, signal })
-      this.#known.set(apiKey, { principal, until: askedAt + PRINCIPAL_TTL_MS })
+      this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
       return principal
     } catch (error) {
       if (signal.aborted) throw new ServiceUnavailable('Authentication', { cause: error })
       if (isRefusal(error)) {
-        this.#known.delete(apiKey)
-        this.#refused.set(apiKey, { error, until: askedAt + REFUSAL_TTL_MS })
+        this.#known.delete(name)
+        this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
       }
       throw error
     }

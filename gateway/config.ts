@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type CatalogPlan, DEFAULT_OPERATION_NODES, MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
@@ -26,13 +27,15 @@ export interface GatewayConfig {
   readonly trustedDocumentsOnly: boolean
   /** The web pages that may use `/graphql`, by HTTP and by sockets (`KIS_CORS_ORIGINS`, `*` unless set). */
   readonly origins: Origins
+  /** Whose access tokens count as keys (`KIS_OAUTH_ISSUER`); null: nobody's. */
+  readonly oauth: OAuthSettings | null
 }
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) * 4) / 3) + 64 * 1024
 
 /** `plans`: the plans of the catalog. */
 export function gatewayConfig(
-  settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly' | 'origins'>,
+  settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly' | 'origins' | 'oauth'>,
   plans: readonly CatalogPlan[],
 ): GatewayConfig {
   return {

@@ -10,12 +10,14 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
+import type { ErrorCode } from '../schema/errors.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { documentWeight } from '../subgraphs/common/link/document-weight.ts'
 import { WeighedCache } from '../subgraphs/common/link/weighed-cache.ts'
 import type { Federation } from './federation/federation.ts'
 import type { Requirement } from './federation/requirements.ts'
 import { limitsRule, MAX_TOKENS } from './limits.ts'
+import { locate } from './locations.ts'
 
 /**
  * Bytes of operations kept parsed and validated. Enough for thousands, far more than a service and its frontends have.
@@ -26,7 +28,7 @@ const MAX_KEPT_BYTES = 48 * 1024 * 1024
  * block string of 4 million.
  */
 export const MAX_TEXT_CHARACTERS = 262_144
-/** Locations would keep every token of the text in memory. Errors leave without them anyway. */
+/** Locations would keep every token of the text in memory. `locate` finds those of errors. */
 export const PARSE_OPTIONS = { maxTokens: MAX_TOKENS, noLocation: true }
 /** Validation of one document stops after this many errors. */
 const MAX_COMPLAINTS = 20
@@ -34,6 +36,7 @@ const MAX_COMPLAINTS = 20
 /** An operation that has been parsed and validated. */
 export interface Prepared {
   readonly document: DocumentNode
+  readonly text: string
   readonly operation: OperationDefinitionNode
   readonly operationName: string | undefined
   /** SHA-256 of the text, in hexadecimal. Plans are cached by it. */
@@ -74,7 +77,8 @@ export class Documents {
     const checked = this.#kept.get(hash) ?? this.check(query, parsed)
     if (!('document' in checked)) return checked
     const operation = getOperationAST(checked.document, operationName)
-    if (operation) return { ...checked, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
+    if (operation)
+      return { ...checked, text: query, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
@@ -100,27 +104,48 @@ export class Documents {
    */
   check(query: string, parsed?: DocumentNode): Checked | readonly GraphQLError[] {
     checkText(query)
+    const document = parsed ?? readText(query)
+    if (document instanceof GraphQLError) return [document]
+    const { schema, requirements } = this.#federation
+    const errors = locate(this.#validate(document), { document, text: query })
+    if (errors.length) return errors.map((error) => withCode('graphql_validation_failed', error as GraphQLError))
+    const operations = Object.entries(separateOperations(document))
+    const checked: Checked = {
+      document,
+      hash: sha256(query),
+      weight: documentWeight(document, query),
+      requirements: Object.fromEntries(operations.map(([name, operation]) => [name, requirements.of(operation, schema)])),
+    }
+    this.#checked.set(document, checked)
+    return checked
+  }
+
+  #validate(document: DocumentNode): readonly GraphQLError[] {
     try {
-      const { schema, requirements } = this.#federation
-      const document = parsed ?? parse(query, PARSE_OPTIONS)
-      const errors = validate(schema, document, this.#rules, { maxErrors: MAX_COMPLAINTS, hideSuggestions: !this.#introspection })
-      if (errors.length) return errors
-      const operations = Object.entries(separateOperations(document))
-      const checked: Checked = {
-        document,
-        hash: sha256(query),
-        weight: documentWeight(document, query),
-        requirements: Object.fromEntries(operations.map(([name, operation]) => [name, requirements.of(operation, schema)])),
-      }
-      this.#checked.set(document, checked)
-      return checked
+      const options = { maxErrors: MAX_COMPLAINTS, hideSuggestions: !this.#introspection }
+      return validate(this.#federation.schema, document, this.#rules, options)
     } catch (error) {
-      // Not only `parse` throws: `validate` does on `@include(if: $x)` at the root of a subscription
-      // (SingleFieldSubscriptionsRule of graphql-js 16).
+      // On `@include(if: $x)` at the root of a subscription (SingleFieldSubscriptionsRule of graphql-js 16).
       if (error instanceof GraphQLError) return [error]
       throw error
     }
   }
+}
+
+function readText(query: string): DocumentNode | GraphQLError {
+  try {
+    return parse(query, PARSE_OPTIONS)
+  } catch (error) {
+    if (error instanceof GraphQLError) return withCode('graphql_parse_failed', error)
+    throw error
+  }
+}
+
+/** The error with this code, if it has none of its own. */
+function withCode(code: ErrorCode, error: GraphQLError): GraphQLError {
+  if (error.extensions.code) return error
+  const { message, source, positions } = error
+  return new GraphQLError(message, { source, positions, extensions: { ...new KisError(code, message).extensions } })
 }
 
 /** @throws {KisError} `operation_too_complex`: the text is longer than `MAX_TEXT_CHARACTERS` */

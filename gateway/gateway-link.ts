@@ -9,12 +9,12 @@ import { type Operations, type Results, single } from './operations.ts'
  */
 export function gatewayLink(operations: Operations, authenticator: Authenticator): Link<string | null> {
   /** Gives the operation with its caller, or the result that says why it may not run. */
-  async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal }: LinkContext<string | null>) {
+  async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal, isCut }: LinkContext<string | null>) {
     try {
       const caller = await authenticator.getPrincipal(credentials, requestId)
       const prepared = operations.prepare(query, operationName, requestId)
       return 'document' in prepared
-        ? { prepared, context: { caller, requestId, signal, credentials: credentials ?? '' } }
+        ? { prepared, context: { caller, requestId, signal, isCut, credentials: credentials ?? '' } }
         : { refused: prepared }
     } catch (error) {
       return { refused: operations.failed(error, requestId) }

@@ -17,6 +17,8 @@ import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
+import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
+import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
@@ -24,21 +26,23 @@ import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import type { Authenticator } from './authenticate.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
+import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
+import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
 import type { Mask } from './mask.ts'
-import type { OperationContext, Operations } from './operations.ts'
+import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
 
 const METHODS = 'GET, POST, OPTIONS'
 /** Headers that scripts of other origins may read. */
-const EXPOSED_HEADERS = 'x-request-id, retry-after'
+const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 
 /** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
 const SHA256_DIGITS = 64
 
 /** `isService`: the caller is a process of this service, which may run any operation. */
-interface HttpContext extends OperationContext {
+interface HttpContext extends SubscriptionContext {
   readonly isService: boolean
 }
 
@@ -47,6 +51,7 @@ export interface HttpParts {
   readonly operations: Operations
   readonly persisted: PersistedOperations
   readonly isService: (request: IncomingMessage) => Promise<boolean>
+  readonly streams: EventStreams
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
@@ -54,6 +59,8 @@ export interface HttpParts {
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number
+  /** Whether callers may read the schema. If so, browsers get GraphiQL. */
+  readonly introspection: boolean
   readonly bodies: LargeBodies
   readonly origins: Origins
 }
@@ -63,10 +70,19 @@ export interface HttpParts {
  * for every transport.
  */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
-  const { mask, log, maxBodyBytes, bodies } = parts
-  const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const apollo = apolloServer(parts)
   await apollo.start()
+  await app.register(async (scope) => {
+    await compressAnswers(scope)
+    registerHttp(scope, apollo, parts)
+    if (parts.introspection) registerAssets(scope)
+  })
+  return { [Symbol.asyncDispose]: () => apollo.stop() }
+}
+
+function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, parts: HttpParts): void {
+  const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
+  const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
@@ -85,6 +101,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
+      if (hasPage && asksForPage(request)) return sendPage(reply)
       reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
@@ -94,14 +111,21 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
-      const known = transportError(error)
+      const known = transportError(error, maxBodyBytes)
+      // Fastify would cut the connection, and the client that is still sending would not read the answer.
+      if (known.code === 'payload_too_large') reply.removeHeader('connection')
       const requestId = contexts.get(request)?.requestId ?? ''
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
       if (known.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
       if (known.retryAfterMs !== null) reply.header('retry-after', Math.ceil(known.retryAfterMs / 1_000))
-      return reply.code(ERRORS[known.code].status).send({ errors: [mask(known, requestId)] })
+      return reply
+        .code(ERRORS[known.code].status)
+        .type(chooseMediaType(request.headers.accept))
+        .send(JSON.stringify({ errors: [mask(known, requestId)] }))
     },
-    handler(request, reply) {
+    async handler(request, reply) {
+      const context = contexts.get(request)!
+      if (await parts.streams.answer(request, reply, context, context.isService)) return reply
       return answer.call(this, request, reply)
     },
   })
@@ -115,7 +139,6 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       })
       .send(),
   )
-  return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
 /** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */
@@ -127,20 +150,30 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
-      const id = chooseRequestId(request.headers['x-request-id'], ids)
+      const id = ids('req')
       const body = JSON.stringify({ errors: [mask(error, id)] })
       response
         .writeHead(ERRORS[code].status, {
           ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
           'x-request-id': id,
+          ...clientRequestIdHeader(request.headers),
           'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
-          'content-type': 'application/json; charset=utf-8',
+          'content-type': chooseMediaType(request.headers.accept),
           'content-length': Buffer.byteLength(body),
         })
         .end(body)
       return true
     }
   }
+}
+
+/**
+ * The media type of an error that has no data. Clients that accept the type of GraphQL over HTTP, such as Apollo's,
+ * read the errors of an answer with a status of 400 or more only from that type.
+ */
+function chooseMediaType(accept: string | undefined): string {
+  const type = accept?.includes('application/graphql-response+json') ? 'application/graphql-response+json' : 'application/json'
+  return `${type}; charset=utf-8`
 }
 
 function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
@@ -196,12 +229,14 @@ async function buildContext(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<HttpContext> {
-  const requestId = chooseRequestId(request.headers['x-request-id'], ids)
-  reply.header('x-request-id', requestId)
+  const isOurs = await isService(request.raw)
+  const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
+  reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
   const caller = await authenticator.getPrincipal(request.headers.authorization, requestId)
-  return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
+  const credentials = request.headers.authorization ?? ''
+  return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }
 }
 
 /**
@@ -246,10 +281,11 @@ function isNotFound(error: unknown): boolean {
 }
 
 /** Turns what Fastify or our own hooks refuse, before Apollo Server runs, into a KisError. */
-function transportError(error: unknown): KisError {
+function transportError(error: unknown, maxBodyBytes: number): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
-  if (statusCode === 413) return new KisError('payload_too_large', 'The body exceeds the size limit of this service.')
+  if (statusCode === 413)
+    return new KisError('payload_too_large', `The body has more than ${maxBodyBytes} bytes, the most that this address takes.`)
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -8,6 +8,12 @@ export const MAX_TOKENS = 2_000
 const MAX_ALIAS_CHARACTERS = 100
 
 /**
+ * Levels of lists in a value that the text contains. Apollo's planner reads each list twice, with all that is in it
+ * (`collectVariablesInValue` of federation-internals 2.14), so 30 levels would keep it busy for minutes.
+ */
+const MAX_LISTS = 8
+
+/**
  * Limits of one operation with its fragments expanded. The deepest list of the schema, documents of collections, needs
  * 8 levels.
  */
@@ -24,6 +30,7 @@ const WORDS: Record<keyof Size, string> = {
 /** Validation rule: refuses an operation above the limits with `OPERATION_TOO_COMPLEX`. */
 export function limitsRule(context: ValidationContext): ASTVisitor {
   const measured = new Map<string, Size>()
+  let lists = 0
 
   function complain(message: string, nodes: ASTNode): void {
     const { extensions } = new KisError('operation_too_complex', message)
@@ -70,6 +77,17 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
   return {
     Field({ alias }) {
       if (alias && alias.value.length > MAX_ALIAS_CHARACTERS) complain(`An alias has more than ${MAX_ALIAS_CHARACTERS} characters.`, alias)
+    },
+    ListValue: {
+      enter(list) {
+        if (lists === MAX_LISTS) {
+          complain(`A value has more than ${MAX_LISTS} levels of lists. Put it into a variable.`, list)
+          return false
+        }
+        lists++
+        return undefined
+      },
+      leave: () => void lists--,
     },
     OperationDefinition(operation) {
       const size = measureSize(operation.selectionSet)

@@ -12,6 +12,7 @@ import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
 import { type Authenticate, Authenticator } from './authenticate.ts'
 import type { GatewayConfig } from './config.ts'
 import { Documents } from './documents.ts'
+import { EventStreams } from './event-streams.ts'
 import { Federation } from './federation/federation.ts'
 import { gatewayLink } from './gateway-link.ts'
 import { refuseAtDoor, serveHttp } from './http.ts'
@@ -19,7 +20,7 @@ import { KeyWatch } from './key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
-import { PUBLIC_SOCKETS, SERVICE_SOCKETS } from './socket-registry.ts'
+import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
 /** `problems()` names a subgraph that does not answer within this time. */
@@ -46,7 +47,7 @@ export interface GatewayOptions {
 export interface Gateway extends AsyncDisposable {
   /** For parts of the same process. The caller is the API key as the client sent it, or null when it sent none. */
   readonly link: Link<string | null>
-  /** Serves `/graphql` by GET, POST and graphql-ws. Gives the sockets, for `listen` to drain. */
+  /** Serves `/graphql` by GET, POST, event streams and graphql-ws. Gives what `listen` drains. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
   /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql`. */
   readonly refuse: Refuse
@@ -66,7 +67,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
-  const authenticator = new Authenticator(authenticate, clock)
+  const authenticator = new Authenticator(authenticate, clock, { acceptsTokens: config.oauth !== null })
   const watch = new KeyWatch(authenticator, clock, ids)
   const operations = new Operations(documents, federation, mask, watch, config)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
@@ -84,6 +85,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ids,
     log,
     maxBodyBytes: config.maxBodyBytes,
+    introspection: config.introspection,
     origins: config.origins,
     bodies,
   }
@@ -94,9 +96,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     refuse: refuseAtDoor(parts),
 
     async register(app) {
-      const http = await serveHttp(app, parts)
-      const sockets = serveSockets(parts, PUBLIC_SOCKETS)
-      const serviceSockets = serveSockets({ ...parts, persisted: new PersistedOperations(new Map(), false) }, SERVICE_SOCKETS)
+      const registry = new SocketRegistry(PUBLIC_SOCKETS)
+      const streams = new EventStreams({ ...parts, registry })
+      const http = await serveHttp(app, { ...parts, streams })
+      const sockets = serveSockets(parts, registry)
+      const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
+      const serviceSockets = serveSockets(ofServices, new SocketRegistry(SERVICE_SOCKETS))
       served.push(sockets, serviceSockets, http)
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
@@ -108,7 +113,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       app.addHook('preClose', async () => {
         await Promise.all([sockets[Symbol.asyncDispose](), serviceSockets[Symbol.asyncDispose]()])
       })
-      return [sockets, serviceSockets]
+      return [sockets, serviceSockets, streams]
     },
 
     async problems() {

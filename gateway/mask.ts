@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql'
-import { type ErrorCode, toErrorCode } from '../schema/errors.ts'
+import { toErrorCode } from '../schema/errors.ts'
 import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
@@ -7,44 +7,38 @@ import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 /** Turns an error into one that may leave the gateway, for every transport. Masking twice changes nothing. */
 export type Mask = (error: unknown, requestId: string) => GraphQLError
 
-/** Apollo's codes for a wrong request. None is a code of ours. */
-const COMPLAINTS: ReadonlySet<unknown> = new Set([
-  'BAD_REQUEST',
-  'BAD_USER_INPUT',
-  'GRAPHQL_PARSE_FAILED',
-  'GRAPHQL_VALIDATION_FAILED',
-  'INVALID_GRAPHQL',
-  'OPERATION_RESOLUTION_FAILURE',
-])
+/** Apollo's codes for a wrong request that are not codes of ours. */
+const COMPLAINTS: ReadonlySet<unknown> = new Set(['BAD_REQUEST', 'BAD_USER_INPUT', 'INVALID_GRAPHQL', 'OPERATION_RESOLUTION_FAILURE'])
 /** The text of graphql-js, with its typo `that`. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
 export function createMask(log: Log): Mask {
   return (error, requestId) => {
-    const { message: text = 'The service failed to answer.', path = null, extensions = {} } = (error ?? {}) as Partial<GraphQLError>
+    const {
+      message: text = 'The service failed to answer.',
+      path = null,
+      source,
+      positions,
+      extensions = {},
+    } = (error ?? {}) as Partial<GraphQLError>
+    const told = (message: string, extensions: object) =>
+      new GraphQLError(message, { path, source, positions, extensions: { ...extensions } })
     // The message may quote the request, and be as long.
     const message = cut(text)
+    if (TOO_MANY_TOKENS.test(message)) return told(message, new KisError('operation_too_complex', message).extensions)
     if (toErrorCode(extensions.code)) {
       const known = KisError.fromGraphQL({ message, extensions }).extensions
-      return new GraphQLError(message, { path, extensions: { ...known, param: known.param && cut(known.param) } })
+      return told(message, { ...known, param: known.param && cut(known.param) })
     }
     if (error instanceof GraphQLError) {
-      if (extensions.code === PERSISTED_QUERY_NOT_FOUND) {
-        return new GraphQLError(message, {
-          extensions: { ...new KisError('invalid_request', message).extensions, code: PERSISTED_QUERY_NOT_FOUND },
-        })
-      }
-      if (TOO_MANY_TOKENS.test(message)) return complaint('operation_too_complex', message, path)
-      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return complaint('invalid_request', message, path)
+      const invalid = new KisError('invalid_request', message).extensions
+      if (extensions.code === PERSISTED_QUERY_NOT_FOUND) return told(message, { ...invalid, code: PERSISTED_QUERY_NOT_FOUND })
+      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return told(message, invalid)
     }
     if (!isAbort(error)) log.error({ requestId, err: error, path: path?.join('.') }, 'defect behind the gateway')
     const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
-    return new GraphQLError(masked.message, { path, extensions: { ...masked.extensions } })
+    return told(masked.message, masked.extensions)
   }
-}
-
-function complaint(code: ErrorCode, message: string, path: GraphQLError['path'] | null): GraphQLError {
-  return new GraphQLError(message, { path: path ?? null, extensions: { ...new KisError(code, message).extensions } })
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Documents, Prepared } from './documents.ts'
 import type { Federation, UpstreamEvents } from './federation/federation.ts'
 import type { Variables } from './federation/request-context.ts'
 import type { KeyWatch, Watched } from './key-watch.ts'
+import { locate } from './locations.ts'
 import type { Mask } from './mask.ts'
 import { coerceVariables, InvalidVariables } from './variables.ts'
 
@@ -57,14 +58,17 @@ export class Operations {
   async execute(prepared: Prepared, variables: Variables, context: OperationContext): Promise<ExecutionResult> {
     context.signal.throwIfAborted()
     if (prepared.operation.operation === 'subscription') {
-      return this.failed(new KisError('invalid_request', 'Subscriptions run over WebSocket. Open one at this address.'), context.requestId)
+      return this.failed(
+        new KisError('invalid_request', 'Subscriptions run over WebSocket, or with `accept: text/event-stream`, at this address.'),
+        context.requestId,
+      )
     }
     try {
       const answer = await this.#federation.execute(prepared, this.#judge(prepared, variables, context), context)
       this.#learn(prepared, answer, context)
-      return this.#masked(answer, context.requestId)
+      return this.#masked(answer, prepared, context.requestId)
     } catch (error) {
-      return this.failed(error, context.requestId)
+      return this.failed(error, context.requestId, prepared)
     } finally {
       context.signal.throwIfAborted()
     }
@@ -97,10 +101,10 @@ export class Operations {
           const item = await events.next()
           if (refusal) throw refusal
           if (!item.done) this.#learn(prepared, item.value, context)
-          return item.done ? item : { done: false, value: this.#masked(item.value, context.requestId) }
+          return item.done ? item : { done: false, value: this.#masked(item.value, prepared, context.requestId) }
         } catch (error) {
           over = true
-          return { done: false, value: this.failed(error, context.requestId) }
+          return { done: false, value: this.failed(error, context.requestId, prepared) }
         }
       },
       () => {
@@ -112,9 +116,10 @@ export class Operations {
     )
   }
 
-  failed(error: unknown, requestId: string): ExecutionResult {
+  /** `prepared`: the operation, if it is known. */
+  failed(error: unknown, requestId: string, prepared?: Prepared): ExecutionResult {
     const errors = error instanceof InvalidVariables ? error.complaints : [error]
-    return { errors: errors.map((each) => this.#mask(each, requestId)) }
+    return { errors: (prepared ? locate(errors, prepared) : errors).map((each) => this.#mask(each, requestId)) }
   }
 
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
@@ -149,8 +154,8 @@ export class Operations {
   }
 
   /** Drops `extensions`: Apollo's executor puts there what it found wrong with the subgraphs' values. */
-  #masked({ data, errors = [] }: ExecutionResult, requestId: string): ExecutionResult {
-    const told = errors.slice(0, MAX_ERRORS).map((error) => this.#mask(error, requestId))
+  #masked({ data, errors = [] }: ExecutionResult, prepared: Prepared, requestId: string): ExecutionResult {
+    const told = locate(errors.slice(0, MAX_ERRORS), prepared).map((error) => this.#mask(error, requestId))
     return { ...(data !== undefined && { data }), ...(told.length > 0 && { errors: told }) }
   }
 }

@@ -73,14 +73,17 @@ export class PersistedOperations {
   }
 }
 
-/** The `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or the hash of Apollo's extension. */
+/** graphql-codegen begins its ids with the name of the hash. */
+const withoutPrefix = (id: string) => id.replace(/^sha256:/, '')
+
+/** The `documentId` of the GraphQL over HTTP draft, or the hash of Apollo's extension; each with or without `sha256:`. */
 function readId(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
-  if (typeof documentId === 'string') return documentId.replace(/^sha256:/, '')
+  if (typeof documentId === 'string') return withoutPrefix(documentId)
   const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
   if (!persisted) return undefined
   if (persisted.version !== 1 || typeof persisted.sha256Hash !== 'string')
     throw new KisError('invalid_request', '`extensions.persistedQuery` must have `version` 1 and `sha256Hash`.')
-  return persisted.sha256Hash
+  return withoutPrefix(persisted.sha256Hash)
 }
 
 function sha256(text: string): string {
@@ -96,7 +99,7 @@ function notFound(): GraphQLError {
 
 /**
  * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by id, as Relay
- * writes it.
+ * and graphql-codegen write it.
  * @throws {Error} it is neither
  */
 export function readManifest(text: string): Manifest {
@@ -110,5 +113,5 @@ export function readManifest(text: string): Manifest {
 
 function entry(id: unknown, body: unknown): readonly [string, string] {
   if (typeof id !== 'string' || id === '' || typeof body !== 'string') throw new Error('each operation must have an id and a text')
-  return [id, body]
+  return [withoutPrefix(id), body]
 }

@@ -53,22 +53,26 @@ export interface Connection {
   readonly leave: () => void
   /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
+  /** Set when this side closes the socket: whether its client may come back for its subscriptions. */
+  isLost?: boolean
 }
 
 /** The open sockets whose key was accepted, and their running operations. */
 export class SocketRegistry {
   readonly connections = new Set<Connection>()
-  readonly #limits: SocketLimits
+  readonly limits: SocketLimits
   readonly #places: FairPlaces
+  /** Operations by server-sent events, by key. */
+  readonly #streams = new Map<string, number>()
 
   constructor(limits: SocketLimits) {
-    this.#limits = limits
+    this.limits = limits
     this.#places = new FairPlaces(limits.sockets)
   }
 
   /** Undefined when the key, or its organization, has as many sockets as it may. */
   add(socket: WebSocket, credentials: string, { apiKeyId, organizationId }: Owner): Connection | undefined {
-    if (this.#of(apiKeyId).length >= this.#limits.socketsPerKey) return undefined
+    if (this.#of(apiKeyId).length >= this.limits.socketsPerKey) return undefined
     const leave = this.#places.tryTake(organizationId)
     if (!leave) return undefined
     const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), leave, slowSince: undefined }
@@ -88,15 +92,42 @@ export class SocketRegistry {
    * the end.
    */
   begin(connection: Connection): AbortController | undefined {
-    const underWay = this.#of(connection.apiKeyId).reduce((sum, { operations }) => sum + operations.size, 0)
-    if (underWay >= this.#limits.operationsPerKey) return undefined
+    if (this.#countOperations(connection.apiKeyId) >= this.limits.operationsPerKey) return undefined
     const operation = new AbortController()
     connection.operations.add(operation)
     return operation
   }
 
+  /** Closes the socket of a client that may come back. */
+  cut(connection: Connection, code: number, reason: string): void {
+    connection.isLost = true
+    this.close(connection, code, reason)
+  }
+
+  /**
+   * Counts an operation that has a connection of its own and no socket. Gives the function to call at its end, once;
+   * undefined when the key runs as many operations, or its organization has as many connections, as it may.
+   */
+  beginStream({ apiKeyId, organizationId }: Owner): (() => void) | undefined {
+    if (this.#countOperations(apiKeyId) >= this.limits.operationsPerKey) return undefined
+    const leave = this.#places.tryTake(organizationId)
+    if (!leave) return undefined
+    this.#streams.set(apiKeyId, (this.#streams.get(apiKeyId) ?? 0) + 1)
+    return () => {
+      leave()
+      const left = this.#streams.get(apiKeyId)! - 1
+      if (left > 0) this.#streams.set(apiKeyId, left)
+      else this.#streams.delete(apiKeyId)
+    }
+  }
+
+  #countOperations(apiKeyId: string): number {
+    return this.#of(apiKeyId).reduce((sum, { operations }) => sum + operations.size, this.#streams.get(apiKeyId) ?? 0)
+  }
+
   /** Ends the running operations at once, without waiting for the client to answer the close frame. */
   close(connection: Connection, code: number, reason: string): void {
+    connection.isLost ??= false
     for (const operation of connection.operations) operation.abort()
     connection.socket.close(code, reason)
   }

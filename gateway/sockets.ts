@@ -5,6 +5,7 @@ import { type Context, handleProtocols, makeServer, type SubscribePayload } from
 import { type RawData, type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { CutOperations, readSubscription } from '../subgraphs/common/process/cut-operations.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
@@ -17,7 +18,7 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
-import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, type SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -35,15 +36,20 @@ const MAX_UNREAD_MS = 10_000
 /** Sockets of this process, with and without a key: those with one leave room for the others. */
 const MAX_SOCKETS = PUBLIC_SOCKETS.sockets + 1_000
 
-/** Close codes: graphql-ws's own 44xx where it has one, else 4 followed by the HTTP status. */
+/** Clients of graphql-ws connect again after this code, each time later. After its own 4429 they give up. */
+const TRY_AGAIN = 1013
+/** Clients of graphql-ws give up after this code. After its own 4403 they connect again. */
+const UNAUTHORIZED = 4401
+
+/** Close codes, by what clients of graphql-ws do. All but `UNAUTHORIZED` let them connect again. */
 const CLOSE = {
   goingAway: [ORDERLY_CLOSE, 'Going away'],
-  tryAgainLater: [1013, 'Try again later'],
-  unauthorized: [4401, 'Unauthorized'],
-  forbidden: [4403, 'Forbidden'],
+  tryAgainLater: [TRY_AGAIN, 'Try again later'],
+  unauthorized: [UNAUTHORIZED, 'Unauthorized'],
+  refused: [UNAUTHORIZED, 'The key is not valid'],
   tooSlow: [4413, 'Too much left unread'],
-  tooManyMessages: [4429, 'Too many messages'],
-  tooManySockets: [4429, 'Too many sockets of this key or organization'],
+  tooManyMessages: [TRY_AGAIN, 'Too many messages'],
+  tooManySockets: [TRY_AGAIN, 'Too many sockets of this key or organization'],
 } as const
 
 export interface SocketParts {
@@ -61,6 +67,7 @@ export interface SocketParts {
 interface Extra {
   readonly socket: WebSocket
   readonly request: IncomingMessage
+  readonly cuts: CutOperations
   connection?: Connection
 }
 type SocketContext = Context<Record<string, unknown>, Extra>
@@ -77,9 +84,9 @@ export interface Sockets extends AsyncDisposable, Drainable {
 }
 
 /** Serves queries, mutations and subscriptions by graphql-ws (`graphql-transport-ws`). */
-export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
+export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sockets {
   const { operations, clock, log } = parts
-  const registry = new SocketRegistry(limits)
+  const { limits } = registry
   const drain = new SocketDrain()
   const strangers = new Strangers()
   // `closeTimeout` is missing in @types/ws 8.18.
@@ -99,7 +106,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
       drain.closed(context)
       if (connection) registry.delete(connection)
     },
-    onSubscribe: beginner(parts, registry, drain),
+    onSubscribe: beginner(parts, registry, drain, limits === SERVICE_SOCKETS),
     // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
@@ -121,15 +128,18 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
       wss.handleUpgrade(request, connection, head, (socket) => {
         strangers.enter(connection)
         limitMessages(socket, limits, clock)
-        runOnSocket(server, socket, { socket, request }, log)
+        runOnSocket(server, socket, { socket, request, cuts: new CutOperations(socket) }, log)
       })
     },
     drain: () => drain.drain(),
-    end: () => drain.end(),
+    end() {
+      for (const connection of registry.connections) connection.isLost ??= true
+      drain.end()
+    },
     async [Symbol.asyncDispose]() {
       if (stopping.signal.aborted) return
       stopping.abort()
-      for (const connection of registry.connections) registry.close(connection, ...CLOSE.goingAway)
+      for (const connection of registry.connections) registry.cut(connection, ...CLOSE.goingAway)
       for (const socket of wss.clients) socket.close(...CLOSE.goingAway)
       await new Promise<void>((resolve) => wss.close(() => resolve()))
       await watching
@@ -161,25 +171,25 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       drain.opened(context)
       return true
     } catch (error) {
-      return refuse(isRefusal(error) ? CLOSE.forbidden : CLOSE.tryAgainLater)
+      return refuse(isRefusal(error) ? CLOSE.refused : CLOSE.tryAgainLater)
     }
   }
 }
 
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
-function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
+function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain, isService: boolean): OnSubscribe {
   const { authenticator, operations, persisted, federation, door, ids } = parts
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
-    const requestId = chooseRequestId(extensions?.requestId, ids)
+    const requestId = chooseRequestId(extensions?.requestId, isService, ids)
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
-        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+        'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
       )
       return operations.failed(tooMany, requestId).errors!
     }
@@ -195,7 +205,10 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {
         persisted.requireOpen(prepared.hash, caller)
-        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials: connection.credentials }, end }
+        const { credentials } = connection
+        const subscription = readSubscription(extensions)
+        const isCut = () => connection.isLost ?? extra.cuts.has(subscription)
+        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end }
         return {
           schema: federation.schema,
           document: prepared.document,
@@ -231,14 +244,14 @@ async function watch({ authenticator, clock, ids }: SocketParts, registry: Socke
   const judge = (connection: Connection) =>
     authenticator.getPrincipal(connection.credentials, ids('req')).catch((error) => {
       // When billing does not answer, the socket stays open. Its next operation is refused anyway.
-      if (isRefusal(error)) registry.close(connection, ...CLOSE.forbidden)
+      if (isRefusal(error)) registry.close(connection, ...CLOSE.refused)
     })
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal).catch(() => undefined)
     const now = clock.now().getTime()
     for (const connection of registry.connections) {
       connection.slowSince = connection.socket.bufferedAmount > MAX_UNREAD_BYTES ? (connection.slowSince ?? now) : undefined
-      if (connection.slowSince !== undefined && now - connection.slowSince >= MAX_UNREAD_MS) registry.close(connection, ...CLOSE.tooSlow)
+      if (connection.slowSince !== undefined && now - connection.slowSince >= MAX_UNREAD_MS) registry.cut(connection, ...CLOSE.tooSlow)
       else void judge(connection)
     }
   }

@@ -10,9 +10,11 @@ import {
   isNonNullType,
   type OperationDefinitionNode,
   typeFromAST,
+  type VariableDefinitionNode,
   valueFromAST,
 } from 'graphql'
-import { checkDepth, refuse } from '../subgraphs/common/check.ts'
+import { checkDepth, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
 import type { Variables } from './federation/request-context.ts'
 
 /** The check of one operation's variables stops after this many errors. */
@@ -46,8 +48,7 @@ export class InvalidVariables extends Error {
 /**
  * Coerces the operation's variables to their types, with defaults. graphql-js does the same, but without bounds, and
  * prints the whole value in each error. `suggestions`: whether errors may name what the schema has.
- * @throws {InvalidVariables} a variable does not fit its type
- * @throws {KisError} `invalid_request`: a list, a text or the nesting exceeds its bound
+ * @throws {InvalidVariables} a variable does not fit its type, or a list, a text or the nesting exceeds its bound
  */
 export function coerceVariables(
   schema: GraphQLSchema,
@@ -57,30 +58,39 @@ export function coerceVariables(
 ): Variables {
   const complaints: GraphQLError[] = []
   const coerced: Record<string, unknown> = {}
-  const complain = (message: string) => {
-    complaints.push(new GraphQLError(message))
+  const complain = (node: VariableDefinitionNode, error: KisError) => {
+    complaints.push(new GraphQLError(error.message, { nodes: node, extensions: { ...error.extensions } }))
     // Stops graphql-js, which would go on.
     if (complaints.length === MAX_COMPLAINTS) throw new InvalidVariables(complaints)
   }
-  for (const { variable, type: typeNode, defaultValue } of variableDefinitions) {
+  for (const definition of variableDefinitions) {
+    const { variable, type: typeNode, defaultValue } = definition
     const name = variable.name.value
+    const refuseVariable = (message: string) => complain(definition, new KisError('invalid_variables', message, { param: name }))
     // Validation has passed, so each variable has an input type.
     const type = typeFromAST(schema, typeNode) as GraphQLInputType
     if (!Object.hasOwn(inputs, name)) {
       if (defaultValue) coerced[name] = valueFromAST(defaultValue, type)
-      else if (isNonNullType(type)) complain(`Variable "$${name}" of required type "${type}" was not provided.`)
+      else if (isNonNullType(type)) refuseVariable(`Variable "$${name}" of required type "${type}" was not provided.`)
       continue
     }
     const value = inputs[name]
     if (value === null && isNonNullType(type)) {
-      complain(`Variable "$${name}" of non-null type "${type}" must not be null.`)
+      refuseVariable(`Variable "$${name}" of non-null type "${type}" must not be null.`)
       continue
     }
-    checkSize(value, type, [name])
+    try {
+      checkSize(value, type, [name])
+    } catch (error) {
+      if (!(error instanceof KisError)) throw error
+      complain(definition, error)
+      continue
+    }
     coerced[name] = coerceInputValue(
       value,
       type,
-      (path, _value, { message }) => complain(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
+      (path, _value, { message }) =>
+        refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
       !suggestions,
     )
   }
@@ -90,6 +100,8 @@ export function coerceVariables(
 
 /** Checks sizes before coercion, whose cost grows with them. Coercion reports fields that the type does not have. */
 function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): void {
+  if (path.length > MAX_DEPTH)
+    refuse('invalid_request', formatPath(path.slice(0, 1)), `'${path[0]}' is nested deeper than ${MAX_DEPTH} levels.`)
   const type = getNullableType(givenType)
   if (isListType(type) && Array.isArray(value)) {
     if (value.length > MAX_ITEMS)

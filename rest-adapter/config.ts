@@ -1,4 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
 
 const MIB = 1024 * 1024
@@ -8,10 +9,10 @@ export interface RestConfig {
   readonly chatBodyBytes: number
   /** Bytes of any other JSON body. */
   readonly jsonBodyBytes: number
-  /** Bytes of an upload in one request: the largest file as base64, and its name. */
+  /** Bytes of an upload as JSON: the largest file that may come as base64, and its name. */
   readonly uploadBodyBytes: number
-  /** Bytes of a form with a part of an upload: the protocol's 64 MiB, and its other fields. */
-  readonly partBodyBytes: number
+  /** Bytes of the largest file that any plan allows. */
+  readonly fileBytes: number
   /** Bytes that a body holds which is passed on while it comes in, however long it is. */
   readonly streamBodyBytes: number
   /** Bytes of a form with an audio file. */
@@ -19,21 +20,24 @@ export interface RestConfig {
   /** Host names, besides those of this machine, of the service and of web pages that may use `/mcp`. */
   readonly mcpHosts: ReadonlySet<string>
   readonly origins: Origins
+  /** The authorization server that `/mcp` names to its clients; null: none. */
+  readonly oauth: OAuthSettings | null
 }
 
 /** @param maxFileBytes the largest file that any plan allows */
 export function restConfig(
   maxFileBytes: number = MAX_INLINE_FILE_BYTES,
-  { mcpHosts = new Set(), origins = new Origins() }: Partial<Pick<RestConfig, 'mcpHosts' | 'origins'>> = {},
+  { mcpHosts = new Set(), origins = new Origins(), oauth = null }: Partial<Pick<RestConfig, 'mcpHosts' | 'origins' | 'oauth'>> = {},
 ): RestConfig {
   return {
     mcpHosts,
     origins,
+    oauth,
     chatBodyBytes: 20 * MIB,
     jsonBodyBytes: 4 * MIB,
     // Base64 turns 3 bytes into 4 characters. 64 KiB are for the name and the JSON around it.
     uploadBodyBytes: Math.ceil(Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) / 3) * 4 + 64 * 1024,
-    partBodyBytes: 64 * MIB + 64 * 1024,
+    fileBytes: maxFileBytes,
     // A piece of 2 MiB that comes in, its base64, and the request that carries it.
     streamBodyBytes: 8 * MIB,
     // The largest file that transcriptions take, and the other fields.

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
+import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
+import { registerDocs } from './docs/routes.ts'
 import type { RestDeps, RestParts } from './http/deps.ts'
-import { registerDocs } from './http/docs-page.ts'
+import { registerOAuthMetadata } from './http/oauth-metadata.ts'
 import { readOpenApi } from './http/openapi.ts'
 import { refuseAtDoor, registerRequestRules, serverOptions } from './http/requests.ts'
 import type { Route } from './http/route.ts'
@@ -108,10 +110,12 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
       // section 10.1.1).
       app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
       await app.register(async (scope) => {
+        await compressAnswers(scope)
         registerRequestRules(scope, deps)
         registerRoutes(scope, restRoutes, openapi, deps)
         registerNotOffered(scope)
         registerDocs(scope, openapi)
+        registerOAuthMetadata(scope, deps.config.oauth)
       })
     },
     refuse: refuseAtDoor(restRoutes, deps),

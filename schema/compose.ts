@@ -17,6 +17,16 @@ function openFields({ definitions }: DocumentNode): readonly string[] {
   })
 }
 
+/** Fields of the root types whose failure would take the answers of all others with it. */
+function frailFields({ definitions }: DocumentNode): readonly string[] {
+  return definitions.flatMap((type) => {
+    if (type.kind !== 'ObjectTypeDefinition' || !['Query', 'Mutation'].includes(type.name.value)) return []
+    return (type.fields ?? [])
+      .filter((field) => field.type.kind === 'NonNullType' && !field.directives?.some(({ name }) => name.value === 'inaccessible'))
+      .map((field) => `${type.name.value}.${field.name.value}`)
+  })
+}
+
 /** Lists of objects whose length nobody would know before an operation runs. */
 function unsizedLists({ definitions }: DocumentNode): readonly string[] {
   const types = definitions.filter((definition) => definition.kind === 'ObjectTypeDefinition')
@@ -47,6 +57,7 @@ const { supergraphSdl = '', errors = [] } = composeServices(subgraphs)
 const problems = [
   ...errors.map(({ message }) => message),
   ...subgraphs.flatMap(({ typeDefs }) => openFields(typeDefs)).map((field) => `${field} has none of @${AUDIENCES.join(', @')}`),
+  ...subgraphs.flatMap(({ typeDefs }) => frailFields(typeDefs)).map((field) => `${field} has \`!\`: write \`@semanticNonNull\` instead`),
   ...subgraphs.flatMap(({ typeDefs }) => unsizedLists(typeDefs)).map((field) => `${field} is a list of objects without @listSize`),
 ]
 if (problems.length > 0) {

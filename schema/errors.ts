@@ -19,13 +19,20 @@ export const ERRORS = {
   invalid_request: { status: 400, type: 'invalid_request_error', retry: false },
   missing_required_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   invalid_type: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_value: { status: 400, type: 'invalid_request_error', retry: false },
   unsupported_value: { status: 400, type: 'invalid_request_error', retry: false },
+  unsupported_parameter: { status: 400, type: 'invalid_request_error', retry: false },
+  unknown_parameter: { status: 400, type: 'invalid_request_error', retry: false },
   integer_below_min_value: { status: 400, type: 'invalid_request_error', retry: false },
   integer_above_max_value: { status: 400, type: 'invalid_request_error', retry: false },
   string_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
   array_above_max_length: { status: 400, type: 'invalid_request_error', retry: false },
   context_length_exceeded: { status: 400, type: 'invalid_request_error', retry: false },
+  content_policy_violation: { status: 400, type: 'invalid_request_error', retry: false },
   operation_too_complex: { status: 400, type: 'invalid_request_error', retry: false },
+  graphql_parse_failed: { status: 400, type: 'invalid_request_error', retry: false },
+  graphql_validation_failed: { status: 400, type: 'invalid_request_error', retry: false },
+  invalid_variables: { status: 400, type: 'invalid_request_error', retry: false },
   request_timeout: { status: 408, type: 'invalid_request_error', retry: true },
   payload_too_large: { status: 413, type: 'invalid_request_error', retry: false },
   headers_too_large: { status: 431, type: 'invalid_request_error', retry: false },
@@ -39,8 +46,17 @@ export const ERRORS = {
   engine_unavailable: { status: 503, type: 'server_error', retry: true },
   engine_timeout: { status: 504, type: 'server_error', retry: true },
   service_unavailable: { status: 503, type: 'server_error', retry: true },
+  part_unavailable: { status: 503, type: 'server_error', retry: true },
   internal: { status: 500, type: 'server_error', retry: true },
 } as const satisfies Record<string, { status: number; type: string; retry: boolean }>
+
+/** Codes that only GraphQL has, each with what REST says instead. */
+export const GRAPHQL_CODES: Partial<Readonly<Record<ErrorCode, ErrorCode>>> = {
+  graphql_parse_failed: 'invalid_request',
+  graphql_validation_failed: 'invalid_request',
+  invalid_variables: 'invalid_request',
+  part_unavailable: 'service_unavailable',
+}
 
 /** A code as REST writes it; GraphQL's `extensions.code` is the same in upper case. */
 export type ErrorCode = keyof typeof ERRORS

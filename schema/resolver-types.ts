@@ -26,7 +26,7 @@ export const resolverTypes = {
     AgentSearch: 'resolvers/agent-runs.ts#Search',
     ChatChoice: 'resolvers/chat.ts#Choice',
     ChatCompletion: 'use-cases/calls/create-chat-completion.ts#ChatCompletion as Completion',
-    ChatCompletionEvent: 'use-cases/calls/stream-chat-completion.ts#ChatEvent',
+    ChatCompletionEvent: 'use-cases/streams/live-stream.ts#FollowedChatEvent',
     ChatCompletionQuote: 'resolvers/chat.ts#Quote',
     Citation: 'domain/agents/run.ts#Citation as Cited',
     Collection: 'resolvers/collections.ts#Reference',

@@ -10,6 +10,7 @@ import {
   getDirectiveValues,
   getNamedType,
   getNullableType,
+  isAbstractType,
   isCompositeType,
   isInterfaceType,
   isListType,
@@ -78,10 +79,7 @@ export class Costs {
     const root = schema.getRootType(operation.operation)!
     let fields = 0
 
-    /**
-     * Collects the fields of a selection by their names in the answer, as execution merges them, for every type that a
-     * value may have.
-     */
+    /** Collects the fields of a selection by their names in the answer, as execution merges them for a value of the type. */
     const collect = ({ selections }: SelectionSetNode, type: GraphQLNamedType, places: Map<string, Place>, spread: Set<string>): void => {
       for (const selection of selections) {
         if (!isAsked(selection, variables)) continue
@@ -96,7 +94,9 @@ export class Costs {
         if (name !== undefined && spread.has(name)) continue
         if (name !== undefined) spread.add(name)
         const { typeCondition, selectionSet } = selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value)!
-        collect(selectionSet, (typeCondition && schema.getType(typeCondition.name.value)) ?? type, places, spread)
+        const condition = typeCondition ? schema.getType(typeCondition.name.value) : type
+        if (condition === type || (isAbstractType(condition) && isObjectType(type) && schema.isSubType(condition, type)))
+          collect(selectionSet, type, places, spread)
       }
     }
 
@@ -129,11 +129,21 @@ export class Costs {
       const list = this.#lists.get(coordinate)
       const size = list && estimateSize(list, field, nodes[0]!, variables)
       const count = isListType(getNullableType(field.type)) ? (sized?.fields.includes(name) ? sized.size : (size ?? ASSUMED_SIZE)) : 1
-      const below = new Map<string, Place>()
-      const spread = new Set<string>()
-      for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet, type, below, spread)
       const slicing = list?.sizedFields && { fields: list.sizedFields, size: size ?? ASSUMED_SIZE }
-      return count * (weight + sumNodes(below, slicing))
+      // A value has one of the types: the dearest counts.
+      let dearest = 0
+      const fieldsAbove = fields
+      let fieldsBelow = 0
+      for (const runtime of isAbstractType(type) ? schema.getPossibleTypes(type) : [type]) {
+        fields = fieldsAbove
+        const below = new Map<string, Place>()
+        const spread = new Set<string>()
+        for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet, runtime, below, spread)
+        dearest = Math.max(dearest, sumNodes(below, slicing))
+        fieldsBelow = Math.max(fieldsBelow, fields - fieldsAbove)
+      }
+      fields = fieldsAbove + fieldsBelow
+      return count * (weight + dearest)
     }
 
     const places = new Map<string, Place>()
@@ -159,9 +169,12 @@ interface Sized {
   readonly size: number
 }
 
+/** Of a field that gives the items with the ids of a list: the argument, which `@listSize` cannot name. */
+const IDS = 'ids'
+
 /**
- * How many items the field is asked for: the greatest of its slicing arguments, given or by default; else the size that
- * the schema assumes.
+ * How many items the field is asked for: as many as it is given `ids`; else the greatest of its slicing arguments, given
+ * or by default; else the size that the schema assumes.
  */
 function estimateSize(
   { assumedSize, slicingArguments = [] }: ListSize,
@@ -169,8 +182,10 @@ function estimateSize(
   node: FieldNode,
   variables: Variables,
 ) {
-  if (slicingArguments.length === 0) return assumedSize
+  if (slicingArguments.length === 0 && !field.args.some(({ name }) => name === IDS)) return assumedSize
   const given = getArgumentValues(field, node, variables)
+  const ids = given[IDS]
+  if (Array.isArray(ids)) return ids.length
   const sizes = slicingArguments.flatMap((name) => {
     const size = given[name] ?? field.args.find((argument) => argument.name === name)?.defaultValue
     return typeof size === 'number' ? [Math.max(0, size)] : []

@@ -1,5 +1,6 @@
 import type { GraphQLDataSource } from '@apollo/gateway'
-import type { GraphQLFormattedError } from 'graphql'
+import { type GraphQLFormattedError, Kind, parse, type SelectionSetNode } from 'graphql'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 
 /**
@@ -12,10 +13,13 @@ export function linkDataSource(link: Link): GraphQLDataSource {
       const { query = '', operationName, variables = {} } = request
       const { representations } = variables
       const unique = Array.isArray(representations) ? findUnique(representations) : undefined
-      const { data, errors } = await link.execute(
-        { query, operationName, variables: unique ? { ...variables, representations: unique.values } : variables },
-        context as LinkContext,
-      )
+      const operation = { query, operationName, variables: unique ? { ...variables, representations: unique.values } : variables }
+      const { data, errors } = await link.execute(operation, context as LinkContext).catch((error: unknown) => {
+        if (error instanceof KisError && error.code === 'service_unavailable')
+          return { data: undefined, errors: unavailable(error, query, representations) }
+        throw error
+      })
+      if (data === undefined && errors) return { errors: errors as readonly GraphQLFormattedError[] }
       const answer: Answer = { ...(data !== undefined && { data }), ...(errors && { errors: errors as readonly GraphQLFormattedError[] }) }
       return unique ? fanOut(answer, unique.positions) : answer
     },
@@ -71,4 +75,34 @@ function fanOut({ data, errors }: Answer, positions: readonly (readonly number[]
     })
   }
   return answer
+}
+
+/** An error for each field that the subgraph was asked for. */
+function unavailable({ message, retryAfterMs }: KisError, query: string, representations: unknown): readonly GraphQLFormattedError[] {
+  const { extensions } = new KisError('part_unavailable', message, { retryAfterMs })
+  return pathsOf(query, representations).map((path) => ({ message, path, extensions: { ...extensions } }))
+}
+
+type Path = readonly (string | number)[]
+
+function pathsOf(query: string, representations: unknown): readonly Path[] {
+  const operation = parse(query, { noLocation: true }).definitions.find(({ kind }) => kind === Kind.OPERATION_DEFINITION)
+  if (operation?.kind !== Kind.OPERATION_DEFINITION) return []
+  if (!Array.isArray(representations)) return keysOf(operation.selectionSet).map((key) => [key])
+  const [entities] = operation.selectionSet.selections
+  if (entities?.kind !== Kind.FIELD || !entities.selectionSet) return []
+  const { selectionSet } = entities
+  return representations.flatMap(({ __typename }: { readonly __typename?: string }, index) =>
+    keysOf(selectionSet, __typename).map((key) => ['_entities', index, key]),
+  )
+}
+
+/** Names in the answer, of fragments those on this type. Query plans have no named fragments. */
+export function keysOf({ selections }: SelectionSetNode, type?: string): readonly string[] {
+  return selections.flatMap((selection) => {
+    if (selection.kind === Kind.FIELD) return selection.name.value === '__typename' ? [] : [(selection.alias ?? selection.name).value]
+    if (selection.kind !== Kind.INLINE_FRAGMENT) return []
+    const on = selection.typeCondition?.name.value
+    return on === undefined || type === undefined || on === type ? keysOf(selection.selectionSet, type) : []
+  })
 }

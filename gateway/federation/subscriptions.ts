@@ -2,8 +2,10 @@ import { operationFromDocument, type Schema, Supergraph } from '@apollo/federati
 import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
 import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
+import { keysOf } from './link-data-source.ts'
 import { passesThrough } from './pass-through.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 
@@ -16,6 +18,8 @@ interface Plan {
    */
   readonly perEvent: QueryPlan | null
   readonly operationContext: ReturnType<typeof buildOperationContext>
+  /** The name of the only field in the answer. */
+  readonly field: string
 }
 
 /**
@@ -68,6 +72,7 @@ export class FederatedSubscriptions {
       next = async () => {
         const item = await events.next()
         if (item.done) return { done: true, value: undefined }
+        if (item.value.data === undefined) return { done: false, value: placed(item.value, plan) }
         return { done: false, value: await this.#answer(plan, item.value, prepared, variables, context) }
       }
       return next()
@@ -98,6 +103,7 @@ export class FederatedSubscriptions {
     return {
       primary,
       perEvent: asItStands ? null : { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } },
+      field: keysOf(fetched.selectionSet)[0]!,
       operationContext: buildOperationContext({ schema, operationDocument: document, ...named }),
     }
   }
@@ -109,8 +115,7 @@ export class FederatedSubscriptions {
     variables: Variables,
     context: LinkContext,
   ): Promise<ExecutionResult> {
-    // Without data the operation itself failed, so there is nothing to complete.
-    if (!perEvent || event.data === undefined) return event
+    if (!perEvent) return event
     const { schema, services } = this.#parts
     const fromMemory: ServiceMap = {
       ...services,
@@ -122,5 +127,17 @@ export class FederatedSubscriptions {
     }
     const requestContext = buildRequestContext(schema, prepared, variables, context)
     return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, this.#supergraph, this.#api)
+  }
+}
+
+/** The link gives its own errors no path: the subgraph did not answer. */
+function placed({ errors = [] }: ExecutionResult, { field }: Plan): ExecutionResult {
+  return {
+    errors: errors.map(({ message, path, extensions }) => {
+      const { code, retryAfterMs } = KisError.fromGraphQL({ message, extensions })
+      const told =
+        !path && code === 'service_unavailable' ? new KisError('part_unavailable', message, { retryAfterMs }).extensions : extensions
+      return new GraphQLError(message, { path: path ?? [field], extensions: { ...told } })
+    }),
   }
 }

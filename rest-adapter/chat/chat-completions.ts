@@ -1,6 +1,6 @@
 import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
-import { completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
+import { type ChatEvent, completeChat, followChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
 import { withUsageAsAsked } from './stream-usage.ts'
 
 function asksForUsage({ stream_options }: JsonObject): boolean {
@@ -8,20 +8,25 @@ function asksForUsage({ stream_options }: JsonObject): boolean {
 }
 
 /**
- * Passes the chunks on as they come.
+ * Passes the chunks on as they come, each with its position as id. `isNew`: a stream without any is a failure.
  * @throws {KisError} the request failed before the first chunk, so nothing has been sent
  */
-async function streamChunks(call: Call): Promise<void> {
-  const { eventStream, body, context, log } = call
-  const includeUsage = asksForUsage(body)
+async function streamChunks(call: Call, events: AsyncIterable<ChatEvent>, includeUsage: boolean, isNew: boolean): Promise<void> {
+  const { eventStream, context, log } = call
   using stream = eventStream()
+  let isEmpty = true
   try {
-    for await (const { chunks: given, warnings } of streamChat(call, body)) {
-      stream.addHeaders(warningHeader(warnings))
-      const chunks = given.flatMap((chunk) => withUsageAsAsked(chunk, includeUsage) ?? [])
-      if (chunks.length > 0) await stream.send(...chunks.map((chunk) => JSON.stringify(chunk)))
+    for await (const { id, cursor, chunks, warnings } of events) {
+      if (isEmpty) stream.addHeaders({ ...warningHeader(warnings), 'x-kis-stream-id': id })
+      isEmpty = false
+      const before = Number(cursor) - chunks.length
+      const items = chunks.flatMap((given, i) => {
+        const chunk = withUsageAsAsked(given, includeUsage)
+        return chunk ? [{ id: String(before + i + 1), data: JSON.stringify(chunk) }] : []
+      })
+      if (items.length > 0) await stream.sendWithIds(...items)
     }
-    if (!stream.isOpen) throw noAnswer()
+    if (isEmpty && isNew) throw noAnswer()
     await stream.send('[DONE]')
   } catch (error) {
     if (!stream.isOpen) throw error
@@ -39,11 +44,21 @@ export const chatCompletionRoutes: readonly Route[] = [
     inference: true,
     async handle(call) {
       if (isStream(call.body)) {
-        await streamChunks(call)
+        await streamChunks(call, streamChat(call, call.body), asksForUsage(call.body), true)
         return undefined
       }
       const { response, warnings } = await completeChat(call, call.body)
       return { ...ok(response), headers: warningHeader(warnings) }
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/chat/completions/{id}/events',
+    inference: true,
+    async handle(call) {
+      const { after, include_usage: includeUsage } = call.query
+      await streamChunks(call, followChat(call, call.params.id!, after ?? call.lastEventId), includeUsage === true, false)
+      return undefined
     },
   },
 ]

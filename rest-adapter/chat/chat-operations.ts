@@ -11,7 +11,10 @@ const CREATE = gatewayOperation(
   `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response ${FACTS} } }`,
 )
 const STREAM = gatewayOperation(
-  `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks ${FACTS} } }`,
+  `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { id cursor chunks ${FACTS} } }`,
+)
+const FOLLOW = gatewayOperation(
+  `subscription ChatCompletionEvents($id: ID!, $after: Cursor) { chatCompletionEvents(id: $id, after: $after) { id cursor chunks ${FACTS} } }`,
 )
 
 export interface AnswerFacts {
@@ -39,6 +42,10 @@ export interface ChatAnswer extends AnswerFacts {
 }
 
 export interface ChatEvent extends AnswerFacts {
+  /** The id of the stream. */
+  readonly id: string
+  /** The number of chunks up to the end of this event. */
+  readonly cursor: string
   readonly chunks: readonly JsonObject[]
   /** Comes with the first event. */
   readonly warnings?: readonly string[] | null
@@ -61,11 +68,20 @@ export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, re
  * Streams the answer to one request of the chat protocol. Nothing happens before the first `next()`.
  * @throws {KisError} the first error of the gateway
  */
-export async function* streamChat(
-  { subscribe, context, setHeaders, idempotencyKey }: Call,
-  request: JsonObject,
-): AsyncGenerator<ChatEvent, void> {
-  const events = subscribe({ query: STREAM, variables: { input: { request, idempotencyKey } } })
+export function streamChat(call: Call, request: JsonObject): AsyncGenerator<ChatEvent, void> {
+  const variables = { input: { request, idempotencyKey: call.idempotencyKey } }
+  return readEvents(call, call.subscribe({ query: STREAM, variables }))
+}
+
+/**
+ * Follows a stream again, after the client's last cursor or from the start. Nothing happens before the first `next()`.
+ * @throws {KisError} the first error of the gateway
+ */
+export function followChat(call: Call, id: string, after: unknown): AsyncGenerator<ChatEvent, void> {
+  return readEvents(call, call.subscribe({ query: FOLLOW, variables: { id, after } }, true))
+}
+
+async function* readEvents({ context, setHeaders }: Call, events: ReturnType<Call['subscribe']>): AsyncGenerator<ChatEvent, void> {
   // Ends the vendor's work when the client leaves, not at the next chunk.
   context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
   for await (const result of events) {
@@ -80,7 +96,8 @@ export async function* streamChat(
 function readEvent({ data, errors }: ExecutionResult): ChatEvent {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as DataOf<typeof STREAM>).chatCompletion
+  const { chatCompletion, chatCompletionEvents } = data as Partial<DataOf<typeof STREAM> & DataOf<typeof FOLLOW>>
+  return (chatCompletion ?? chatCompletionEvents)!
 }
 
 /** The headers of every answer of a model, for the facts that are known. */

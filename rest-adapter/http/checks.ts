@@ -13,7 +13,7 @@ export function compileChecks({ document }: OpenApi): {
   const options = { strict: false, validateFormats: false, verbose: true } as const
   const bodies = new Ajv2020({ ...options, schemas: { openapi: document } })
   // Queries and forms are text. This check turns their numbers into numbers, in place.
-  const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: document } })
+  const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: withFiles(document) } })
 
   return {
     body: ({ requestBody }) => {
@@ -31,6 +31,11 @@ export function compileChecks({ document }: OpenApi): {
       return checkWith(texts.compile({ type: 'object', properties, additionalProperties: false }), 'query')
     },
   }
+}
+
+/** Files of forms are objects here; the document describes their bytes. */
+function withFiles(document: OpenApi['document']): object {
+  return JSON.parse(JSON.stringify(document, (_key, value) => (value?.format === 'binary' ? {} : value)))
 }
 
 /** Makes references inside the document absolute. */

@@ -1,7 +1,9 @@
 import type { FastifyReply } from 'fastify'
 import { ERRORS } from '../../schema/errors.ts'
 import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { makeChallenge } from './oauth-metadata.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
 
@@ -11,10 +13,10 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
 }
 
 /** Sends the error in the format of the route's clients. */
-export function sendError(reply: FastifyReply, error: KisError): void {
-  const { routeOptions, rest } = reply.request
+export function sendError(reply: FastifyReply, error: KisError, oauth: OAuthSettings | null): void {
+  const { routeOptions, rest, headers: sent } = reply.request
   const dialect = routeOptions.config?.dialect
-  if (error.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
+  if (error.code === 'invalid_api_key') reply.header('www-authenticate', makeChallenge(sent.authorization, oauth))
   const { status, headers, body } = answerTo(error, dialect, rest.id)
   reply.code(status).headers(headers).send(body)
 }
@@ -35,14 +37,15 @@ export function answerTo(error: KisError, dialect: Dialect | undefined, requestI
 }
 
 /** Turns anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
-export function toKisError(thrown: unknown, log: Log, requestId: string): KisError {
+export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLimit?: number): KisError {
   if (thrown instanceof KisError) {
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
     return thrown
   }
   if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body exceeds the size limit of this address.')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new KisError('payload_too_large', `The body has more than ${bodyLimit} bytes, the most that this address takes.`)
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })

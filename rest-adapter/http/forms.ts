@@ -69,6 +69,10 @@ export function isForm({ headers }: Headed): boolean {
   return headers['content-type']?.toLowerCase().startsWith('multipart/form-data') ?? false
 }
 
+export function isJson({ headers }: Headed): boolean {
+  return /^application\/json *(;|$)/i.test(headers['content-type'] ?? '')
+}
+
 /**
  * A file of a form.
  * @throws {KisError} `invalid_type`: it is text

@@ -3,14 +3,15 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
-import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
+import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
+import { isJson } from './forms.ts'
 import { KeyOwners } from './key-owners.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
 
@@ -28,6 +29,7 @@ declare module 'fastify' {
 }
 
 interface RequestState {
+  /** The service's own. */
   readonly id: string
   readonly startedMs: number
   /** Without `Bearer`. Null: none was sent. */
@@ -38,11 +40,10 @@ interface RequestState {
   keyJudged: boolean
 }
 
-const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
-
 /** Headers that scripts of other origins may read. The rate limits are those of the chat protocol. */
 const EXPOSED_HEADERS = [
   'x-request-id',
+  'x-client-request-id',
   'request-id',
   'x-should-retry',
   'retry-after',
@@ -50,6 +51,7 @@ const EXPOSED_HEADERS = [
   'openai-processing-ms',
   'openai-version',
   'x-kis-warning',
+  'x-kis-stream-id',
   'idempotent-replayed',
   'content-disposition',
   'mcp-session-id',
@@ -58,6 +60,7 @@ const EXPOSED_HEADERS = [
   'upload-length',
   'upload-metadata',
   'upload-expires',
+  'www-authenticate',
   'tus-resumable',
   'tus-version',
   'tus-extension',
@@ -69,12 +72,12 @@ const EXPOSED_HEADERS = [
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
  * have about 40, ids of models are longer and percent-encoded.
  */
-export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>) {
+export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>) {
   return {
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply, parts)
-      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
+      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'), parts.config.oauth)
     },
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
   }
@@ -83,11 +86,13 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
 function begin(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay, config }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config'>,
+  { clock, ids, underWay, config, log }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
-  const id = chooseRequestId(headers, ids)
+  const id = ids('req')
+  const clientId = readClientRequestId(headers)
+  if (clientId !== undefined) log.debug({ requestId: id, clientRequestId: clientId }, 'the client has an id of its own for this request')
   request.rest = {
     id,
     startedMs: clock.now().getTime(),
@@ -98,11 +103,6 @@ function begin(
   reply.headers(headersOfAll(id, dialect, headers, config))
 }
 
-function chooseRequestId(headers: IncomingHttpHeaders, ids: IdSource): string {
-  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
-  return clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req')
-}
-
 function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
@@ -111,6 +111,7 @@ function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): st
 /** The headers of every answer. */
 const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders, { origins }: RestParts['config']) => ({
   'x-request-id': id,
+  ...clientRequestIdHeader(headers),
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
   ...origins.answerHeaders(headers, EXPOSED_HEADERS),
 })
@@ -126,7 +127,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
       response.once('close', door.enter(readKey(request.headers, dialect)))
       return false
     } catch (error) {
-      const id = chooseRequestId(request.headers, ids)
+      const id = ids('req')
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
       const common = headersOfAll(id, dialect, request.headers, config)
       const all: Record<string, string | number> = { ...common, ...headers, 'content-length': Buffer.byteLength(body) }
@@ -149,7 +150,8 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
     route.refuse?.(request, config)
-    await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
+    const heldBytes = route.body === 'upload' && !isJson(request) ? config.streamBodyBytes : request.routeOptions.bodyLimit!
+    await bodies.admit(request, reply, () => owners.of(request), heldBytes)
   })
 
   app.addHook('preParsing', endTinyPieces)
@@ -177,7 +179,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   app.setErrorHandler(async (thrown, request, reply) => {
     const { id, apiKey, keyJudged, signal } = request.rest
     // The signal's reason explains the end better than the error that it caused further in.
-    let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
+    let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id, request.routeOptions.bodyLimit)
     // Without a valid key a client learns nothing else: the key is checked before the request.
     if (apiKey && !keyJudged && request.routeOptions.config.route)
       error = await judgeKey(gateway, request).then(
@@ -185,8 +187,10 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         (judgement) => toKisError(judgement, log, id),
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
+    // Fastify would cut the connection, and the client that is still sending would not read the answer.
+    if (error.code === 'payload_too_large') reply.removeHeader('connection')
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
-    sendError(reply, error)
+    sendError(reply, error, config.oauth)
     return reply
   })
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
+import { GRAPHQL_CODES } from '../../schema/errors.ts'
 import type { OperationText } from '../../schema/operations.ts'
 import { checkBoolean } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
@@ -11,7 +12,7 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { RestConfig } from '../config.ts'
 import type { Method } from './openapi.ts'
 import { type ParamNames, restParam } from './param-names.ts'
-import type { EventStream } from './sse.ts'
+import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -31,6 +32,11 @@ export interface Call {
   /** The body as it comes in, on routes that pass it on. */
   readonly stream: Readable | undefined
   readonly headers: IncomingHttpHeaders
+  /**
+   * Checks the fields of a form that the route has read itself.
+   * @throws {KisError} a field is missing, unknown or malformed
+   */
+  checkForm(fields: JsonObject): void
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
   /** The header `Last-Event-ID`, with which a client of server-sent events resumes after a disconnect. */
@@ -44,8 +50,8 @@ export interface Call {
    * Runs one operation for the caller even after the client has left, for at most `CLEAN_UP_MS`. A failure is logged.
    */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
-  /** Starts a subscription at the gateway. */
-  subscribe(operation: Operation): ReturnType<Link['subscribe']>
+  /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
+  subscribe(operation: Operation, mayReturn?: boolean): ReturnType<Link['subscribe']>
   /** Its signal aborts when the client disconnects, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log
@@ -56,7 +62,7 @@ export interface Call {
   /** Sets headers of the answer, or of the stream if it has not begun. */
   setHeaders(headers: Readonly<Record<string, string>>): void
   /** Answers with server-sent events. The answer begins with the first event. */
-  eventStream(): EventStream
+  eventStream(): RestEventStream
 }
 
 /**
@@ -79,12 +85,14 @@ export interface Route {
   /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
   /**
-   * The size limit of the body; default `json`. `audio` and `part` are forms, `upload` is a form or JSON, `stream` is
-   * passed on while it comes in, and all others are JSON.
+   * How the body is read, and how many bytes of it are held; default `json`. `audio` is a form, `stream` is passed on
+   * while it comes in, `upload` too unless it is JSON, and all others are JSON.
    */
-  readonly body?: 'chat' | 'upload' | 'audio' | 'part' | 'stream' | 'json'
+  readonly body?: 'chat' | 'upload' | 'audio' | 'stream' | 'json'
   /** Headers of the answer to `OPTIONS`, which tell what the address can do. */
   readonly protocolHeaders?: Readonly<Record<string, string>>
+  /** The answer is a file, whose bytes and length are sent as they are. */
+  readonly asIs?: boolean
   /** The gateway's side checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
   /** Answers carry the headers of the chat protocol. */
@@ -114,7 +122,11 @@ export async function askGateway<Data>(
   return data as Data
 }
 
+/** An error of the gateway as REST tells it: in the names of the caller's request, without what is GraphQL's own. */
 export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
+  const { message, retryAfterMs } = error
+  const code = GRAPHQL_CODES[error.code]
+  if (code) return new KisError(code, message, { retryAfterMs, cause: error })
   return error.param === null ? error : withParam(error, restParam(error.param, names))
 }
 

@@ -7,7 +7,7 @@ import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
-import { EventStream } from './sse.ts'
+import { RestEventStream } from './sse.ts'
 
 /**
  * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
@@ -29,12 +29,13 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     const checkQuery = checks.query(operation)
 
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
-    const { partBodyBytes: part, streamBodyBytes: stream } = deps.config
+    const { streamBodyBytes: stream } = deps.config
     const options: RouteOptions = {
       method: route.method,
       url: toUrl(route),
-      bodyLimit: { chat, upload, audio, part, stream, json }[route.body ?? 'json'],
+      bodyLimit: { chat, upload, audio, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
+      ...(route.asIs && { compress: false }),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
     const register = PARSERS[route.body ?? 'json']
@@ -50,15 +51,14 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
 }
 
 const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {
-  upload: registerFormParser,
   audio: registerFormParser,
-  part: registerFormParser,
-  stream: registerStreamParser,
+  upload: (scope) => passOn(scope, 'multipart/form-data', '*'),
+  stream: (scope) => passOn(scope, 'multipart/form-data', 'application/offset+octet-stream'),
 }
 
-/** Hands the body on as it comes in. What it holds meanwhile is bounded by the route's size limit. */
-function registerStreamParser(app: FastifyInstance): void {
-  app.addContentTypeParser('application/offset+octet-stream', (_request, payload, done) => done(null, payload))
+/** Hands bodies of these types on as they come in. */
+function passOn(app: FastifyInstance, ...contentTypes: readonly string[]): void {
+  for (const contentType of contentTypes) app.addContentTypeParser(contentType, (_request, payload, done) => done(null, payload))
 }
 
 function toRouteConfig(route: Route) {
@@ -99,6 +99,7 @@ async function answer(
     body,
     stream,
     headers: request.headers,
+    checkForm: (fields) => checkBody.form?.(fields),
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     lastEventId: request.headers['last-event-id'] as string | undefined,
     context,
@@ -116,13 +117,13 @@ async function answer(
         log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'),
       )
     },
-    subscribe(operation) {
+    subscribe(operation, mayReturn = false) {
       rest.keyJudged = true
-      return gateway.subscribe(operation, context)
+      return gateway.subscribe(operation, { ...context, isCut: () => mayReturn })
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
-      new EventStream(reply, clock, () => {
+      new RestEventStream(reply, clock, () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())
       }),
   }

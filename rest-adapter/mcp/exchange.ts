@@ -1,7 +1,7 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
 import { type Answer, type Call, ok } from '../http/route.ts'
-import type { EventStream } from '../http/sse.ts'
+import type { RestEventStream } from '../http/sse.ts'
 
 /**
  * Notifications that a client has not read. A stalled client is disconnected long before, and a run has not many more.
@@ -19,7 +19,7 @@ export class Exchange implements Transport {
   readonly answered: Promise<Answer | undefined>
   readonly #call: Call
   readonly #resolve: (answer: Answer | undefined) => void
-  #stream: EventStream | undefined
+  #stream: RestEventStream | undefined
   #sending: Promise<void> = Promise.resolve()
   #waiting = 0
   #isOver = false

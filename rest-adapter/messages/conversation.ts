@@ -31,6 +31,7 @@ export class Conversation {
     const origin = this.#origins[Number(index)]
     if (!origin) return param
     if (part !== undefined) return origin.parts[Number(part)] ?? origin.path
+    if (rest === '.tool_call_id') return origin.path.replace(/\.content$/, '.tool_use_id')
     // The rest names fields of the chat protocol, such as calls of tools.
     return rest.startsWith('.') || rest === '' ? origin.path : param
   }

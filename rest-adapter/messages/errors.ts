@@ -27,11 +27,18 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** An error as the Messages API writes it. `details` holds our own fields: the code and, if there is one, the path. */
+/**
+ * The API's own codes for refused fields. A client that reads this one leaves the field out, and sends the whole
+ * conversation.
+ */
+const CODES_OF_FIELDS: Readonly<Record<string, string>> = { thread: 'thread_unsupported_request' }
+
+/** An error as the Messages API writes it. `details` holds the code and, if there is one, the path. */
 export function messagesErrorBody(error: KisError, requestId: string) {
   const { code, message, param, vendorCode } = error
   const status = toMessagesStatus(error)
-  const details = { error_code: code, ...(param !== null && { param }), ...(vendorCode !== null && { vendor_code: vendorCode }) }
+  const ownCode = param !== null && code === 'unsupported_value' ? CODES_OF_FIELDS[param] : undefined
+  const details = { error_code: ownCode ?? code, ...(param !== null && { param }), ...(vendorCode !== null && { vendor_code: vendorCode }) }
   return {
     type: 'error' as const,
     error: { type: TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'), message, details },

@@ -245,6 +245,7 @@ describe('a field of the Messages API', () => {
     },
     { name: 'a temperature of 1.5', given: { temperature: 1.5 }, code: 'invalid_request', param: 'temperature' },
     { name: 'a container', given: { container: 'c' }, code: 'unsupported_value', param: 'container' },
+    { name: 'a thread', given: { thread: { type: 'create' } }, code: 'unsupported_value', param: 'thread' },
     { name: 'servers of tools', given: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
   ])('is refused: $name', ({ given, code, param }) => {
     expect(() => toChatRequest({ ...base, ...given })).toThrow(expect.objectContaining({ code, param }))
@@ -261,7 +262,7 @@ describe('an error about the translated request', () => {
   it.each([
     ['messages[0].content', 'system'],
     ['messages[1].content', 'messages[0].content'],
-    ['messages[2].tool_call_id', 'messages[1].content[0].content'],
+    ['messages[2].tool_call_id', 'messages[1].content[0].tool_use_id'],
     ['messages[3].content[1].image_url.url', 'messages[1].content[2]'],
     ['messages', 'messages'],
     ['tools[0].function.name', 'tools[0].name'],

@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { isForm } from '../http/forms.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { type Call, deleted, ok, type Route } from '../http/route.ts'
 import { FILE, type FileData, toFile } from '../uploads/file-object.ts'
-import { UPLOAD, uploadForm } from '../uploads/upload-form.ts'
+import { requireLength, uploadFile } from '../uploads/upload-file.ts'
 
 interface PieceData {
   readonly content: string
@@ -55,13 +54,8 @@ export const fileRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/files',
     body: 'upload',
-    async handle(call) {
-      if (isForm(call)) return uploadForm(call)
-      const { ask, body } = call
-      const input = { name: body.file_name, contentBase64: body.content_base64 }
-      const data = await ask(UPLOAD, { input }, { name: 'file_name' })
-      return created({ message: toFile(data.uploadFile.file) })
-    },
+    refuse: requireLength,
+    handle: uploadFile,
   },
   {
     method: 'GET',
@@ -91,6 +85,7 @@ export const fileRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/files/{id}/content',
+    asIs: true,
     async handle(call) {
       const first = await pieceAt(call, 0)
       const { name, mediaType, sizeBytes } = first.file

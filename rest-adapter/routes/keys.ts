@@ -5,7 +5,7 @@ import { created, deleted, type JsonObject, ok, type Route } from '../http/route
 import { toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
-  spendLimit { amount period spent held resetsAt } last4 expiresAt revokedAt createdAt`
+  spendLimit { amount period spent held resetsAt } last4 lastUsedAt expiresAt revokedAt createdAt`
 
 type KeyData = Selected<'ApiKey', typeof KEY>
 
@@ -40,6 +40,7 @@ function toKey(data: KeyData) {
     requests_per_minute: data.requestsPerMinute,
     tokens_per_minute: data.tokensPerMinute,
     last4: data.last4,
+    last_used_at: unixSecondsOrNull(data.lastUsedAt),
     expires_at: unixSecondsOrNull(data.expiresAt),
     revoked_at: unixSecondsOrNull(data.revokedAt),
   }

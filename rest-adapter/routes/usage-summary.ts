@@ -3,12 +3,12 @@ import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
-  since until total { ...Sums } groups { modelId apiKeyId day operation totals { ...Sums } } } }
+  since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } }
   fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
 export const SUMMARY_OF_ORGANIZATION =
   gatewayOperation(`query UsageSummaryOfOrganization($id: ID!, $groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) {
   organization(id: $id) { usageSummary(groupBy: $groupBy, filter: $filter) {
-  since until total { ...Sums } groups { modelId apiKeyId day operation totals { ...Sums } } } } }
+  since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } } }
   fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
 
 export const SUMMARY_NAMES = {
@@ -39,6 +39,7 @@ export interface UsageSummaryData {
     readonly modelId: string | null
     readonly apiKeyId: string | null
     readonly day: string | null
+    readonly hour: string | null
     readonly operation: string | null
     readonly totals: Sums
   }[]
@@ -50,11 +51,12 @@ export function toUsageSummary({ since, until, total, groups }: UsageSummaryData
     since: unixSeconds(since),
     until: unixSeconds(until),
     total: toSums(total),
-    data: groups.map(({ modelId, apiKeyId, day, operation, totals }) => ({
+    data: groups.map(({ modelId, apiKeyId, day, hour, operation, totals }) => ({
       object: 'usage_group',
       model: modelId,
       key_id: apiKeyId,
       day: unixSecondsOrNull(day),
+      hour: unixSecondsOrNull(hour),
       operation: operation?.toLowerCase() ?? null,
       ...toSums(totals),
     })),

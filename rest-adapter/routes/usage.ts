@@ -27,7 +27,14 @@ interface UsageRecordData {
   readonly at: string
 }
 
-const NAMES = { ...PAGE_NAMES, 'filter.modelId': 'model', 'filter.apiKeyId': 'key_id', 'filter.since': 'since', 'filter.until': 'until' }
+const NAMES = {
+  ...PAGE_NAMES,
+  'filter.modelId': 'model',
+  'filter.apiKeyId': 'key_id',
+  'filter.requestId': 'request_id',
+  'filter.since': 'since',
+  'filter.until': 'until',
+}
 
 function toUsageRecord(data: UsageRecordData) {
   const quantities = new Map(data.quantities.map(({ unit, quantity }) => [unit, quantity]))
@@ -54,10 +61,11 @@ function toUsageRecord(data: UsageRecordData) {
 
 type UsageRecordObject = ReturnType<typeof toUsageRecord>
 
-function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
+function toFilter({ model, key_id, request_id, since, until }: JsonObject): JsonObject {
   return {
     modelId: model,
     apiKeyId: key_id,
+    requestId: request_id,
     since: since === undefined ? undefined : toInstant(since as number),
     until: until === undefined ? undefined : toInstant(until as number),
   }

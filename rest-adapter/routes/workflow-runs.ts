@@ -6,7 +6,7 @@ import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
 
 /** No field leads to another subgraph, so that the gateway passes streams on unchanged. */
-const RUN = `id workflowId workflowVersion status inputs output nodes { id state output cost error { code message } startedAt endedAt } cost
+const RUN = `id workflowId workflowVersion status inputs output nodes { id: nodeId state output cost error { code message } startedAt endedAt } cost
   error { code message nodeId } startedAt deadline endedAt`
 const EVENT = `type runId cursor at nodeId index state cost run { ${RUN} }`
 

@@ -1,4 +1,5 @@
 import { gatewayOperation } from '../../schema/operations.ts'
+import type { ParamNames } from '../http/param-names.ts'
 import type { Call } from '../http/route.ts'
 
 const APPEND = gatewayOperation(`mutation AppendToUpload($input: AppendToUploadInput!) {
@@ -11,7 +12,13 @@ export const PIECE_BYTES = 2 * 1024 * 1024
  * Appends what comes in to an upload, piece by piece, and returns the new offset. If the client leaves in the middle,
  * what has come in is kept, so that it can continue from there.
  */
-export async function appendStream(call: Call, id: string, offset: number, source: AsyncIterable<Uint8Array>): Promise<number> {
+export async function appendStream(
+  call: Call,
+  id: string,
+  offset: number,
+  source: AsyncIterable<Uint8Array>,
+  names: ParamNames = {},
+): Promise<number> {
   let at = offset
   let held: Uint8Array[] = []
   let heldBytes = 0
@@ -31,13 +38,13 @@ export async function appendStream(call: Call, id: string, offset: number, sourc
         from += part.length
         held.push(part)
         heldBytes += part.length
-        if (heldBytes === PIECE_BYTES) await call.ask(APPEND, take())
+        if (heldBytes === PIECE_BYTES) await call.ask(APPEND, take(), names)
       }
     }
   } catch (error) {
     if (heldBytes > 0 && call.context.signal.aborted) await call.cleanUp(APPEND, take())
     throw error
   }
-  if (heldBytes > 0) await call.ask(APPEND, take())
+  if (heldBytes > 0) await call.ask(APPEND, take(), names)
   return at
 }

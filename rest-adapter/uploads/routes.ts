@@ -1,12 +1,16 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { requireFilePart, requireForm } from '../http/forms.ts'
+import { readFormStream, requireFileTaken } from '../http/form-stream.ts'
+import { requireForm } from '../http/forms.ts'
 import { type Answer, type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 import { appendStream } from './append.ts'
 import { FILE, toOpenAiFile } from './file-object.ts'
 
 const UPLOAD = `id name sizeBytes status metadata createdAt expiresAt file { ${FILE} }` as const
+
+/** Bytes of one part: as many as OpenAI takes. */
+const MAX_PART_BYTES = 64 * 1024 * 1024
 
 type UploadData = Selected<'Upload', typeof UPLOAD>
 
@@ -45,17 +49,26 @@ function readPurpose(metadata: string | null): string {
 }
 
 async function addPart(call: Call): Promise<Answer> {
-  const data = requireFilePart(call.body.data, 'data')
   const uploadId = call.params.id!
-  const input = { name: 'part', sizeBytes: data.size, partOf: uploadId }
-  const { upload: part } = (await call.ask(CREATE_PART, { input }, NAMES)).createUpload
+  let partId: string | undefined
   try {
-    await appendStream(call, part.id, 0, data.stream())
+    const { fields, taken } = await readFormStream(call, {
+      param: 'data',
+      maxBytes: MAX_PART_BYTES,
+      async take(_fileName, bytes) {
+        const { upload } = (await call.ask(CREATE_PART, { input: { name: 'part', partOf: uploadId } }, NAMES)).createUpload
+        partId = upload.id
+        await appendStream(call, upload.id, 0, bytes, { contentBase64: 'data' })
+        return upload
+      },
+    })
+    call.checkForm(fields)
+    const { id, createdAt } = requireFileTaken('data', taken)
+    return ok({ id, object: 'upload.part', created_at: unixSeconds(createdAt), upload_id: uploadId })
   } catch (error) {
-    await call.cleanUp(CANCEL_PART, { id: part.id })
+    if (partId !== undefined) await call.cleanUp(CANCEL_PART, { id: partId })
     throw error
   }
-  return ok({ id: part.id, object: 'upload.part', created_at: unixSeconds(part.createdAt), upload_id: uploadId })
 }
 
 /** Uploads in parts, as OpenAI's clients send them. */
@@ -77,7 +90,7 @@ export const uploadRoutes: readonly Route[] = [
       return ok(toUpload(upload))
     },
   },
-  { method: 'POST', path: '/v1/uploads/{id}/parts', body: 'part', refuse: requireForm, handle: addPart },
+  { method: 'POST', path: '/v1/uploads/{id}/parts', body: 'stream', refuse: requireForm, handle: addPart },
   {
     method: 'POST',
     path: '/v1/uploads/{id}/complete',

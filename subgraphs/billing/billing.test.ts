@@ -820,6 +820,26 @@ for (const { name, open } of STORES)
         expect((await page({ filter: { since: times[1], until: times[2] } })).at).toEqual([times[1]])
         expect((await page({ after: first.endCursor, filter: { until: times[2], since: times[0] } })).at).toEqual([times[0]])
         expect(await failure(admin, source, { after: 'nonsense' })).toMatchObject({ code: 'INVALID_REQUEST', param: 'after' })
+        const ids = (await data(
+          admin,
+          '{ usage { edges { node { id } } } organization { wallet { entries { edges { node { id } } } } } }',
+        )) as {
+          usage: { edges: { node: { id: string } }[] }
+          organization: { wallet: { entries: { edges: { node: { id: string } }[] } } }
+        }
+        const [latest] = ids.usage.edges
+        const after = Buffer.from(latest!.node.id).toString('base64url')
+        expect((await page({ first: 1, after })).at).toEqual([times[1]])
+        expect(await failure((await tenant()).admin, source, { after })).toMatchObject({ code: 'INVALID_REQUEST', param: 'after' })
+        const entries = ids.organization.wallet.entries.edges.map(({ node }) => node.id)
+        const rest = await data(
+          admin,
+          'query ($after: String) { organization { wallet { entries(after: $after) { edges { node { id } } } } } }',
+          {
+            after: Buffer.from(entries[1]!).toString('base64url'),
+          },
+        )
+        expect(rest).toMatchObject({ organization: { wallet: { entries: { edges: entries.slice(2).map((id) => ({ node: { id } })) } } } })
         expect(await failure(admin, source, { first: 0 })).toMatchObject({ code: 'INTEGER_BELOW_MIN_VALUE', param: 'first' })
       })
 

@@ -24,7 +24,7 @@ export function textAt(value: unknown, param: string): string {
 }
 
 /** No real data is nested deeper, and walking through it would exhaust the stack. */
-const MAX_DEPTH = 64
+export const MAX_DEPTH = 64
 
 /** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels */
 export function checkDepth(value: unknown, param: string, depth = 0): void {

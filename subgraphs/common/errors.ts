@@ -140,6 +140,29 @@ interface StaleExtensions extends ErrorExtensions {
   readonly isStalePrincipal: true
 }
 
+/**
+ * The error of a replica that does not have what another replica may have. Only between services: a remote link asks
+ * the other replicas, and clients get the error itself if none has it.
+ */
+export class NotHere extends KisError {
+  constructor(error: KisError) {
+    super(error.code, error.message, error)
+  }
+
+  override get extensions(): NotHereExtensions {
+    return { ...super.extensions, isNotHere: true }
+  }
+}
+
+interface NotHereExtensions extends ErrorExtensions {
+  readonly isNotHere: true
+}
+
+/** True for a `NotHere` that another process sent over GraphQL. */
+export function isNotHere(errors: unknown): boolean {
+  return Array.isArray(errors) && errors[0]?.extensions?.isNotHere === true
+}
+
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }

@@ -24,11 +24,13 @@ import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { createTokenDecoder } from './adapters/gpt-tokenizer/token-decoder.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
 import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
+import { ownedNodesOver } from './adapters/owned-nodes-link.ts'
 import { createRerankEngine } from './adapters/rerank/engine.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
@@ -51,6 +53,7 @@ import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
 import { openRunEnds, toWebhookEvent } from './use-cases/runs/run-ends.ts'
 import { Suspects } from './use-cases/runs/suspects.ts'
+import { ChatStreams } from './use-cases/streams/chat-streams.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
@@ -112,11 +115,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const money = billingOver(billing, clock)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
-    catalog: buildCatalog(config.catalog, clock.now()),
+    catalog: buildCatalog(config.catalog),
     engines,
     collections,
     files: stack.use(new FileChecks(mongodb ? [] : [file])),
     audio: createAudioReader(),
+    tokens: createTokenDecoder(),
     billing: money,
     principals: new Principals(money, clock),
     knowledge: knowledgeOver(knowledge),
@@ -139,7 +143,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
-  const served: ServedDeps = { ...deps, runs, workflowRuns }
+  const chatStreams = stack.use(new ChatStreams(deps))
+  const served: ServedDeps = { ...deps, runs, workflowRuns, chatStreams }
   working = store.opened.then(
     () =>
       Promise.all([
@@ -155,12 +160,14 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    toResolverContext: ({ caller, requestId, signal }): Context => ({
+    toResolverContext: ({ caller, requestId, signal, isCut }): Context => ({
       deps: served,
       caller,
       requestId,
       signal,
+      isCut,
       budget: new AnswerBudget(),
+      nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
     }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])

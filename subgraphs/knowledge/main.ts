@@ -31,6 +31,7 @@ import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
 import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
@@ -39,6 +40,7 @@ import { eraseOrganization } from './use-cases/erasure/erase-organization.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { toKnowledgeEvent } from './use-cases/knowledge-events.ts'
+import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
 import { keepSources } from './use-cases/web/refresh-source.ts'
 
@@ -146,7 +148,7 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    toResolverContext: (context) => ({ deps, ...context }),
+    toResolverContext: (context): Context => ({ deps, ...context, records: new RecordReads(deps.store) }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()

@@ -76,7 +76,7 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     ['no texts', { input: [] }, 'invalid_request', 'input'],
     ['an empty text among others', { input: ['a', ''] }, 'invalid_request', 'input[1]'],
     ['2,049 texts', { input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
-    ['tokens', { input: [1, 2, 3] }, 'unsupported_value', 'input'],
+    ['a number that is no token', { input: [[9906, 200_000]] }, 'invalid_value', 'input[0][1]'],
     ['texts and tokens', { input: ['a', 1] }, 'invalid_type', 'input[1]'],
     ['a text over the model’s limit', { input: ['a', 'word '.repeat(2_000)] }, 'context_length_exceeded', 'input[1]'],
     ['300,000 tokens and more', { input: Array(2_000).fill('word '.repeat(300)) }, 'context_length_exceeded', 'input'],

@@ -491,6 +491,11 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.deleteMany({ org: 'x', at: { $lt: at(9) } })).toBe(0)
         expect(await items.countDocuments({ org: 'x' })).toBe(6)
         expect(await items.countDocuments({ org: 'y' })).toBe(10)
+        expect(await items.countDocuments({ org: 'y' }, { limit: 4 })).toBe(4)
+        expect(await items.countDocuments({ org: 'y', at: { $lt: at(9) } }, { limit: 100 })).toBe(5)
+        expect(await items.countDocuments({}, { limit: 12 })).toBe(12)
+        expect(await items.countDocuments({}, { limit: 100 })).toBe(16)
+        await expect(items.countDocuments({})).rejects.toThrow(QueryWouldScan)
         expect(await items.deleteMany({ _id: { $in: ['id_0', 'id_2', 'nobody'] }, org: 'y' })).toBe(2)
       })
 

@@ -111,6 +111,19 @@ it('goes on with those that are left, and finds the others again', async () => {
   expect(await streamed(parts.link, 'any', 2)).toEqual(['SERVICE_UNAVAILABLE'])
 })
 
+it('finds what one replica alone has, and says that it is nowhere only when all were asked', async () => {
+  await using parts = await replicas(3)
+  expect(await streamed(parts.link, 'kept', 2)).toEqual(['NOT_FOUND'])
+  expect(parts.all.map(({ seen }) => seen.opened)).toEqual([1, 1, 1])
+  for (const replica of parts.all) {
+    replica.seen.hasKept = true
+    for (let i = 0; i < 3; i++) expect(await streamed(parts.link, 'kept', 2)).toEqual(['1', '2'])
+    replica.seen.hasKept = false
+  }
+  await parts.all[0]!.stop()
+  expect(await streamed(parts.link, 'kept', 2)).toEqual(['SERVICE_UNAVAILABLE'])
+})
+
 it('takes a name for every address that it has', async () => {
   const replica = new Replica()
   await replica.start()

@@ -1,6 +1,6 @@
 import type { ExecutionResult } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { KisError } from '../../subgraphs/common/errors.ts'
+import { KisError, NotFound, NotHere } from '../../subgraphs/common/errors.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
@@ -28,11 +28,15 @@ export interface Seen {
   aborted: number
   opened: number
   ended: number
+  /** What was known of the client when a subscription ended. */
+  cut: (boolean | undefined)[]
+  /** It has the stream of the model `kept`. */
+  hasKept: boolean
 }
 
 /** A subgraph with the inference SDL whose resolvers are scripted by the model id that is asked for. */
 export function probe(): { subgraph: Subgraph; seen: Seen } {
-  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0 }
+  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0, cut: [], hasKept: false }
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', {
@@ -48,13 +52,18 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
       },
       Subscription: {
         chatCompletion: {
-          subscribe(_parent: unknown, { input }: { input: { request: { model: string; count: number } } }) {
+          subscribe(
+            _parent: unknown,
+            { input }: { input: { request: { model: string; count: number } } },
+            { isCut }: ResolverContext<null>,
+          ) {
             const { model, count } = input.request
             seen.opened++
             let given = 0
             return endableIterator(
               async () => {
                 if (model === 'refused') throw new KisError('insufficient_quota', 'No money.')
+                if (model === 'kept' && !seen.hasKept) throw new NotHere(new NotFound('stream', 'kept'))
                 if (given === count) {
                   if (model === 'idle') return new Promise<never>(() => undefined)
                   if (model === 'breaks') throw new KisError('engine_error', 'The vendor hung up.')
@@ -63,7 +72,10 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
                 given++
                 return { done: false, value: { chatCompletion: { chunks: [{ n: given, text: 'مرحبا' }], textDelta: String(given) } } }
               },
-              () => void seen.ended++,
+              () => {
+                seen.ended++
+                seen.cut.push(isCut?.())
+              },
             )
           },
         },
@@ -178,6 +190,15 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
         await eventually(() => part.seen.ended === ended + 1)
       })
     }
+
+    it.each([true, false])('tells whether its client was cut off: %s', async (isCut) => {
+      const { ended } = part.seen
+      const events = part.link.subscribe(makeStream('idle', 1), { ...context(), isCut: () => isCut })
+      await events.next()
+      await events.return!()
+      await eventually(() => part.seen.ended === ended + 1)
+      expect(part.seen.cut.at(-1)).toBe(isCut)
+    })
 
     it('starts nothing when it is ended before its first next()', async () => {
       const { opened } = part.seen

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
+import { faultOfAnswer } from '../support/answers.ts'
 import { testCatalog } from '../support/catalog.ts'
 import { type Caller, type Json, makeCaller, newOrganization } from '../support/client.ts'
 import { graphqlPlaces, makeSelection, openapi, type RestOperation, type RootField, rootFields, routeName } from '../support/contract.ts'
@@ -218,8 +219,9 @@ function findFault({ method, path, name }: Request, { status, headers, text }: W
   if (name.startsWith('graphql')) return faultOfGraphql(status, text)
   const isHead = method === 'HEAD'
   if (status < 400) {
-    if (!isHead && headers['content-type']?.startsWith('application/json')) return faultOfJson(text)
-    return null
+    if (isHead) return null
+    const notJson = headers['content-type']?.startsWith('application/json') ? faultOfJson(text) : null
+    return notJson ?? faultOfAnswer({ method, path, status, contentType: headers['content-type'], text })
   }
   if (!headers['x-request-id'] && path.startsWith('/v1')) return `${status} without x-request-id: ${text.slice(0, 200)}`
   if (isHead) return text === '' ? null : `HEAD with a body: ${text.slice(0, 200)}`
@@ -238,7 +240,8 @@ function findFault({ method, path, name }: Request, { status, headers, text }: W
   if (ERRORS[code as ErrorCode].status !== status) return `${code} with status ${status}`
   const missing = ['message', 'type', 'param', 'code'].filter((key) => !(key in error))
   if (missing.length > 0) return `an error without ${missing}: ${text.slice(0, 300)}`
-  return headers['x-should-retry'] ? null : `${status} without x-should-retry`
+  if (!headers['x-should-retry']) return `${status} without x-should-retry`
+  return faultOfAnswer({ method, path, status, contentType: headers['content-type'], text })
 }
 
 function faultOfJson(text: string): string | null {
@@ -260,7 +263,14 @@ function faultOfGraphql(status: number, text: string): string | null {
   return data !== undefined || error !== undefined ? null : `neither data nor errors: ${text.slice(0, 300)}`
 }
 
-const SERVERS_FAULT = new Set(['INTERNAL', 'SERVICE_UNAVAILABLE', 'ENGINE_ERROR', 'ENGINE_UNAVAILABLE', 'ENGINE_TIMEOUT'])
+const SERVERS_FAULT = new Set([
+  'INTERNAL',
+  'SERVICE_UNAVAILABLE',
+  'PART_UNAVAILABLE',
+  'ENGINE_ERROR',
+  'ENGINE_UNAVAILABLE',
+  'ENGINE_TIMEOUT',
+])
 
 function faultOfErrors(errors: readonly Json[]): string | null {
   for (const error of errors) {

@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import type { Seen } from './support/shop.ts'
 import { collect, connect, KEY, startGateway } from './support/start.ts'
 
 const TICKS = 'subscription ($count: Int!, $mode: String) { ticks(count: $count, mode: $mode) { n } }'
 /** With fields of other subgraphs, so that each event is completed by a plan. */
 const COMPLETED = 'subscription ($count: Int!, $mode: String) { ticks(count: $count, mode: $mode) { n documents { title } } }'
+
+/** What the upstream is told of its client: that it may come back. */
+const isCut = ({ contexts }: Seen) => contexts.at(-1)!.isCut?.()
 
 describe('a subscription that nobody reads any more ends upstream at once', () => {
   for (const [what, query] of [
@@ -17,7 +21,7 @@ describe('a subscription that nobody reads any more ends upstream at once', () =
       await eventually(() => stream.results.length === 1 && seen.pulled === 2)
       stream.cancel()
       await eventually(() => seen.ended === 1)
-      expect(seen.opened).toBe(1)
+      expect([seen.opened, isCut(seen)]).toEqual([1, false])
     })
   }
 
@@ -42,6 +46,17 @@ describe('a subscription that nobody reads any more ends upstream at once', () =
     await eventually(() => streams.every(({ results }) => results.length === 1))
     socket().terminate()
     await eventually(() => seen.ended === 2)
+    expect(isCut(seen)).toBe(true)
+  })
+
+  it('when its client closes the socket in good order', async () => {
+    const { wsUrl, seen } = await startGateway()
+    const { client, socket } = connect(wsUrl)
+    const stream = collect(client, TICKS, { count: 1, mode: 'idle' })
+    await eventually(() => stream.results.length === 1)
+    socket().close(1000)
+    await eventually(() => seen.ended === 1)
+    expect(isCut(seen)).toBe(false)
   })
 
   it('when the gateway stops, which closes sockets with 1001', async () => {
@@ -50,7 +65,7 @@ describe('a subscription that nobody reads any more ends upstream at once', () =
     const stream = collect(client, TICKS, { count: 1, mode: 'idle' })
     await eventually(() => stream.results.length === 1)
     await stop()
-    expect(seen.ended).toBe(1)
+    expect([seen.ended, isCut(seen)]).toEqual([1, true])
     expect(await closed).toMatchObject({ code: 1001 })
   })
 

@@ -13,7 +13,7 @@ const costs = new Costs(SDL)
 function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
   const document = parse(query)
   const operation = getOperationAST(document)!
-  const prepared = { document, operation, operationName: undefined, hash: '', requirements: [] }
+  const prepared = { document, text: query, operation, operationName: undefined, hash: '', requirements: [] }
   return costs.of(prepared, schema, coerceVariables(schema, operation, inputs, true))
 }
 
@@ -62,6 +62,13 @@ describe('the nodes of an operation', () => {
       nodes: 100 * (1 + 1 + 8),
     },
     { name: 'what is dear by its weight', query: '{ fileContent(id: "a") { content } }', nodes: 500 },
+    {
+      name: 'of the dearest type that a value may have',
+      query:
+        '{ node(id: "a") { ... on Agent { runs(first: 1) { edges { node { id } } } } ... on Workflow { runs(first: 50) { edges { node { id } } } } } }',
+      nodes: 1 + 50,
+    },
+    { name: 'one for each id', query: 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', variables: { ids: ['a', 'b', 'c'] }, nodes: 3 },
     { name: 'introspection not', query: '{ __schema { types { name } } __typename }', nodes: 0 },
     { name: 'the event of a subscription', query: 'subscription { documentUpdated { document { file { id } } } }', nodes: 3 },
     { name: 'the issue of 15 aliases', query: BOMB, nodes: 15 * (1 + 100 * (1 + 1 + 100)) },

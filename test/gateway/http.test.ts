@@ -34,6 +34,19 @@ describe('POST /graphql', () => {
     })
   }
 
+  it('refuses in the media type of GraphQL over HTTP where the client accepts it, and in JSON else', async () => {
+    const { post } = await startGateway()
+    for (const [accept, type] of [
+      ['application/graphql-response+json,application/json;q=0.9', 'application/graphql-response+json; charset=utf-8'],
+      ['application/json', 'application/json; charset=utf-8'],
+      ['*/*', 'application/json; charset=utf-8'],
+    ] as const) {
+      const { headers, body } = await post({ query: '{ ping }' }, { authorization: `Bearer ${UNKNOWN_KEY}`, accept })
+      expect(headers.get('content-type')).toBe(type)
+      expect(body.errors[0].extensions.code).toBe('INVALID_API_KEY')
+    }
+  })
+
   it('looks a key up once for many requests at once', async () => {
     const { post, lookups } = await startGateway()
     await Promise.all(Array.from({ length: 10 }, () => post({ query: '{ ping }' })))
@@ -41,9 +54,9 @@ describe('POST /graphql', () => {
   })
 
   for (const [what, body, status, code] of [
-    ['text that is no GraphQL', { query: '{ ping' }, 400, 'INVALID_REQUEST'],
-    ['an unknown field', { query: '{ pong }' }, 400, 'INVALID_REQUEST'],
-    ['a variable that does not fit', { query: 'query ($n: Int) { ping(n: $n) }', variables: { n: 'x' } }, 400, 'INVALID_REQUEST'],
+    ['text that is no GraphQL', { query: '{ ping' }, 400, 'GRAPHQL_PARSE_FAILED'],
+    ['an unknown field', { query: '{ pong }' }, 400, 'GRAPHQL_VALIDATION_FAILED'],
+    ['a variable that does not fit', { query: 'query ($n: Int) { ping(n: $n) }', variables: { n: 'x' } }, 400, 'INVALID_VARIABLES'],
     ['an unknown operation name', { query: 'query A { ping }', operationName: 'B' }, 400, 'INVALID_REQUEST'],
     ['no query', { variables: {} }, 400, 'INVALID_REQUEST'],
     ['a batch', [{ query: '{ ping }' }, { query: '{ ping }' }], 400, 'INVALID_REQUEST'],
@@ -53,7 +66,7 @@ describe('POST /graphql', () => {
       'a subscription with @include at its root',
       { query: 'subscription ($x: Boolean!) { ticks(count: 1) @include(if: $x) { n } }', variables: { x: true } },
       400,
-      'INVALID_REQUEST',
+      'GRAPHQL_VALIDATION_FAILED',
     ],
     ['a body above the limit', { query: `{ ping } # ${'x'.repeat(CONFIG.maxBodyBytes)}` }, 413, 'PAYLOAD_TOO_LARGE'],
     [
@@ -78,13 +91,13 @@ describe('POST /graphql', () => {
     })
   }
 
-  it('answers SERVICE_UNAVAILABLE when a subgraph cannot be reached', async () => {
+  it('answers PART_UNAVAILABLE when a subgraph cannot be reached', async () => {
     const { links } = shop()
     const unavailable = new KisError('service_unavailable', 'Inference is unavailable at the moment.', { retryAfterMs: 1_000 })
     const inference = { ...links.inference, execute: () => Promise.reject(unavailable) }
     const { post, gateway } = await startGateway({ links: { ...links, inference } })
     expect((await post({ query: '{ ping }' })).body.errors[0].extensions).toMatchObject({
-      code: 'SERVICE_UNAVAILABLE',
+      code: 'PART_UNAVAILABLE',
       retryAfterMs: 1_000,
       shouldRetry: true,
     })
@@ -132,7 +145,7 @@ describe('pages of other origins', () => {
     })
   const readCors = ({ headers }: Response | { headers: Headers }) =>
     ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
-  const EXPOSED = 'x-request-id, retry-after'
+  const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
   it('may use it by default, errors included', async () => {
     const { url, post } = await startGateway()

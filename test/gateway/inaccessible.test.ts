@@ -61,7 +61,7 @@ describe('what is for services only', () => {
       expect(body.errors[0].message).toContain(`Cannot query field "${name}"`)
       const socket = collect(client, query)
       await socket.over
-      expect(socket.error()[0].extensions.code).toBe('INVALID_REQUEST')
+      expect(socket.error()[0].extensions.code).toBe('GRAPHQL_VALIDATION_FAILED')
     }
     expect(reached).toEqual([])
   })
@@ -90,7 +90,7 @@ describe('what is for services only', () => {
     ]) {
       const { status, body } = await post({ query, variables: { r: [{ __typename: 'ApiKey', id: 'key_1' }] } })
       expect(status).toBe(400)
-      expect(body.errors[0].extensions.code).toBe('INVALID_REQUEST')
+      expect(body.errors[0].extensions.code).toBe('GRAPHQL_VALIDATION_FAILED')
     }
     expect(reached).toEqual([])
   })

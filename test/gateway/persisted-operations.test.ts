@@ -100,6 +100,15 @@ describe('trusted documents', () => {
     expect((await post({ query: PING })).body).toEqual({ data: { ping: 1 } })
   })
 
+  it('of graphql-codegen run by its ids, however a client sends them', async () => {
+    const id = `sha256:${sha256('of another text')}`
+    const trustedDocuments = readManifest(JSON.stringify({ [id]: PING }))
+    const { post } = await start({ config: { ...config, trustedDocuments } })
+    const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } })
+    for (const body of [{ documentId: id }, { documentId: id.slice(7) }, byHash(id), byHash(id.slice(7))])
+      expect((await post(body)).body).toEqual({ data: { ping: 1 } })
+  })
+
   it('are all that a caller may run where the operator says so, over HTTP and sockets', async () => {
     const { post, wsUrl, seen } = await start()
     expect((await post({ query: '{ ping }' })).body).toMatchObject(DENIED)
@@ -130,7 +139,7 @@ describe('trusted documents', () => {
     await expect(startGateway({ config: { ...CONFIG, trustedDocuments } })).rejects.toThrow(/document a: .*pong.*\n.*document b: Syntax/)
   })
 
-  it('come from a manifest of Apollo or of Relay', () => {
+  it('come from a manifest of Apollo, of Relay or of graphql-codegen', () => {
     const apollo = {
       format: 'apollo-persisted-query-manifest',
       version: 1,
@@ -138,6 +147,7 @@ describe('trusted documents', () => {
     }
     expect(readManifest(JSON.stringify(apollo))).toEqual(new Map([['x', PING]]))
     expect(readManifest(JSON.stringify({ x: PING }))).toEqual(new Map([['x', PING]]))
+    expect(readManifest(JSON.stringify({ 'sha256:x': PING }))).toEqual(new Map([['x', PING]]))
     for (const bad of [
       [],
       { format: 'other' },

@@ -12,7 +12,7 @@ const nested = (levels: number): unknown => JSON.parse('{"a":'.repeat(levels) + 
 const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, 1]))
 
 const REFUSED: readonly { readonly what: string; readonly input: unknown; readonly code: string; readonly says: string }[] = [
-  { what: '20,000 fields that the type has not', input: unknown(20_000), code: 'INVALID_REQUEST', says: '"q0"' },
+  { what: '20,000 fields that the type has not', input: unknown(20_000), code: 'INVALID_VARIABLES', says: '"q0"' },
   {
     what: 'a list of 2,000 objects for texts',
     input: { query: 'x', tags: Array.from({ length: 2_000 }, () => ({})) },
@@ -22,7 +22,7 @@ const REFUSED: readonly { readonly what: string; readonly input: unknown; readon
   {
     what: 'a list of 2,000 numbers for texts',
     input: { query: 'x', tags: Array.from({ length: 2_000 }, () => 1) },
-    code: 'INVALID_REQUEST',
+    code: 'INVALID_VARIABLES',
     says: 'input.tags[0]',
   },
   {
@@ -46,7 +46,7 @@ const REFUSED: readonly { readonly what: string; readonly input: unknown; readon
   },
   { what: 'a field whose name has 100,000 characters', input: { ['q'.repeat(100_000)]: 1 }, code: 'INVALID_REQUEST', says: "'input'" },
   { what: 'JSON that is nested 1,000 deep', input: { query: 'x', filter: nested(1_000) }, code: 'INVALID_REQUEST', says: 'input.filter' },
-  { what: 'a list for an object', input: [[[[[]]]]], code: 'INVALID_REQUEST', says: '$input' },
+  { what: 'a list for an object', input: [[[[[]]]]], code: 'INVALID_VARIABLES', says: '$input' },
 ]
 
 for (const { what, input, code, says } of REFUSED) {
@@ -130,9 +130,13 @@ const LONG_TEXTS: readonly { readonly what: string; readonly query: string; read
   { what: 'a block string of 4 MB', query: `{ echo(text: """${'a\n'.repeat(2_000_000)}""") }`, code: 'OPERATION_TOO_COMPLEX' },
   { what: 'a comment of 4 MB', query: `#${'x'.repeat(4_000_000)}\n{ ping }`, code: 'OPERATION_TOO_COMPLEX' },
   { what: 'an alias of 100,000 characters', query: `{ ${'a'.repeat(100_000)}: ping }`, code: 'OPERATION_TOO_COMPLEX' },
-  { what: 'a name of 100,000 characters', query: `{ ${'p'.repeat(100_000)} }`, code: 'INVALID_REQUEST' },
-  { what: 'a complaint full of "Did you mean"', query: `{ ping(n: "${' Did you mean '.repeat(15_000)}") }`, code: 'INVALID_REQUEST' },
-  { what: 'a wrong literal of 200,000 characters', query: `{ ping(n: "${'x'.repeat(200_000)}") }`, code: 'INVALID_REQUEST' },
+  { what: 'a name of 100,000 characters', query: `{ ${'p'.repeat(100_000)} }`, code: 'GRAPHQL_VALIDATION_FAILED' },
+  {
+    what: 'a complaint full of "Did you mean"',
+    query: `{ ping(n: "${' Did you mean '.repeat(15_000)}") }`,
+    code: 'GRAPHQL_VALIDATION_FAILED',
+  },
+  { what: 'a wrong literal of 200,000 characters', query: `{ ping(n: "${'x'.repeat(200_000)}") }`, code: 'GRAPHQL_VALIDATION_FAILED' },
 ]
 
 for (const { what, query, code } of LONG_TEXTS) {

@@ -292,10 +292,10 @@ describe('agents by REST', () => {
     const body = { code: 'guide', name: 'Guide', model: 'm' }
     const refusals: [string, object, string, string][] = [
       ['/v1/agents', body, 'not_found', 'collection_ids[1]'],
-      ['/v1/agents/agt_1/runs', { messages: [{}] }, 'invalid_request', 'messages[0].role'],
+      ['/v1/agents/agt_1/runs', { messages: [{}] }, 'missing_required_parameter', 'messages[0].role'],
       ['/v1/agents', { ...body, max_steps: 13 }, 'integer_above_max_value', 'max_steps'],
       ['/v1/agents', { ...body, max_cost_usd: 'much' }, 'unsupported_value', 'max_cost_usd'],
-      ['/v1/agents', { ...body, tools: [] }, 'invalid_request', 'tools'],
+      ['/v1/agents', { ...body, tools: [] }, 'unknown_parameter', 'tools'],
       ['/v1/agents', { ...body, code: ' ' }, 'unsupported_value', 'code'],
     ]
     for (const [path, sent, code, param] of refusals)

@@ -251,7 +251,8 @@ describe('a stream', () => {
     })
     await response.text()
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      'x-request-id': 'mine',
+      'x-request-id': expect.stringMatching(/^req_/),
+      'x-client-request-id': 'mine',
       'openai-version': '2020-10-01',
       'access-control-allow-origin': '*',
       'cache-control': 'no-cache',

@@ -54,7 +54,8 @@ it('the REST adapter refuses in the words of each address, and what needs no key
   expect(chat.status).toBe(503)
   expect(chat.body).toEqual({ error: { message: 'Too much to do.', type: 'server_error', param: null, code: 'service_unavailable' } })
   expect(Object.fromEntries(chat.headers)).toMatchObject({
-    'x-request-id': 'mine',
+    'x-request-id': expect.stringMatching(/^req_/),
+    'x-client-request-id': 'mine',
     'retry-after': '2',
     'retry-after-ms': '2000',
     'x-should-retry': 'true',

@@ -1,3 +1,4 @@
+import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, it } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
@@ -72,6 +73,30 @@ describe('the Anthropic client', () => {
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   })
 
+  it('is understood by the AI SDK, which refuses fields that it does not know to be null', async () => {
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
+      id: 'a',
+      model: 'v',
+      choices: [{ index: 0, delta, finish_reason }],
+    })
+    await using adapter = await startAdapter({
+      ...answering({ role: 'assistant', content: '30 days.' }),
+      async *ChatCompletionChunks() {
+        yield { chatCompletion: { chunks: [chunk({ role: 'assistant', content: '30' }), chunk({ content: ' days.' })], warnings: [] } }
+        yield { chatCompletion: { chunks: [chunk({}, 'stop')] } }
+        yield { chatCompletion: { chunks: [], usage } }
+      },
+    })
+    const model = createAnthropic({ baseURL: `${adapter.url}/v1`, apiKey: KEY })('m')
+    const prompt = { prompt: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'How long is annual leave?' }] }] }
+    expect((await model.doGenerate(prompt)).content).toEqual([{ type: 'text', text: '30 days.' }])
+    const { stream } = await model.doStream(prompt)
+    const parts = await Array.fromAsync(stream)
+    expect(parts.filter(({ type }) => type === 'error')).toEqual([])
+    expect(parts.map((part) => (part.type === 'text-delta' ? part.delta : '')).join('')).toBe('30 days.')
+    expect(parts.at(-1)).toMatchObject({ type: 'finish', finishReason: { unified: 'stop' } })
+  })
+
   it('may send its key in x-api-key', async () => {
     await using adapter = await startAdapter(answering({ content: 'ok' }))
     const headers = { 'x-api-key': KEY, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
@@ -112,6 +137,15 @@ describe('the Anthropic client', () => {
       expect(failure.error).toMatchObject({ type: 'error', request_id: failure.requestID, error: { details: { param: 'stop_sequences' } } })
       expect(failure.headers.get('x-should-retry')).toBe(String(ERRORS[code].retry))
     }
+  })
+
+  it('meets the refusal of a thread with the code by which the SDK knows it', async () => {
+    await using adapter = await startAdapter({})
+    const failure = await makeClient(adapter)
+      .messages.create({ ...ask, thread: { type: 'create' } } as never)
+      .catch((error) => error)
+    expect(failure).toMatchObject({ status: 400, errorCode: 'thread_unsupported_request' })
+    expect(failure.error.error.details).toEqual({ error_code: 'thread_unsupported_request', param: 'thread' })
   })
 
   it('meets a failure amid a stream as the event of an error', async () => {

@@ -127,6 +127,7 @@ const keyObject = {
   spend_limit: { amount_usd: '5', period: 'day', spent_usd: '0.2', held_usd: '0.1', resets_at: AT_SECONDS },
   last4: 'abcd',
   expires_at: AT_SECONDS,
+  last_used_at: null,
   revoked_at: null,
 }
 const organization = {
@@ -308,7 +309,7 @@ const handlers = {
       since: AT,
       until: AT,
       total: sums,
-      groups: [{ modelId: 'm', apiKeyId: null, day: AT, operation: null, totals: sums }],
+      groups: [{ modelId: 'm', apiKeyId: null, day: AT, hour: AT, operation: null, totals: sums }],
     },
   }),
   Usage: () => ({
@@ -588,14 +589,14 @@ const cases: readonly Case[] = [
     answer: { ...list(usageObject), last_id: 'MTI' },
   },
   {
-    request: `GET /v1/usage/summary?group_by=model,day&operation=chat_completion&until=${AT_SECONDS}`,
-    variables: { groupBy: ['MODEL', 'DAY'], filter: { operation: 'CHAT_COMPLETION', until: AT } },
+    request: `GET /v1/usage/summary?group_by=model,day,hour&operation=chat_completion&until=${AT_SECONDS}`,
+    variables: { groupBy: ['MODEL', 'DAY', 'HOUR'], filter: { operation: 'CHAT_COMPLETION', until: AT } },
     answer: {
       object: 'usage_summary',
       since: AT_SECONDS,
       until: AT_SECONDS,
       total: sumsObject,
-      data: [{ object: 'usage_group', model: 'm', key_id: null, day: AT_SECONDS, operation: null, ...sumsObject }],
+      data: [{ object: 'usage_group', model: 'm', key_id: null, day: AT_SECONDS, hour: AT_SECONDS, operation: null, ...sumsObject }],
     },
   },
   {

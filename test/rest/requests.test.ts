@@ -58,7 +58,7 @@ const refusals: readonly Refusal[] = [
     name: 'an unknown field',
     request: 'POST /v1/collections',
     body: { ...collection, colour: 'red' },
-    code: 'invalid_request',
+    code: 'unknown_parameter',
     param: 'colour',
   },
   { name: 'a change of nothing', request: 'PATCH /v1/collections/col_1', body: {}, code: 'invalid_request', param: null },
@@ -94,7 +94,7 @@ const refusals: readonly Refusal[] = [
   { name: 'a page of 101', request: 'GET /v1/files?limit=101', code: 'integer_above_max_value', param: 'limit' },
   { name: 'a limit that is no number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
   { name: 'an unknown order', request: 'GET /v1/files?order=random', code: 'unsupported_value', param: 'order' },
-  { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'invalid_request', param: 'page' },
+  { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'unknown_parameter', param: 'page' },
   {
     name: 'an unknown scope',
     request: 'POST /v1/keys',
@@ -389,15 +389,23 @@ describe('requests by REST', () => {
     expect(response.url).toBe(`${adapter.url}/v1/models?x=1`)
   })
 
-  it('gives every answer a request id, the one of the client when it is fit for logs', async () => {
+  it('gives every answer a request id of its own, and the client its own back when it is fit for logs', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
-    const readRequestId = async (path: string, headers: Record<string, string>) =>
-      (await adapter.fetch(path, { headers })).headers.get('x-request-id')
-    expect(await readRequestId('/v1/models', {})).toMatch(/^req_[0-9a-f]{32}$/)
-    expect(await readRequestId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
-    expect(adapter.gateway.asked.at(-1)?.context.requestId).toBe('mine-1')
-    expect(await readRequestId('/nowhere', { 'x-client-request-id': 'mine_2' })).toBe('mine_2')
-    expect(await readRequestId('/v1/models', { 'x-request-id': 'not fit for logs' })).toMatch(/^req_/)
+    const ids = new Set<string | null>()
+    const readClientId = async (path: string, sent: Record<string, string>) => {
+      const { headers } = await adapter.fetch(path, { headers: sent })
+      expect(headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/)
+      ids.add(headers.get('x-request-id'))
+      return headers.get('x-client-request-id')
+    }
+    expect(await readClientId('/v1/models', {})).toBeNull()
+    expect(await readClientId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
+    expect(adapter.gateway.asked.at(-1)?.context.requestId).toBe([...ids].at(-1))
+    expect(await readClientId('/nowhere', { 'x-client-request-id': 'mine:2.a', 'x-request-id': 'another' })).toBe('mine:2.a')
+    expect(await readClientId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
+    expect(await readClientId('/v1/models', { 'x-request-id': 'not fit for logs' })).toBeNull()
+    expect(await readClientId('/v1/models', { 'x-request-id': 'a'.repeat(129) })).toBeNull()
+    expect(ids.size).toBe(6)
   })
 
   it('answers HEAD like GET, without the body', async () => {

@@ -63,7 +63,7 @@ it('a table that cannot be read to its end breaks off', async () => {
 
 it('a summary by what there is not is refused', async () => {
   await using adapter = await startAdapter({})
-  const response = await adapter.fetch('/v1/usage/summary?group_by=model,hour')
+  const response = await adapter.fetch('/v1/usage/summary?group_by=model,minute')
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { code: 'unsupported_value', param: 'group_by' } })
 })

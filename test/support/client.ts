@@ -1,6 +1,7 @@
 import { type Client, createClient } from 'graphql-ws'
 import OpenAI from 'openai'
 import { WebSocket } from 'ws'
+import { faultOfAnswer } from './answers.ts'
 import type { Service } from './processes/service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
@@ -36,6 +37,8 @@ export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: stri
         ...(body !== undefined && { body: typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body) }),
       })
       const text = await response.text()
+      const fault = faultOfAnswer({ method, path, status: response.status, contentType: response.headers.get('content-type'), text })
+      if (fault) throw new Error(`The contract is not kept. ${fault}`)
       return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text }
     },
     async graphql(query, variables) {

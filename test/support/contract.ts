@@ -70,7 +70,9 @@ function* placesIn(given: Schema, at: string): Generator<Place> {
   const schema = plainSchema(given)
   const choices = [...(schema.anyOf ?? []), ...((schema.oneOf as Schema[] | undefined) ?? [])]
   for (const choice of choices) yield* placesIn(choice, at)
-  if (schema.properties) for (const [name, property] of Object.entries(schema.properties)) yield* placesIn(property, `${at}.${name}`)
+  // Callers may add fields: the object is a place as a whole.
+  if (schema.additionalProperties) yield { at }
+  else if (schema.properties) for (const [name, property] of Object.entries(schema.properties)) yield* placesIn(property, `${at}.${name}`)
   else if (schema.items) yield* placesIn(schema.items, `${at}[]`)
   else if (isFree(schema) && choices.length === 0) yield { at }
 }

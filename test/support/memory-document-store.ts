@@ -1,5 +1,5 @@
 import { meets, type Test, toTests } from '../../subgraphs/common/adapters/documents/filter.ts'
-import { chooseIndex, chooseKey } from '../../subgraphs/common/adapters/documents/index-choice.ts'
+import { chooseIndex, chooseKey, toCountSort } from '../../subgraphs/common/adapters/documents/index-choice.ts'
 import { checkIndexed } from '../../subgraphs/common/adapters/documents/spec.ts'
 import { type Stored, type StoredObject, toStored, withDates } from '../../subgraphs/common/adapters/documents/stored-value.ts'
 import { applyChanges, toChanges, toSeed } from '../../subgraphs/common/adapters/documents/update.ts'
@@ -94,8 +94,11 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
     })
   }
 
-  countDocuments(filter: Filter) {
-    return this.#call(() => this.#find(filter).length)
+  countDocuments(filter: Filter, { limit }: { readonly limit?: number } = {}) {
+    return this.#call(() => {
+      const { length } = this.#find(filter, toCountSort(toTests(filter), limit))
+      return Math.min(length, limit ?? length)
+    })
   }
 
   insertOne(document: StoredDocument) {

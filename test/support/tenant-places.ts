@@ -7,6 +7,24 @@ export interface Naming {
   readonly as?: (given: string, own: Possessions) => unknown
 }
 
+/** What `node` finds. */
+export const NODE_KINDS = [
+  ...([
+    'collection',
+    'file',
+    'document',
+    'chunk',
+    'goldQuestion',
+    'evaluation',
+    'reembedding',
+    'webSource',
+    'upload',
+    'uploadPart',
+  ] as const),
+  ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
+  ...(['organization', 'wallet', 'key', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
+] as const satisfies readonly Kind[]
+
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })
 
 const inMessage = (part: (given: string) => object) => (given: string) => [{ role: 'user', content: [part(given)] }]
@@ -51,6 +69,7 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/uploads/{id}': [names('upload')],
   '/v1/uploads/tus/{id}': [names('upload')],
   '/v1/agents/{id}': [names('agent')],
+  '/v1/chat/completions/{id}': [names('chatStream')],
   '/v1/runs/{id}': [names('agentRun')],
   '/v1/threads/{id}': [names('thread')],
   '/v1/workflows/{id}': [names('workflow')],
@@ -85,8 +104,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.thread_id': [names('thread')],
   'body.definition': DEFINITIONS,
   'body.reference': [names('reference')],
-  'body.messages[]': [names('file', (given) => inMessage(filePart)(given)[0])],
-  'body.messages[].content[]': [names('file', fileBlock)],
+  'body.messages[].content[]': [names('file', fileBlock), names('file', filePart)],
   'body.input[].content[]': [names('file', inputFile)],
   'body.previous_response_id': [names('answerId')],
   'body.conversation': [names('thread')],
@@ -98,6 +116,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'header.idempotency-key': [names('idempotencyKey')],
   'query.model': [names('agentModel')],
   'query.key_id': [names('key')],
+  'query.request_id': [],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
   'GET /v1/collections/{id}/sources query.after': [names('webSource')],
@@ -131,15 +150,17 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
 export const REST_PLAIN = words(`
   body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
   body.collection_name body.description body.metadata body.documents[].metadata body.external_id body.documents[].external_id body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
-  body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
-  body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
-  body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
+  body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].name body.messages[].refusal
+  body.messages[].tool_calls[] body.messages[].tool_call_id body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
+  body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by header.mcp-protocol-version header.x-client-request-id
   body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'PATCH /v1/uploads/tus/{id} body',
+  'GET /v1/chat/completions/{id}/events query.after',
+  'GET /v1/chat/completions/{id}/events header.last-event-id',
   'GET /v1/runs/{id}/events query.after',
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
@@ -210,34 +231,50 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
 const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given).toString('base64url'))
 
 /** What the places of GraphQL name, by their declaration. */
+const NODES: readonly Naming[] = NODE_KINDS.map((kind) => names(kind))
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.organization.id': [names('organization')],
+  'query.node.id': NODES,
+  'query.nodes.ids': NODES.map(({ kind }) => names(kind, (given) => [given])),
   'query.organizations.after': [cursor('organization')],
+  'query.organizations.before': [cursor('organization')],
   'query.apiKey.id': [names('key')],
   'query.verifyLedger.after': [names('organization')],
   'query.verifyBlobs.after': [names('file')],
   'query.usage.after': [names('usageCursor')],
+  'query.usage.before': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
   'UsageFilter.apiKeyId': [names('key')],
+  'UsageFilter.requestId': [],
   'UsageSummaryFilter.modelId': [names('agentModel')],
   'UsageSummaryFilter.apiKeyId': [names('key')],
   'query.webhookEndpoints.after': [cursor('webhook')],
+  'query.webhookEndpoints.before': [cursor('webhook')],
   'query.webhookEndpoint.id': [names('webhook')],
   'query.webhookDeliveries.endpointId': [names('webhook')],
   'query.webhookDeliveries.after': [names('deliveryCursor')],
+  'query.webhookDeliveries.before': [names('deliveryCursor')],
   'query.model.id': [names('agentModel')],
   'query.quoteChatCompletion.request': CHAT_REQUEST,
   'query.agent.id': [names('agent'), names('agentModel')],
   'query.agents.after': [cursor('agent')],
+  'query.agents.before': [cursor('agent')],
   'query.agentRun.id': [names('agentRun')],
+  'query.agentRuns.after': [cursor('agentRun')],
+  'query.agentRuns.before': [cursor('agentRun')],
+  'query.workflowRuns.after': [cursor('workflowRun')],
+  'query.workflowRuns.before': [cursor('workflowRun')],
   'query.workflow.id': [names('workflow'), names('workflowCode')],
   'query.workflows.after': [cursor('workflow')],
+  'query.workflows.before': [cursor('workflow')],
   'query.workflowRun.id': [names('workflowRun')],
   'query.collection.id': [names('collection')],
   'query.collectionByCode.code': [names('collectionCode')],
   'query.collections.after': [cursor('collection')],
+  'query.collections.before': [cursor('collection')],
   'query.file.id': [names('file')],
   'query.files.after': [cursor('file')],
+  'query.files.before': [cursor('file')],
   'query.document.id': [names('document')],
   'query.evaluation.id': [names('evaluation')],
   'AddGoldQuestionsInput.collectionId': [names('collection')],
@@ -333,6 +370,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.refreshWebSource.id': [names('webSource')],
   'mutation.deleteWebSource.id': [names('webSource')],
   'Collection.sources.after': [cursor('webSource')],
+  'Collection.sources.before': [cursor('webSource')],
   'CreateUploadInput.partOf': [names('upload')],
   'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
   'CompleteUploadInput.id': [names('upload')],
@@ -353,18 +391,28 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'VerifyIndexInput.after': [names('collection')],
   'mutation.rebuildIndex.after': [names('collection')],
   'subscription.agentRunEvents.runId': [names('agentRun')],
+  'subscription.chatCompletionEvents.id': [names('chatStream')],
   'subscription.workflowRunEvents.runId': [names('workflowRun')],
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
+  'Agent.runs.before': [cursor('agentRun')],
   'Collection.documents.after': [cursor('document')],
+  'Collection.documents.before': [cursor('document')],
   'Collection.goldQuestions.after': [cursor('goldQuestion')],
+  'Collection.goldQuestions.before': [cursor('goldQuestion')],
   'Collection.evaluations.after': [cursor('evaluation')],
+  'Collection.evaluations.before': [cursor('evaluation')],
   'Collection.reembeddings.after': [cursor('reembedding')],
+  'Collection.reembeddings.before': [cursor('reembedding')],
   'Document.chunks.after': [cursor('chunk')],
+  'Document.chunks.before': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
   'Organization.changes.after': [cursor('organization')],
+  'Organization.apiKeys.before': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
+  'Wallet.entries.before': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
+  'Workflow.runs.before': [cursor('workflowRun')],
 }
 
 /**
@@ -372,6 +420,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
+  CollectionFilter.nameContains FileFilter.nameContains DocumentFilter.nameContains DocumentFilter.metadata
   SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan OrganizationFilter.name OrganizationFilter.plan SuspendOrganizationInput.reason
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents RerankQuoteInput.query RerankQuoteInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
@@ -382,12 +431,16 @@ export const GRAPHQL_PLAIN = words(`
   CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
-  subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
+  subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   organization: (own) => ({ id: own.organization }),
+  node: (own) => ({ id: own.document }),
+  agentRuns: () => ({}),
+  workflowRuns: () => ({}),
+  nodes: (own) => ({ ids: [own.document] }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
   usage: () => ({ first: 2 }),
@@ -498,6 +551,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   chatCompletion: () => ({ input: { request: { ...CHAT, stream: true } } }),
   transcription: () => ({ input: { model: 'mock-speech', contentBase64: 'UklGRg==' } }),
   agentRunEvents: (own) => ({ runId: own.agentRun }),
+  chatCompletionEvents: (own) => ({ id: own.chatStream }),
   workflowRunEvents: (own) => ({ runId: own.workflowRun }),
   documentUpdated: () => ({ after: '0' }),
 }

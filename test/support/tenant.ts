@@ -27,6 +27,7 @@ export interface Possessions {
   readonly agentCode: string
   readonly agentModel: string
   readonly agentRun: string
+  readonly chatStream: string
   readonly thread: string
   readonly workflow: string
   readonly workflowCode: string
@@ -35,6 +36,9 @@ export interface Possessions {
   readonly webhook: string
   readonly delivery: string
   readonly idempotencyKey: string
+  readonly wallet: string
+  readonly usageRecord: string
+  readonly ledgerEntry: string
   readonly usageCursor: string
   readonly entryCursor: string
   readonly deliveryCursor: string
@@ -115,6 +119,7 @@ export async function furnish(
   const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { mark }, wait: true })
   const key = await post('/v1/keys', { name: mark })
   const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
+  const chatStream = await streamOnce(caller)
   const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
   const listDeliveries = () => get(`/v1/webhooks/${webhook.id}/deliveries?limit=100`)
   await eventually(async () => {
@@ -141,6 +146,7 @@ export async function furnish(
     agentCode,
     agentModel: `agent/${agentCode}`,
     agentRun: agentRun.id,
+    chatStream,
     thread: agentRun.thread_id,
     workflow: workflow.id,
     workflowCode,
@@ -149,6 +155,9 @@ export async function furnish(
     webhook: webhook.id,
     delivery: delivery.id,
     idempotencyKey: `${mark}-0a`,
+    wallet: caller.organizationId.replace('org_', 'wal_'),
+    usageRecord: usage.data[0].id,
+    ledgerEntry: entries.data[0].id,
     usageCursor: usage.last_id,
     entryCursor: entries.last_id,
     deliveryCursor: deliveries.last_id,
@@ -163,6 +172,18 @@ export async function furnish(
     answerId: answered.id,
     elsewhere: `${place.url}-elsewhere`,
   }
+}
+
+/** Returns the id of a streamed chat that has ended. */
+async function streamOnce(caller: Caller): Promise<string> {
+  const query = 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { id } }'
+  const request = { model: 'mock-chat', ...INSTRUCTIONS }
+  let id = ''
+  for await (const { data, errors } of caller.socket().iterate<Json>({ query, variables: { input: { request } } })) {
+    if (errors) throw new Error(JSON.stringify(errors))
+    id = data.chatCompletion.id
+  }
+  return id
 }
 
 /** Returns the cursor of an item in a list that is sorted by id. */

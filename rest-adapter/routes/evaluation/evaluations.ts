@@ -9,7 +9,7 @@ import { toExpected } from './gold-questions.ts'
 const EVALUATION = `id collectionId status progress { done total } error { code message } cost startedAt endedAt
   changes { added replaced deleted updated settings } comparison { baselineId questionCount falls { settings language measure before after } }
   settings { label mode filter rerankModel lexicalWeight scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 } }`
-const QUESTION = 'id query expected { fileName page phrase } ranks { combined words meaning }'
+const QUESTION = 'id: goldQuestionId query expected { fileName page phrase } ranks { combined words meaning }'
 
 type EvaluationData = Selected<'Evaluation', typeof EVALUATION>
 type QuestionData = Selected<'EvaluatedQuestion', typeof QUESTION>

@@ -4,8 +4,8 @@ import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
-import { walletBalance } from '../ledger/domain/wallet.ts'
-import { findUsageRecord, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
+import { walletBalance, walletId } from '../ledger/domain/wallet.ts'
+import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
@@ -39,6 +39,10 @@ export const entities: Resolvers = {
   },
 
   Wallet: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findWalletById(deps, requirePrincipal(caller), id)
+    },
+    id: ({ _id }) => walletId(_id),
     balance: (wallet) => BigInt(walletBalance(wallet)),
     held: ({ held }) => BigInt(held),
     available: ({ available }) => BigInt(available),
@@ -50,6 +54,9 @@ export const entities: Resolvers = {
   },
 
   LedgerEntry: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findEntry(deps, requirePrincipal(caller), id)
+    },
     id: ({ _id }) => _id,
     amount: ({ postings }) => BigInt(balanceChange(postings)),
     held: ({ postings }) => BigInt(postings.held ?? 0),
@@ -61,6 +68,9 @@ export const entities: Resolvers = {
       return findNamedKey(deps, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
+    organization({ organizationId }, _args, { deps, caller }) {
+      return findOrganization(deps, requirePrincipal(caller), organizationId)
+    },
     spendLimit,
   },
 

@@ -29,6 +29,7 @@ export type Scalars = {
 };
 
 export type Query = {
+  readonly viewer?: Maybe<ApiKey>;
   readonly organization: Organization;
   readonly organizations: OrganizationConnection;
   readonly apiKey?: Maybe<ApiKey>;
@@ -57,6 +58,8 @@ export type QueryOrganizationArgs = {
 export type QueryOrganizationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   filter?: InputMaybe<OrganizationFilter>;
 };
 
@@ -69,6 +72,8 @@ export type QueryApiKeyArgs = {
 export type QueryUsageArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   filter?: InputMaybe<UsageFilter>;
 };
 
@@ -82,6 +87,8 @@ export type QueryUsageSummaryArgs = {
 export type QueryWebhookEndpointsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -95,6 +102,8 @@ export type QueryWebhookDeliveriesArgs = {
   status?: InputMaybe<WebhookDeliveryStatus>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -124,7 +133,7 @@ export type QueryQuoteHoldsArgs = {
 
 
 export type QueryPrincipalOfKeyArgs = {
-  organizationId: Scalars['ID']['input'];
+  organizationId?: InputMaybe<Scalars['ID']['input']>;
   apiKeyId: Scalars['ID']['input'];
 };
 
@@ -368,6 +377,8 @@ export type Organization = {
 export type OrganizationChangesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -380,6 +391,8 @@ export type OrganizationUsageSummaryArgs = {
 export type OrganizationApiKeysArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type OrganizationStatus =
@@ -426,6 +439,7 @@ export type Plan = {
 };
 
 export type Wallet = {
+  readonly id: Scalars['ID']['output'];
   readonly balance: Scalars['USD']['output'];
   readonly held: Scalars['USD']['output'];
   readonly available: Scalars['USD']['output'];
@@ -436,6 +450,8 @@ export type Wallet = {
 export type WalletEntriesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type LedgerEntryKind =
@@ -459,6 +475,7 @@ export type LedgerEntry = {
 
 export type ApiKey = {
   readonly id: Scalars['ID']['output'];
+  readonly organization?: Maybe<Organization>;
   readonly name: Scalars['String']['output'];
   readonly scopes: ReadonlyArray<Scope>;
   readonly modelAllowlist?: Maybe<ReadonlyArray<Scalars['String']['output']>>;
@@ -466,6 +483,7 @@ export type ApiKey = {
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly spendLimit?: Maybe<SpendLimit>;
   readonly last4: Scalars['String']['output'];
+  readonly lastUsedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly expiresAt?: Maybe<Scalars['DateTime']['output']>;
   readonly revokedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly createdAt: Scalars['DateTime']['output'];
@@ -531,6 +549,7 @@ export type UsageDimension =
   | 'model'
   | 'key'
   | 'day'
+  | 'hour'
   | 'operation';
 
 export type UsageSummaryFilter = {
@@ -554,6 +573,7 @@ export type UsageGroup = {
   readonly apiKeyId?: Maybe<Scalars['ID']['output']>;
   readonly apiKey?: Maybe<ApiKey>;
   readonly day?: Maybe<Scalars['DateTime']['output']>;
+  readonly hour?: Maybe<Scalars['DateTime']['output']>;
   readonly operation?: Maybe<Operation>;
   readonly totals: UsageTotals;
 };
@@ -576,6 +596,7 @@ export type Model = {
 export type UsageFilter = {
   readonly modelId?: InputMaybe<Scalars['ID']['input']>;
   readonly apiKeyId?: InputMaybe<Scalars['ID']['input']>;
+  readonly requestId?: InputMaybe<Scalars['String']['input']>;
   readonly since?: InputMaybe<Scalars['DateTime']['input']>;
   readonly until?: InputMaybe<Scalars['DateTime']['input']>;
 };
@@ -625,6 +646,7 @@ export type PageInfo = {
 export type OrganizationConnection = {
   readonly edges: ReadonlyArray<OrganizationEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type OrganizationEdge = {
@@ -635,6 +657,7 @@ export type OrganizationEdge = {
 export type OrganizationChangeConnection = {
   readonly edges: ReadonlyArray<OrganizationChangeEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type OrganizationChangeEdge = {
@@ -645,6 +668,7 @@ export type OrganizationChangeEdge = {
 export type ApiKeyConnection = {
   readonly edges: ReadonlyArray<ApiKeyEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ApiKeyEdge = {
@@ -655,6 +679,7 @@ export type ApiKeyEdge = {
 export type LedgerEntryConnection = {
   readonly edges: ReadonlyArray<LedgerEntryEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type LedgerEntryEdge = {
@@ -665,6 +690,7 @@ export type LedgerEntryEdge = {
 export type UsageRecordConnection = {
   readonly edges: ReadonlyArray<UsageRecordEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type UsageRecordEdge = {
@@ -817,6 +843,7 @@ export type WebhookAttempt = {
 export type WebhookEndpointConnection = {
   readonly edges: ReadonlyArray<WebhookEndpointEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebhookEndpointEdge = {
@@ -827,6 +854,7 @@ export type WebhookEndpointEdge = {
 export type WebhookDeliveryConnection = {
   readonly edges: ReadonlyArray<WebhookDeliveryEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebhookDeliveryEdge = {
@@ -1101,8 +1129,12 @@ export type DirectiveResolverFn<TResult = Record<PropertyKey, never>, TParent = 
 /** Mapping of federation types */
 export type FederationTypes = {
   Organization: Organization;
+  Wallet: Wallet;
+  LedgerEntry: LedgerEntry;
   ApiKey: ApiKey;
   UsageRecord: UsageRecord;
+  WebhookEndpoint: WebhookEndpoint;
+  WebhookDelivery: WebhookDelivery;
 };
 
 /** Mapping of federation reference types */
@@ -1110,12 +1142,24 @@ export type FederationReferenceTypes = {
   Organization:
     ( { __typename: 'Organization' }
     & GraphQLRecursivePick<FederationTypes['Organization'], {"id":true}> );
+  Wallet:
+    ( { __typename: 'Wallet' }
+    & GraphQLRecursivePick<FederationTypes['Wallet'], {"id":true}> );
+  LedgerEntry:
+    ( { __typename: 'LedgerEntry' }
+    & GraphQLRecursivePick<FederationTypes['LedgerEntry'], {"id":true}> );
   ApiKey:
     ( { __typename: 'ApiKey' }
     & GraphQLRecursivePick<FederationTypes['ApiKey'], {"id":true}> );
   UsageRecord:
     ( { __typename: 'UsageRecord' }
     & GraphQLRecursivePick<FederationTypes['UsageRecord'], {"id":true}> );
+  WebhookEndpoint:
+    ( { __typename: 'WebhookEndpoint' }
+    & GraphQLRecursivePick<FederationTypes['WebhookEndpoint'], {"id":true}> );
+  WebhookDelivery:
+    ( { __typename: 'WebhookDelivery' }
+    & GraphQLRecursivePick<FederationTypes['WebhookDelivery'], {"id":true}> );
 };
 
 
@@ -1156,7 +1200,7 @@ export type ResolversTypes = {
   UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits'>;
   UsageQuantity: ResolverTypeWrapper<Omit<UsageQuantity, 'unit'> & { unit: ResolversTypes['UsageUnit'] }>;
   UsageRecord: ResolverTypeWrapper<Usage>;
-  UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'operation'>;
+  UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'hour' | 'operation'>;
   UsageSummaryFilter: UsageSummaryFilter;
   UsageSummary: ResolverTypeWrapper<Omit<UsageSummary, 'total' | 'groups'> & { total: ResolversTypes['UsageTotals'], groups: ReadonlyArray<ResolversTypes['UsageGroup']> }>;
   UsageGroup: ResolverTypeWrapper<Group>;
@@ -1331,6 +1375,10 @@ export type ResolversParentTypes = {
   HoldOutcome: HoldOutcome;
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -1344,15 +1392,16 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  viewer?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   organization?: Resolver<ResolversTypes['Organization'], ParentType, ContextType, Partial<QueryOrganizationArgs>>;
-  organizations?: Resolver<ResolversTypes['OrganizationConnection'], ParentType, ContextType, RequireFields<QueryOrganizationsArgs, 'first'>>;
+  organizations?: Resolver<ResolversTypes['OrganizationConnection'], ParentType, ContextType, Partial<QueryOrganizationsArgs>>;
   apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType, RequireFields<QueryApiKeyArgs, 'id'>>;
   plans?: Resolver<ReadonlyArray<ResolversTypes['Plan']>, ParentType, ContextType>;
-  usage?: Resolver<ResolversTypes['UsageRecordConnection'], ParentType, ContextType, RequireFields<QueryUsageArgs, 'first'>>;
+  usage?: Resolver<ResolversTypes['UsageRecordConnection'], ParentType, ContextType, Partial<QueryUsageArgs>>;
   usageSummary?: Resolver<ResolversTypes['UsageSummary'], ParentType, ContextType, RequireFields<QueryUsageSummaryArgs, 'groupBy'>>;
-  webhookEndpoints?: Resolver<ResolversTypes['WebhookEndpointConnection'], ParentType, ContextType, RequireFields<QueryWebhookEndpointsArgs, 'first'>>;
+  webhookEndpoints?: Resolver<ResolversTypes['WebhookEndpointConnection'], ParentType, ContextType, Partial<QueryWebhookEndpointsArgs>>;
   webhookEndpoint?: Resolver<Maybe<ResolversTypes['WebhookEndpoint']>, ParentType, ContextType, RequireFields<QueryWebhookEndpointArgs, 'id'>>;
-  webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId' | 'first'>>;
+  webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId'>>;
   verifyLedger?: Resolver<ResolversTypes['LedgerVerification'], ParentType, ContextType, Partial<QueryVerifyLedgerArgs>>;
   verifyBillingFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyBillingFilesArgs>>;
   organizationsToErase?: Resolver<ReadonlyArray<ResolversTypes['OrganizationToErase']>, ParentType, ContextType>;
@@ -1360,7 +1409,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
   installationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quoteHolds?: Resolver<ReadonlyArray<ResolversTypes['HoldQuote']>, ParentType, ContextType, RequireFields<QueryQuoteHoldsArgs, 'holds'>>;
-  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'organizationId' | 'apiKeyId'>>;
+  principalOfKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfKeyArgs, 'apiKeyId'>>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -1431,10 +1480,10 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   suspendedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   suspensionReason?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   deletedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-  changes?: Resolver<ResolversTypes['OrganizationChangeConnection'], ParentType, ContextType, RequireFields<OrganizationChangesArgs, 'first'>>;
+  changes?: Resolver<ResolversTypes['OrganizationChangeConnection'], ParentType, ContextType, Partial<OrganizationChangesArgs>>;
   usageSummary?: Resolver<ResolversTypes['UsageSummary'], ParentType, ContextType, RequireFields<OrganizationUsageSummaryArgs, 'groupBy'>>;
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
-  apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, RequireFields<OrganizationApiKeysArgs, 'first'>>;
+  apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, Partial<OrganizationApiKeysArgs>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1471,16 +1520,19 @@ export type PlanResolvers<ContextType = Context, ParentType extends ResolversPar
   concurrency?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = Needed<ParentType, {
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet'], FederationReferenceType extends FederationReferenceTypes['Wallet'] = FederationReferenceTypes['Wallet']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Wallet']> | FederationReferenceType, FederationReferenceType, ContextType>;
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   balance?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
-  entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, RequireFields<WalletEntriesArgs, 'first'>>;
+  entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, Partial<WalletEntriesArgs>>;
 }>;
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
 
-export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = Needed<ParentType, {
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry'], FederationReferenceType extends FederationReferenceTypes['LedgerEntry'] = FederationReferenceTypes['LedgerEntry']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['LedgerEntry']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   kind?: Resolver<ResolversTypes['LedgerEntryKind'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -1494,6 +1546,7 @@ export type LedgerEntryResolvers<ContextType = Context, ParentType extends Resol
 export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey'], FederationReferenceType extends FederationReferenceTypes['ApiKey'] = FederationReferenceTypes['ApiKey']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['ApiKey']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   scopes?: Resolver<ReadonlyArray<ResolversTypes['Scope']>, ParentType, ContextType>;
   modelAllowlist?: Resolver<Maybe<ReadonlyArray<ResolversTypes['String']>>, ParentType, ContextType>;
@@ -1501,6 +1554,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   spendLimit?: Resolver<Maybe<ResolversTypes['SpendLimit']>, ParentType, ContextType>;
   last4?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  lastUsedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   revokedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -1542,7 +1596,7 @@ export type UsageRecordResolvers<ContextType = Context, ParentType extends Resol
   at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
-export type UsageDimensionResolvers = { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' };
+export type UsageDimensionResolvers = { MODEL: 'model', KEY: 'key', DAY: 'day', HOUR: 'hour', OPERATION: 'operation' };
 
 export type UsageSummaryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageSummary'] = ResolversParentTypes['UsageSummary']> = {
   since?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
@@ -1557,6 +1611,7 @@ export type UsageGroupResolvers<ContextType = Context, ParentType extends Resolv
   apiKeyId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
   day?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  hour?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   operation?: Resolver<Maybe<ResolversTypes['Operation']>, ParentType, ContextType>;
   totals?: Resolver<ResolversTypes['UsageTotals'], ParentType, ContextType>;
 }>;
@@ -1614,6 +1669,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type OrganizationConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationConnection'] = ResolversParentTypes['OrganizationConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['OrganizationEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type OrganizationEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationEdge'] = ResolversParentTypes['OrganizationEdge']> = {
@@ -1624,6 +1680,7 @@ export type OrganizationEdgeResolvers<ContextType = Context, ParentType extends 
 export type OrganizationChangeConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationChangeConnection'] = ResolversParentTypes['OrganizationChangeConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['OrganizationChangeEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type OrganizationChangeEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationChangeEdge'] = ResolversParentTypes['OrganizationChangeEdge']> = {
@@ -1634,6 +1691,7 @@ export type OrganizationChangeEdgeResolvers<ContextType = Context, ParentType ex
 export type ApiKeyConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyConnection'] = ResolversParentTypes['ApiKeyConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ApiKeyEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ApiKeyEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKeyEdge'] = ResolversParentTypes['ApiKeyEdge']> = {
@@ -1644,6 +1702,7 @@ export type ApiKeyEdgeResolvers<ContextType = Context, ParentType extends Resolv
 export type LedgerEntryConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntryConnection'] = ResolversParentTypes['LedgerEntryConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['LedgerEntryEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type LedgerEntryEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntryEdge'] = ResolversParentTypes['LedgerEntryEdge']> = {
@@ -1654,6 +1713,7 @@ export type LedgerEntryEdgeResolvers<ContextType = Context, ParentType extends R
 export type UsageRecordConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecordConnection'] = ResolversParentTypes['UsageRecordConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['UsageRecordEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type UsageRecordEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecordEdge'] = ResolversParentTypes['UsageRecordEdge']> = {
@@ -1685,7 +1745,8 @@ export type LedgerEntryPayloadResolvers<ContextType = Context, ParentType extend
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
 };
 
-export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = Needed<ParentType, {
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint'], FederationReferenceType extends FederationReferenceTypes['WebhookEndpoint'] = FederationReferenceTypes['WebhookEndpoint']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebhookEndpoint']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1702,7 +1763,8 @@ export type WebhookDisabledReasonResolvers = { GONE: 'gone', FAILING: 'failing',
 
 export type WebhookDeliveryStatusResolvers = { PENDING: 'pending', DELIVERED: 'delivered', FAILED: 'failed' };
 
-export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = Needed<ParentType, {
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery'], FederationReferenceType extends FederationReferenceTypes['WebhookDelivery'] = FederationReferenceTypes['WebhookDelivery']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebhookDelivery']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   event?: Resolver<ResolversTypes['WebhookEvent'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['WebhookDeliveryStatus'], ParentType, ContextType>;
@@ -1728,6 +1790,7 @@ export type WebhookAttemptResolvers<ContextType = Context, ParentType extends Re
 export type WebhookEndpointConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpointConnection'] = ResolversParentTypes['WebhookEndpointConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebhookEndpointEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebhookEndpointEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpointEdge'] = ResolversParentTypes['WebhookEndpointEdge']> = {
@@ -1738,6 +1801,7 @@ export type WebhookEndpointEdgeResolvers<ContextType = Context, ParentType exten
 export type WebhookDeliveryConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDeliveryConnection'] = ResolversParentTypes['WebhookDeliveryConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebhookDeliveryEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebhookDeliveryEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDeliveryEdge'] = ResolversParentTypes['WebhookDeliveryEdge']> = {
@@ -1897,5 +1961,8 @@ export type Resolvers<ContextType = Context> = {
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -1,6 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
-import { findApiKey } from '../accounts/use-cases/api-keys.ts'
+import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
@@ -12,6 +12,11 @@ import type { QueryResolvers } from './generated.ts'
 import { requireEraser } from './mutation.ts'
 
 export const Query: QueryResolvers = {
+  viewer(_parent, _args, { deps, caller }) {
+    const principal = requirePrincipal(caller)
+    return findNamedKey(deps, principal, principal.apiKeyId)
+  },
+
   organization(_parent, { id }, { deps, caller }) {
     const principal = requirePrincipal(caller)
     return getOrganization(deps, principal, id ?? principal.organizationId)
@@ -68,6 +73,6 @@ export const Query: QueryResolvers = {
 
   principalOfKey(_parent, args, { deps, caller }) {
     requireService(caller)
-    return principalOfKey(deps, args.organizationId, args.apiKeyId)
+    return principalOfKey(deps, args.organizationId ?? null, args.apiKeyId)
   },
 }

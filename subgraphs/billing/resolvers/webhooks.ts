@@ -11,7 +11,7 @@ import {
   updateEndpoint,
 } from '../webhooks/use-cases/endpoints.ts'
 import { listFeeds } from '../webhooks/use-cases/feeds.ts'
-import { listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
+import { findDelivery, listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
 import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/redeliver.ts'
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
@@ -76,11 +76,17 @@ export const webhookMutations: MutationResolvers = {
 
 export const webhookTypes: Resolvers = {
   WebhookEndpoint: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findEndpoint(deps, requirePrincipal(caller), id)
+    },
     id: ({ _id }) => _id,
     previousSecretUntil: ({ previousUntil }, _args, { deps }) => (previousUntil && previousUntil > deps.clock.now() ? previousUntil : null),
   },
 
   WebhookDelivery: {
+    __resolveReference({ id }, { deps, caller }) {
+      return findDelivery(deps, requirePrincipal(caller), id)
+    },
     id: ({ delivery }) => delivery._id,
     status: ({ delivery }) => delivery.status,
     attempts: ({ delivery }) => delivery.attempts,

@@ -72,6 +72,8 @@ export type ApiKey = {
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
   readonly createdAt: Date
+  /** When it was last used, to `USE_RECORDED_EVERY_MS`. Absent: not since this is recorded. */
+  readonly lastUsedAt?: Date
   /** True until the key of the first start is used. Until then each start shows it again. */
   readonly unseen?: boolean
 }
@@ -122,7 +124,10 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),
-    usage: store.collection({ name: 'usage_records', indexes: USAGE_INDEXES }),
+    usage: store.collection({
+      name: 'usage_records',
+      indexes: [...USAGE_INDEXES, { fields: ['organizationId', 'requestId', 'position'] }],
+    }),
     usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
     bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
     webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }] }),

@@ -30,6 +30,23 @@ for (const [order, ids] of [
   })
 }
 
+for (const [order, ids] of [
+  ['desc', ['note_4', 'note_3', 'note_1']],
+  ['asc', ['note_1', 'note_3', 'note_4']],
+] as const) {
+  it(`lists from the end backwards with the order ${order}, and counts all`, async () => {
+    const list = await notes()
+    const last = await list({ last: 2, order })
+    const before = await list({ last: 2, order, before: last.pageInfo.startCursor })
+    expect([idsIn(before), idsIn(last)]).toEqual([ids.slice(0, 1), ids.slice(1)])
+    expect([last, before].map(({ pageInfo }) => [pageInfo.hasPreviousPage, pageInfo.hasNextPage])).toEqual([
+      [true, false],
+      [false, true],
+    ])
+    expect([await last.count(10), await last.count(2)]).toEqual([3, 2])
+  })
+}
+
 it('refuses the cursor of another list', async () => {
   const list = await notes()
   const after = Buffer.from('file_1').toString('base64url')

@@ -22,11 +22,12 @@ export async function listById<T extends StoredDocument>(
   budget?: AnswerBudget,
 ): Promise<Connection<T>> {
   const page = readPage(args, idPattern)
-  const isAscending = order === 'asc'
+  const isAscending = (order === 'asc') !== page.isBackward
   const idOf = ({ _id }: T) => _id
-  const read = (after: string | null, limit: number) => {
-    const rest = after === null ? {} : { _id: isAscending ? { $gt: after } : { $lt: after } }
+  const read = (from: string | null, limit: number) => {
+    const rest = from === null ? {} : { _id: isAscending ? { $gt: from } : { $lt: from } }
     return records.find({ ...filter, ...rest }, { sort: { _id: isAscending ? 1 : -1 }, limit })
   }
-  return budget ? longRecordsPage(page, budget, idOf, read) : toConnection(await read(page.after, page.limit), page, idOf)
+  const count = (limit: number) => records.countDocuments(filter, { limit })
+  return budget ? longRecordsPage(page, budget, idOf, read, count) : toConnection(await read(page.from, page.limit), page, idOf, count)
 }

@@ -15,7 +15,13 @@ function makeRecords(lengths: readonly number[]) {
     return found
   }
   const pageFrom = (first: number, after?: string | null, budget = new AnswerBudget()) =>
-    longRecordsPage(readPage({ first, ...(after && { after }) }, /^id_/), budget, ({ id }) => id, read)
+    longRecordsPage(
+      readPage({ first, ...(after && { after }) }, /^id_/),
+      budget,
+      ({ id }) => id,
+      read,
+      () => 0,
+    )
   return { stats, pageFrom }
 }
 

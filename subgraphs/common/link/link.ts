@@ -22,6 +22,11 @@ export interface LinkContext<Who = Caller | null> {
    * Ends the operation: an aborted `execute` rejects, an aborted subscription ends, and the other side is told at once.
    */
   readonly signal: AbortSignal
+  /**
+   * Asked when a subscription is ended from outside. True: its client's connection was lost, so the client may come
+   * back. False or absent: the client wants no more.
+   */
+  readonly isCut?: (() => boolean) | undefined
 }
 
 /**

@@ -3,9 +3,11 @@ import { type Client, createClient } from 'graphql-ws'
 import { LRUCache } from 'lru-cache'
 import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
-import { InvalidApiKey, isAbort, ServiceUnavailable } from '../errors.ts'
+import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../errors.ts'
 import { systemClock } from '../process/clock.ts'
+import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
+import { randomHex } from '../process/ids.ts'
 import { isRefusal, ORDERLY_CLOSE } from '../process/socket-drain.ts'
 import { answerTimeMs, LONG_MS } from './answer-time.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
@@ -69,15 +71,14 @@ export interface RemoteLinkOptions<Who> {
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
  * replica with the least work. An operation that was not begun, because a replica is gone, starting or draining, goes
- * to the next one. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
+ * to the next one; so does a subscription to something that this replica does not have. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
  * does not answer a ping either, gets no operations until it does.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
   const { urls, what, authorization } = options
   const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
   const failure = (cause: unknown): ExecutionResult => {
-    const refused = REFUSALS.includes(readCode(cause))
-    const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
+    const { message, extensions } = errorOf(cause, what)
     // A result is plain JSON, even if this process made it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
@@ -95,6 +96,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
           turn.fail()
         } catch (error) {
           if (context.signal.aborted && isAbort(error)) throw error
+          if (error instanceof RangeError) throw errorOf(error, what)
           cause = error
           if (!NOT_CONNECTED.includes(readCode(error))) break
           turn.fail()
@@ -110,6 +112,10 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
       let turn: Turn<Replica<Who>> | undefined
       let attempt: Attempt | undefined
       let cause: unknown
+      /** What the replicas say that were asked and do not have it, and those that could not be asked. */
+      const denials = new Map<Replica<Who>, ExecutionResult>()
+      const missed = new Set<Replica<Who>>()
+      const lastResult = () => (missed.size === 0 && denials.values().next().value) || failure(cause)
       let isOver = false
       const leave = () => {
         attempt?.dispose()
@@ -123,19 +129,28 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
               turn = (await turns.next()).value ?? undefined
               if (!turn) {
                 isOver = true
-                return { done: false, value: failure(cause) }
+                return { done: false, value: lastResult() }
               }
               if (isOver) break
-              if (turn.connection.isAway) {
+              if (turn.connection.isAway) missed.add(turn.connection)
+              if (turn.connection.isAway || denials.has(turn.connection)) {
                 leave()
                 continue
               }
               attempt = turn.connection.subscribe(operation, context, failure)
             }
             const event = await attempt.events.next()
-            if (!attempt.notBegun) return event
-            cause = attempt.notBegun.cause
-            turn?.fail()
+            const replica = turn?.connection
+            if (replica && !event.done && isNotHere(event.value.errors)) {
+              denials.set(replica, event.value)
+              missed.delete(replica)
+            } else if (!attempt?.notBegun) {
+              return event
+            } else {
+              cause = attempt.notBegun.cause
+              if (replica) missed.add(replica)
+              turn?.fail()
+            }
             leave()
           }
           leave()
@@ -165,6 +180,7 @@ interface Attempt {
 interface Socket {
   readonly client: Client
   isConnected: boolean
+  raw?: WebSocket
 }
 
 class Replica<Who> implements AsyncDisposable {
@@ -263,7 +279,8 @@ class Replica<Who> implements AsyncDisposable {
     const events = new UnreadEvents(failure)
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
-    const dispose = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context), {
+    const subscription = context.isCut && randomHex(16)
+    const complete = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context, subscription), {
       ...events.sink,
       next: (event) => {
         isBegun = true
@@ -278,7 +295,10 @@ class Replica<Who> implements AsyncDisposable {
     })
     return {
       events,
-      dispose,
+      dispose() {
+        if (subscription && socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
+        complete()
+      },
       get notBegun() {
         return notBegun
       },
@@ -325,6 +345,9 @@ class Replica<Who> implements AsyncDisposable {
       retryAttempts: 0,
       connectionParams: async () => ({ authorization: await authorization(caller) }),
       on: {
+        opened: (raw) => {
+          socket.raw = raw as WebSocket
+        },
         connected: () => {
           socket.isConnected = true
         },
@@ -339,16 +362,23 @@ class Replica<Who> implements AsyncDisposable {
   }
 }
 
+function errorOf(cause: unknown, what: string): KisError {
+  if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
+  // Of `JSON.stringify`: the stack has no room for the variables.
+  if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
+  return new ServiceUnavailable(what, { cause })
+}
+
 function readCode(error: unknown): unknown {
   return (error as { readonly code?: unknown } | null)?.code
 }
 
-function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>) {
+function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>, subscription: string | undefined) {
   return {
     query,
     ...(variables && { variables: { ...variables } }),
     ...(operationName && { operationName }),
-    extensions: { requestId },
+    extensions: { requestId, ...(subscription && { subscription }) },
   }
 }
 

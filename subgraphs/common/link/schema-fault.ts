@@ -47,7 +47,7 @@ export function errorOfFault(fault: Fault, whole: string, within: string | null 
     if (missing.length < 2) return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
     return new KisError(code, `Missing required parameters: ${missing.join(', ')}.`, { param })
   }
-  if (keyword === 'additionalProperties') return new KisError(code, `Unknown parameter: \`${param}\`.`, { param })
+  if (keyword === 'additionalProperties') return new KisError('unknown_parameter', `Unknown parameter: \`${param}\`.`, { param })
   if (keyword === 'enum')
     return new KisError(
       code,

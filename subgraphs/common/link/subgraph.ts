@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { buildSubgraphSchema } from '@apollo/subgraph'
 import { type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
 import { innerValues } from '../../../schema/inner-values.ts'
+import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
 import { scalars } from './scalars.ts'
 
@@ -32,8 +33,8 @@ export interface StoringSubgraph extends Subgraph {
 }
 
 /**
- * Gives the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. Scalars
- * and enums are added here.
+ * Gives the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. Scalars,
+ * enums and the counts of lists are added here.
  */
 export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSchema {
   const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
@@ -42,7 +43,14 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
   const enums = Object.fromEntries(
     typeDefs.definitions.flatMap((node) => (node.kind === 'EnumTypeDefinition' ? [[node.name.value, innerValues(node)]] : [])),
   )
-  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...enums, ...resolvers } })
+  const connections = Object.fromEntries(
+    typeDefs.definitions.flatMap((node) =>
+      node.kind === 'ObjectTypeDefinition' && node.fields?.some((field) => field.name.value === 'totalCount')
+        ? [[node.name.value, { totalCount }]]
+        : [],
+    ),
+  )
+  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...enums, ...connections, ...resolvers } })
   coerceDefaults(schema)
   return schema
 }

@@ -80,8 +80,8 @@ export interface DocumentCollection<T extends StoredDocument> {
    * @throws {QueryWouldScan} no declared index serves the filter and the sort
    */
   find(filter: Filter, options: FindOptions): Promise<readonly T[]>
-  /** Needs a declared index. */
-  countDocuments(filter: Filter): Promise<number>
+  /** Needs a declared index, or a `limit` and an empty filter. Counts no more than `limit`. */
+  countDocuments(filter: Filter, options?: { readonly limit: number }): Promise<number>
   /** @throws {DuplicateKey} `_id` or a unique index has the value already; nothing was written */
   insertOne(document: T): Promise<void>
   /**

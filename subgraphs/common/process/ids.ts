@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'use'
   | 'req'
   | 'chatcmpl'
+  | 'strm'
   | 'call'
   | 'agt'
   | 'run'

@@ -39,6 +39,9 @@ const BACKLOG = 4_096
  * answer.
  */
 const LINGER_MS = 5_000
+/** The client may go on sending so many bytes: five times the largest body that is held in memory. */
+const LINGER_BYTES = 160 * 1024 * 1024
+const LINGER_LOOK_MS = 100
 
 /**
  * Requests that one connection may send without waiting for an answer. HTTP clients wait for each answer; beyond this
@@ -117,7 +120,7 @@ export async function listen(
     unanswered.add(response)
     response.once('close', () => {
       unanswered.delete(response)
-      if (!request.complete && !request.socket.destroyed) endWithin(LINGER_MS, request)
+      if (!request.complete && !request.socket.destroyed) discardRest(request)
     })
   })
   refuseFirst(app, options.refuse ?? (() => false))
@@ -204,9 +207,19 @@ function endSlowBody(request: IncomingMessage): void {
   else request.destroy()
 }
 
-/** Closes the socket unless the rest of the request arrives in time. */
-function endWithin(ms: number, request: IncomingMessage): void {
-  setTimeout(() => {
-    if (!request.complete) request.socket.destroy()
-  }, ms).unref()
+/**
+ * Reads on and keeps nothing, so that a client that sends everything before it reads finds its answer. Closes the socket
+ * if the rest is too long or too late.
+ */
+function discardRest(request: IncomingMessage): void {
+  const { socket } = request
+  const startBytes = socket.bytesRead
+  request.unpipe()
+  request.resume()
+  const endMs = performance.now() + LINGER_MS
+  const looking = setInterval(() => {
+    const isTooMuch = socket.bytesRead - startBytes > LINGER_BYTES || performance.now() > endMs
+    if (isTooMuch && !request.complete) socket.destroy()
+    if (request.complete || socket.destroyed) clearInterval(looking)
+  }, LINGER_LOOK_MS).unref()
 }

@@ -2,7 +2,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { type ExecutionResult, GraphQLError, parse } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
 import mercurius from 'mercurius'
-import { WebSocketServer } from 'ws'
+import { type WebSocket, WebSocketServer } from 'ws'
 import { ERRORS } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
@@ -13,6 +13,7 @@ import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
 import type { Subgraph } from '../link/subgraph.ts'
 import { nameOperation, watchedLink } from '../link/watched-link.ts'
 import type { Clock } from '../process/clock.ts'
+import { CutOperations, readSubscription } from '../process/cut-operations.ts'
 import type { Log } from '../process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/socket-drain.ts'
 import { healthRoutes } from './health.ts'
@@ -133,6 +134,9 @@ interface LinkCall {
   readonly linkContext: LinkContext
 }
 
+/** What is known of the ends of the operations of each socket. */
+const cuts = new WeakMap<WebSocket, CutOperations>()
+
 interface SocketExtra extends Record<PropertyKey, unknown> {
   caller?: LinkContext['caller']
 }
@@ -151,6 +155,7 @@ function serveSubscriptions(
     if (strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
     wss.handleUpgrade(request, connection, head, (socket) => {
       strangers.enter(connection)
+      cuts.set(socket, new CutOperations(socket))
       wss.emit('connection', socket, request)
     })
   })
@@ -177,7 +182,9 @@ function serveSubscriptions(
         if (!drain.takesOn) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
-        const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
+        const subscription = readSubscription(extensions)
+        const isCut = () => cuts.get(context.extra.socket)?.has(subscription) === true
+        const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal, isCut }
         return {
           // `execute` and `subscribe` below do without it.
           schema: undefined as never,

@@ -52,6 +52,12 @@ export interface Catalog {
   find(name: string): Model | undefined
 }
 
+/**
+ * When a model came that the catalog gives no `created`. It is the same in every process and after every start, because
+ * clients take another time for another model.
+ */
+const UNDATED = new Date('2026-01-01T00:00:00.000Z')
+
 /** The most of the open vision models (Qwen2-VL's processor: 16,384). The catalog can give less. */
 const DEFAULT_IMAGE_TOKENS = 16_384
 /**
@@ -60,7 +66,7 @@ const DEFAULT_IMAGE_TOKENS = 16_384
  */
 const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
-export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
+export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>): Catalog {
   const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
   const models = file.models
     .map((entry): Model => {
@@ -76,7 +82,7 @@ export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>, load
         dimensions: entry.dimensions ?? 0,
         maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind === 'embedded' ? 'embedded' : 'server'],
         rateCard: toRateCard(entry.price),
-        createdAt: entry.created ?? loadedAt,
+        createdAt: entry.created ?? UNDATED,
       }
     })
     .sort((a, b) => (a.id < b.id ? -1 : 1))

@@ -1,7 +1,7 @@
 import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
-import { findRun } from '../use-cases/agents/read-runs.ts'
+import { findRun, listAllRuns } from '../use-cases/agents/read-runs.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
 import { deleteThread } from '../use-cases/agents/threads.ts'
 import { fromJson } from '../use-cases/runs/run-json.ts'
@@ -26,6 +26,7 @@ export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }
 
 export const agentRunQueries: QueryResolvers = {
   agentRun: (_parent, { id }, { deps, ...ask }) => findRun(deps, ask, id),
+  agentRuns: (_parent, args, { deps, budget, ...ask }) => listAllRuns(deps, ask, args, budget),
 }
 
 export const agentRunMutations: MutationResolvers = {

@@ -10,6 +10,7 @@ import { silentLog } from '../../common/process/log.ts'
 import { asking, parts, somebody } from '../test-support/parts.ts'
 import { calls, type Step, says } from '../test-support/scripted-engine.ts'
 import { AgentRuns } from '../use-cases/agents/agent-runs.ts'
+import { ChatStreams } from '../use-cases/streams/chat-streams.ts'
 import { resolvers } from './index.ts'
 
 const scopes: readonly Scope[] = ['agents']
@@ -25,12 +26,13 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   const under = parts({ balance: 10_000_000_000n })
   const runs = new AgentRuns(under.deps, under.ofRuns)
   open.push(runs)
+  const chatStreams = new ChatStreams(under.deps)
   under.far.streams.push(...scripts)
   under.knowledge.add('col_ports', ['The harbour of Sur was built in 1931.'])
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    toResolverContext: (context) => ({ deps: { ...under.deps, runs }, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({ deps: { ...under.deps, runs, chatStreams }, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }

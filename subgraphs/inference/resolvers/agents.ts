@@ -1,3 +1,4 @@
+import { mapNodes } from '../../common/link/connection.ts'
 import { type AgentDefinition, readDefinition } from '../domain/agents/definition.ts'
 import { createAgent, deleteAgent, findAgent, listAgents, listAgentsOf, updateAgent } from '../use-cases/agents/agents.ts'
 import { listRuns } from '../use-cases/agents/read-runs.ts'
@@ -13,8 +14,7 @@ export interface AgentView extends Omit<AgentRecord, 'definition'> {
 export const agentQueries: QueryResolvers = {
   agent: (_parent, { id }, { deps, ...ask }) => findView(deps, ask, id),
   async agents(_parent, args, { deps, budget, ...ask }) {
-    const { edges, pageInfo } = await listAgents(deps, ask, args, budget)
-    return { edges: edges.map(({ node, cursor }) => ({ node: toView(node), cursor })), pageInfo }
+    return mapNodes(await listAgents(deps, ask, args, budget), toView)
   },
   agentsOfCollection: async (_parent, { collectionId }, { deps, ...ask }) => (await listAgentsOf(deps, ask, collectionId)).map(toView),
 }

@@ -6,10 +6,10 @@ import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
-import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
+import { streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
-import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
 import { rewriteQuery } from '../use-cases/rewrite/rewrite-query.ts'
+import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts'
 import { suggestQuestions } from '../use-cases/suggest/suggest-questions.ts'
 import type {
   ChatChoiceResolvers,
@@ -47,11 +47,15 @@ export const chatSubscriptions: SubscriptionResolvers = {
   chatCompletion: {
     subscribe: (_parent, { input }, { deps, ...ask }) =>
       isAgentModel(input.request)
-        ? streamByAgent(deps, ask, input)
-        : streamOnceForKey(deps, ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
+        ? deps.chatStreams.openRun(ask, input, (asking) => streamByAgent(deps, asking, input))
+        : deps.chatStreams.open(ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
             streamChatCompletion(deps, asking, input.request),
           ),
-    resolve: (event: ChatEvent) => event,
+    resolve: (event: FollowedChatEvent) => event,
+  },
+  chatCompletionEvents: {
+    subscribe: (_parent, { id, after }, { deps, ...ask }) => deps.chatStreams.follow(ask, id, after ?? null),
+    resolve: (event: FollowedChatEvent) => event,
   },
 }
 

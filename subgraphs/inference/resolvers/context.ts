@@ -1,6 +1,11 @@
 import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import type { ResolverContext } from '../../common/link/subgraph.ts'
+import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 
-/** `budget`: definitions and runs may be long. */
-export type Context = ResolverContext<ServedDeps> & { readonly budget: AnswerBudget }
+/** What each operation has of its own. */
+export type Context = ResolverContext<ServedDeps> & {
+  /** Definitions and runs may be long. */
+  readonly budget: AnswerBudget
+  readonly nodes: OwnedNodes
+}

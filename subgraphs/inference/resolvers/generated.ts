@@ -6,7 +6,7 @@ import type { RunError, RunStep, Citation as Cited } from '../domain/agents/run.
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts';
 import type { Choice, Quote } from '../resolvers/chat.ts';
 import type { ChatCompletion as Completion } from '../use-cases/calls/create-chat-completion.ts';
-import type { ChatEvent } from '../use-cases/calls/stream-chat-completion.ts';
+import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts';
 import type { Reference } from '../resolvers/collections.ts';
 import type { OneEmbedding, Created } from '../resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../domain/catalog.ts';
@@ -44,6 +44,8 @@ export type Scalars = {
 };
 
 export type Query = {
+  readonly node?: Maybe<Node>;
+  readonly nodes: ReadonlyArray<Maybe<Node>>;
   readonly models: ReadonlyArray<Model>;
   readonly model?: Maybe<Model>;
   readonly quoteChatCompletion: ChatCompletionQuote;
@@ -52,15 +54,27 @@ export type Query = {
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
   readonly agentRun?: Maybe<AgentRun>;
+  readonly agentRuns: AgentRunConnection;
   readonly workflow?: Maybe<Workflow>;
   readonly workflows: WorkflowConnection;
   readonly workflowRun?: Maybe<WorkflowRun>;
+  readonly workflowRuns: WorkflowRunConnection;
   readonly embeddingModel: EmbeddingModel;
   readonly agentsOfCollection: ReadonlyArray<Agent>;
   readonly countTokens: ReadonlyArray<Scalars['Int']['output']>;
   readonly quoteEmbedding: EmbeddingQuote;
   readonly rerankModel: RerankModel;
   readonly transcriptionModel: TranscriptionModel;
+};
+
+
+export type QueryNodeArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryNodesArgs = {
+  ids: ReadonlyArray<Scalars['ID']['input']>;
 };
 
 
@@ -97,12 +111,24 @@ export type QueryAgentArgs = {
 export type QueryAgentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
 
 export type QueryAgentRunArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryAgentRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<AgentRunFilter>;
 };
 
 
@@ -114,12 +140,24 @@ export type QueryWorkflowArgs = {
 export type QueryWorkflowsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
 
 export type QueryWorkflowRunArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryWorkflowRunsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  filter?: InputMaybe<WorkflowRunFilter>;
 };
 
 
@@ -318,6 +356,7 @@ export type MutationCloseEmbeddingArgs = {
 
 export type Subscription = {
   readonly chatCompletion: ChatCompletionEvent;
+  readonly chatCompletionEvents: ChatCompletionEvent;
   readonly transcription: TranscriptionEvent;
   readonly agentRun: AgentRunEvent;
   readonly agentRunEvents: AgentRunEvent;
@@ -328,6 +367,12 @@ export type Subscription = {
 
 export type SubscriptionChatCompletionArgs = {
   input: ChatCompletionInput;
+};
+
+
+export type SubscriptionChatCompletionEventsArgs = {
+  id: Scalars['ID']['input'];
+  after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
 
@@ -357,6 +402,10 @@ export type SubscriptionWorkflowRunEventsArgs = {
   after?: InputMaybe<Scalars['Cursor']['input']>;
 };
 
+export type Node = {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type ModelKind =
   | 'chat'
   | 'embedding'
@@ -368,7 +417,7 @@ export type Residency =
   | 'regional'
   | 'cloud';
 
-export type Model = {
+export type Model = Node & {
   readonly id: Scalars['ID']['output'];
   readonly kind: ModelKind;
   readonly vendor: Scalars['String']['output'];
@@ -480,6 +529,8 @@ export type QuotedModel = {
 };
 
 export type ChatCompletionEvent = {
+  readonly id: Scalars['ID']['output'];
+  readonly cursor: Scalars['Cursor']['output'];
   readonly chunks: ReadonlyArray<Scalars['ChatProtocolChunk']['output']>;
   readonly textDelta: Scalars['String']['output'];
   readonly finishReason?: Maybe<FinishReason>;
@@ -747,7 +798,7 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
-export type Agent = {
+export type Agent = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -771,6 +822,8 @@ export type Agent = {
 export type AgentRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -845,13 +898,19 @@ export type RunAgentInput = {
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
 };
 
+export type AgentRunFilter = {
+  readonly status?: InputMaybe<AgentRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 export type AgentRunStatus =
   | 'running'
   | 'completed'
   | 'failed'
   | 'cancelled';
 
-export type AgentRun = {
+export type AgentRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly agentId: Scalars['ID']['output'];
   readonly agent?: Maybe<Agent>;
@@ -942,7 +1001,7 @@ export type AgentSearchHit = {
   readonly score: Scalars['Float']['output'];
 };
 
-export type Workflow = {
+export type Workflow = Node & {
   readonly id: Scalars['ID']['output'];
   readonly code: Scalars['String']['output'];
   readonly name: Scalars['String']['output'];
@@ -957,6 +1016,8 @@ export type Workflow = {
 export type WorkflowRunsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -994,13 +1055,19 @@ export type RunWorkflowInput = {
   readonly wait?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
+export type WorkflowRunFilter = {
+  readonly status?: InputMaybe<WorkflowRunStatus>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
 export type WorkflowRunStatus =
   | 'running'
   | 'completed'
   | 'failed'
   | 'cancelled';
 
-export type WorkflowRun = {
+export type WorkflowRun = Node & {
   readonly id: Scalars['ID']['output'];
   readonly workflowId: Scalars['ID']['output'];
   readonly workflow?: Maybe<Workflow>;
@@ -1025,6 +1092,7 @@ export type WorkflowNodeState =
 
 export type WorkflowNodeRun = {
   readonly id: Scalars['ID']['output'];
+  readonly nodeId: Scalars['ID']['output'];
   readonly state: WorkflowNodeState;
   readonly output?: Maybe<Scalars['JSON']['output']>;
   readonly cost: Scalars['USD']['output'];
@@ -1061,6 +1129,7 @@ export type WorkflowRunEvent = {
 export type WorkflowConnection = {
   readonly edges: ReadonlyArray<WorkflowEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowEdge = {
@@ -1071,6 +1140,7 @@ export type WorkflowEdge = {
 export type WorkflowRunConnection = {
   readonly edges: ReadonlyArray<WorkflowRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WorkflowRunEdge = {
@@ -1078,7 +1148,7 @@ export type WorkflowRunEdge = {
   readonly cursor: Scalars['String']['output'];
 };
 
-export type Collection = {
+export type Collection = Node & {
   readonly id: Scalars['ID']['output'];
   readonly searchTool?: Maybe<SearchTool>;
 };
@@ -1088,15 +1158,15 @@ export type SearchTool = {
   readonly parameters: Scalars['JSON']['output'];
 };
 
-export type Document = {
+export type Document = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type Chunk = {
+export type Chunk = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type File = {
+export type File = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
@@ -1120,6 +1190,7 @@ export type PageInfo = {
 export type AgentConnection = {
   readonly edges: ReadonlyArray<AgentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentEdge = {
@@ -1130,11 +1201,60 @@ export type AgentEdge = {
 export type AgentRunConnection = {
   readonly edges: ReadonlyArray<AgentRunEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type AgentRunEdge = {
   readonly node: AgentRun;
   readonly cursor: Scalars['String']['output'];
+};
+
+export type GoldQuestion = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Evaluation = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Reembedding = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Upload = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebSource = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Organization = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type ApiKey = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Wallet = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type LedgerEntry = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type UsageRecord = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebhookEndpoint = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type WebhookDelivery = Node & {
+  readonly id: Scalars['ID']['output'];
 };
 
 
@@ -1236,6 +1356,32 @@ export type FederationReferenceTypes = {
 };
 
 
+/** Mapping of interface types */
+export type ResolversInterfaceTypes<_RefType extends Record<string, unknown>> = {
+  Node:
+    | ( CatalogModel )
+    | ( AgentView )
+    | ( Run )
+    | ( WorkflowRecord )
+    | ( WorkflowRunRecord )
+    | ( Reference )
+    | ( Document )
+    | ( Chunk )
+    | ( File )
+    | ( GoldQuestion )
+    | ( Evaluation )
+    | ( Reembedding )
+    | ( Upload )
+    | ( WebSource )
+    | ( Organization )
+    | ( ApiKey )
+    | ( Wallet )
+    | ( LedgerEntry )
+    | ( UsageRecord )
+    | ( WebhookEndpoint )
+    | ( WebhookDelivery )
+  ;
+};
 
 /** Mapping between all available schema types and the resolvers types */
 export type ResolversTypes = {
@@ -1253,6 +1399,7 @@ export type ResolversTypes = {
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Node: ResolverTypeWrapper<ResolversInterfaceTypes<ResolversTypes>['Node']>;
   ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription' | 'rerank'>;
   Residency: ResolverTypeWrapper<'local' | 'regional' | 'cloud'>;
   Model: ResolverTypeWrapper<CatalogModel>;
@@ -1270,7 +1417,7 @@ export type ResolversTypes = {
   ChatUsage: ResolverTypeWrapper<ChatUsage>;
   ChatCompletionQuote: ResolverTypeWrapper<Quote>;
   QuotedModel: ResolverTypeWrapper<Quoted>;
-  ChatCompletionEvent: ResolverTypeWrapper<ChatEvent>;
+  ChatCompletionEvent: ResolverTypeWrapper<FollowedChatEvent>;
   EncodingFormat: ResolverTypeWrapper<'float' | 'base64'>;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: ResolverTypeWrapper<Created>;
@@ -1322,6 +1469,7 @@ export type ResolversTypes = {
   DeleteAgentRunPayload: ResolverTypeWrapper<DeleteAgentRunPayload>;
   DeleteThreadPayload: ResolverTypeWrapper<DeleteThreadPayload>;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   AgentRun: ResolverTypeWrapper<Run>;
   Citation: ResolverTypeWrapper<Cited>;
@@ -1339,6 +1487,7 @@ export type ResolversTypes = {
   DeleteWorkflowPayload: ResolverTypeWrapper<DeleteWorkflowPayload>;
   DeleteWorkflowRunPayload: ResolverTypeWrapper<DeleteWorkflowRunPayload>;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRunStatus: ResolverTypeWrapper<'running' | 'completed' | 'failed' | 'cancelled'>;
   WorkflowRun: ResolverTypeWrapper<WorkflowRunRecord>;
   WorkflowNodeState: ResolverTypeWrapper<'pending' | 'running' | 'done' | 'failed' | 'skipped'>;
@@ -1362,6 +1511,18 @@ export type ResolversTypes = {
   AgentEdge: ResolverTypeWrapper<Omit<AgentEdge, 'node'> & { node: ResolversTypes['Agent'] }>;
   AgentRunConnection: ResolverTypeWrapper<Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['AgentRunEdge']> }>;
   AgentRunEdge: ResolverTypeWrapper<Omit<AgentRunEdge, 'node'> & { node: ResolversTypes['AgentRun'] }>;
+  GoldQuestion: ResolverTypeWrapper<GoldQuestion>;
+  Evaluation: ResolverTypeWrapper<Evaluation>;
+  Reembedding: ResolverTypeWrapper<Reembedding>;
+  Upload: ResolverTypeWrapper<Upload>;
+  WebSource: ResolverTypeWrapper<WebSource>;
+  Organization: ResolverTypeWrapper<Organization>;
+  ApiKey: ResolverTypeWrapper<ApiKey>;
+  Wallet: ResolverTypeWrapper<Wallet>;
+  LedgerEntry: ResolverTypeWrapper<LedgerEntry>;
+  UsageRecord: ResolverTypeWrapper<UsageRecord>;
+  WebhookEndpoint: ResolverTypeWrapper<WebhookEndpoint>;
+  WebhookDelivery: ResolverTypeWrapper<WebhookDelivery>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1380,6 +1541,7 @@ export type ResolversParentTypes = {
   Int: Scalars['Int']['output'];
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
+  Node: ResolversInterfaceTypes<ResolversParentTypes>['Node'];
   Model: CatalogModel;
   Boolean: Scalars['Boolean']['output'];
   Price: UnitPrices;
@@ -1394,7 +1556,7 @@ export type ResolversParentTypes = {
   ChatUsage: ChatUsage;
   ChatCompletionQuote: Quote;
   QuotedModel: Quoted;
-  ChatCompletionEvent: ChatEvent;
+  ChatCompletionEvent: FollowedChatEvent;
   EmbeddingsInput: EmbeddingsInput;
   Embeddings: Created;
   Embedding: OneEmbedding;
@@ -1439,6 +1601,7 @@ export type ResolversParentTypes = {
   DeleteAgentRunPayload: DeleteAgentRunPayload;
   DeleteThreadPayload: DeleteThreadPayload;
   RunAgentInput: RunAgentInput;
+  AgentRunFilter: AgentRunFilter;
   AgentRun: Run;
   Citation: Cited;
   AgentRunStep: RunStep;
@@ -1453,6 +1616,7 @@ export type ResolversParentTypes = {
   DeleteWorkflowPayload: DeleteWorkflowPayload;
   DeleteWorkflowRunPayload: DeleteWorkflowRunPayload;
   RunWorkflowInput: RunWorkflowInput;
+  WorkflowRunFilter: WorkflowRunFilter;
   WorkflowRun: WorkflowRunRecord;
   WorkflowNodeRun: NodeOfRun;
   WorkflowRunError: WorkflowError;
@@ -1473,7 +1637,23 @@ export type ResolversParentTypes = {
   AgentEdge: Omit<AgentEdge, 'node'> & { node: ResolversParentTypes['Agent'] };
   AgentRunConnection: Omit<AgentRunConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['AgentRunEdge']> };
   AgentRunEdge: Omit<AgentRunEdge, 'node'> & { node: ResolversParentTypes['AgentRun'] };
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Reembedding: Reembedding;
+  Upload: Upload;
+  WebSource: WebSource;
+  Organization: Organization;
+  ApiKey: ApiKey;
+  Wallet: Wallet;
+  LedgerEntry: LedgerEntry;
+  UsageRecord: UsageRecord;
+  WebhookEndpoint: WebhookEndpoint;
+  WebhookDelivery: WebhookDelivery;
 };
+
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
 
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
@@ -1508,17 +1688,21 @@ export interface ChatProtocolChunkScalarConfig extends GraphQLScalarTypeConfig<R
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
+  node?: Resolver<Maybe<ResolversTypes['Node']>, ParentType, ContextType, RequireFields<QueryNodeArgs, 'id'>>;
+  nodes?: Resolver<ReadonlyArray<Maybe<ResolversTypes['Node']>>, ParentType, ContextType, RequireFields<QueryNodesArgs, 'ids'>>;
   models?: Resolver<ReadonlyArray<ResolversTypes['Model']>, ParentType, ContextType, Partial<QueryModelsArgs>>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType, RequireFields<QueryModelArgs, 'id'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
   quoteRerank?: Resolver<ResolversTypes['RerankQuote'], ParentType, ContextType, RequireFields<QueryQuoteRerankArgs, 'input'>>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
-  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'first' | 'order'>>;
+  agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
+  agentRuns?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<QueryAgentRunsArgs, 'order'>>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType, RequireFields<QueryWorkflowArgs, 'id'>>;
-  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'first' | 'order'>>;
+  workflows?: Resolver<ResolversTypes['WorkflowConnection'], ParentType, ContextType, RequireFields<QueryWorkflowsArgs, 'order'>>;
   workflowRun?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType, RequireFields<QueryWorkflowRunArgs, 'id'>>;
+  workflowRuns?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<QueryWorkflowRunsArgs, 'order'>>;
   embeddingModel?: Resolver<ResolversTypes['EmbeddingModel'], ParentType, ContextType, RequireFields<QueryEmbeddingModelArgs, 'id'>>;
   agentsOfCollection?: Resolver<ReadonlyArray<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentsOfCollectionArgs, 'collectionId'>>;
   countTokens?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType, RequireFields<QueryCountTokensArgs, 'modelId' | 'texts'>>;
@@ -1557,11 +1741,16 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
 
 export type SubscriptionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Subscription'] = ResolversParentTypes['Subscription']> = {
   chatCompletion?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletion", ParentType, ContextType, RequireFields<SubscriptionChatCompletionArgs, 'input'>>;
+  chatCompletionEvents?: SubscriptionResolver<ResolversTypes['ChatCompletionEvent'], "chatCompletionEvents", ParentType, ContextType, RequireFields<SubscriptionChatCompletionEventsArgs, 'id'>>;
   transcription?: SubscriptionResolver<ResolversTypes['TranscriptionEvent'], "transcription", ParentType, ContextType, RequireFields<SubscriptionTranscriptionArgs, 'input'>>;
   agentRun?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRun", ParentType, ContextType, RequireFields<SubscriptionAgentRunArgs, 'input'>>;
   agentRunEvents?: SubscriptionResolver<ResolversTypes['AgentRunEvent'], "agentRunEvents", ParentType, ContextType, RequireFields<SubscriptionAgentRunEventsArgs, 'runId'>>;
   workflowRun?: SubscriptionResolver<ResolversTypes['WorkflowRunEvent'], "workflowRun", ParentType, ContextType, RequireFields<SubscriptionWorkflowRunArgs, 'input'>>;
   workflowRunEvents?: SubscriptionResolver<ResolversTypes['WorkflowRunEvent'], "workflowRunEvents", ParentType, ContextType, RequireFields<SubscriptionWorkflowRunEventsArgs, 'runId'>>;
+};
+
+export type NodeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Node'] = ResolversParentTypes['Node']> = {
+  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint' | 'WebhookDelivery', ParentType, ContextType>;
 };
 
 export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
@@ -1583,6 +1772,7 @@ export type ModelResolvers<ContextType = Context, ParentType extends ResolversPa
   dimensions?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   price?: Resolver<Maybe<ResolversTypes['Price']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type PriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Price'] = ResolversParentTypes['Price']> = Needed<ParentType, {
@@ -1671,6 +1861,8 @@ export type QuotedModelResolvers<ContextType = Context, ParentType extends Resol
 }>;
 
 export type ChatCompletionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionEvent'] = ResolversParentTypes['ChatCompletionEvent']> = Needed<ParentType, {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cursor?: Resolver<ResolversTypes['Cursor'], ParentType, ContextType>;
   chunks?: Resolver<ReadonlyArray<ResolversTypes['ChatProtocolChunk']>, ParentType, ContextType>;
   textDelta?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   finishReason?: Resolver<Maybe<ResolversTypes['FinishReason']>, ParentType, ContextType>;
@@ -1862,7 +2054,8 @@ export type AgentResolvers<ContextType = Context, ParentType extends ResolversPa
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type AgentMcpServerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentMcpServer'] = ResolversParentTypes['AgentMcpServer']> = {
@@ -1908,6 +2101,7 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
@@ -1980,7 +2174,8 @@ export type WorkflowResolvers<ContextType = Context, ParentType extends Resolver
   version?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'first' | 'order'>>;
+  runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'order'>>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowPayload'] = ResolversParentTypes['WorkflowPayload']> = {
@@ -2011,12 +2206,14 @@ export type WorkflowRunResolvers<ContextType = Context, ParentType extends Resol
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   deadline?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type WorkflowNodeStateResolvers = { PENDING: 'pending', RUNNING: 'running', DONE: 'done', FAILED: 'failed', SKIPPED: 'skipped' };
 
 export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowNodeRun'] = ResolversParentTypes['WorkflowNodeRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  nodeId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   state?: Resolver<ResolversTypes['WorkflowNodeState'], ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -2048,6 +2245,7 @@ export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends 
 export type WorkflowConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowConnection'] = ResolversParentTypes['WorkflowConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowEdge'] = ResolversParentTypes['WorkflowEdge']> = {
@@ -2058,6 +2256,7 @@ export type WorkflowEdgeResolvers<ContextType = Context, ParentType extends Reso
 export type WorkflowRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunConnection'] = ResolversParentTypes['WorkflowRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WorkflowRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunEdge'] = ResolversParentTypes['WorkflowRunEdge']> = {
@@ -2069,6 +2268,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   searchTool?: Resolver<Maybe<ResolversTypes['SearchTool']>, ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 }>;
 
 export type SearchToolResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchTool'] = ResolversParentTypes['SearchTool']> = {
@@ -2078,14 +2278,17 @@ export type SearchToolResolvers<ContextType = Context, ParentType extends Resolv
 
 export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type FileVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileVerification'] = ResolversParentTypes['FileVerification']> = {
@@ -2108,6 +2311,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type AgentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentConnection'] = ResolversParentTypes['AgentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentEdge'] = ResolversParentTypes['AgentEdge']> = {
@@ -2118,11 +2322,72 @@ export type AgentEdgeResolvers<ContextType = Context, ParentType extends Resolve
 export type AgentRunConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunConnection'] = ResolversParentTypes['AgentRunConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['AgentRunEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type AgentRunEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunEdge'] = ResolversParentTypes['AgentRunEdge']> = {
   node?: Resolver<ResolversTypes['AgentRun'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type UsageRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecord'] = ResolversParentTypes['UsageRecord']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
 export type Resolvers<ContextType = Context> = {
@@ -2137,6 +2402,7 @@ export type Resolvers<ContextType = Context> = {
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
+  Node?: NodeResolvers<ContextType>;
   ModelKind?: ModelKindResolvers;
   Residency?: ResidencyResolvers;
   Model?: ModelResolvers<ContextType>;
@@ -2225,7 +2491,22 @@ export type Resolvers<ContextType = Context> = {
   AgentEdge?: AgentEdgeResolvers<ContextType>;
   AgentRunConnection?: AgentRunConnectionResolvers<ContextType>;
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
+  GoldQuestion?: GoldQuestionResolvers<ContextType>;
+  Evaluation?: EvaluationResolvers<ContextType>;
+  Reembedding?: ReembeddingResolvers<ContextType>;
+  Upload?: UploadResolvers<ContextType>;
+  WebSource?: WebSourceResolvers<ContextType>;
+  Organization?: OrganizationResolvers<ContextType>;
+  ApiKey?: ApiKeyResolvers<ContextType>;
+  Wallet?: WalletResolvers<ContextType>;
+  LedgerEntry?: LedgerEntryResolvers<ContextType>;
+  UsageRecord?: UsageRecordResolvers<ContextType>;
+  WebhookEndpoint?: WebhookEndpointResolvers<ContextType>;
+  WebhookDelivery?: WebhookDeliveryResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -25,6 +25,7 @@ import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddings.ts'
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
+import { nodeQueries } from './nodes.ts'
 import { QuotedRerankerFields, RerankingFields, RerankQuoteFields, rerankMutations, rerankQueries } from './rerank.ts'
 import {
   TranscriptionEventFields,
@@ -46,6 +47,7 @@ import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.
 
 export const resolvers: Resolvers = {
   Query: {
+    ...nodeQueries,
     ...modelQueries,
     ...rerankQueries,
     ...transcriptionQueries,

@@ -7,14 +7,16 @@ import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
 import { silentLog } from '../../common/process/log.ts'
 import { asking, parts, somebody } from '../test-support/parts.ts'
 import { completion, stream, usage, usageChunk } from '../test-support/scripted-engine.ts'
+import { ChatStreams } from '../use-cases/streams/chat-streams.ts'
 import { resolvers } from './index.ts'
 
 function served() {
   const under = parts()
+  const chatStreams = new ChatStreams(under.deps)
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    toResolverContext: (context) => ({ deps: under.deps, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({ deps: { ...under.deps, chatStreams }, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }

@@ -4,7 +4,7 @@ import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import { followed } from '../use-cases/runs/followed.ts'
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
-import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
+import { findWorkflowRun, listAllWorkflowRuns } from '../use-cases/workflows/read-runs.ts'
 import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import type {
   MutationResolvers,
@@ -17,11 +17,12 @@ import type {
   WorkflowRunResolvers,
 } from './generated.ts'
 
-export type NodeOfRun = NodeRun & { readonly id: string }
+export type NodeOfRun = NodeRun & { readonly id: string; readonly nodeId: string }
 export type Followed = FollowedEvent<WorkflowEvent>
 
 export const workflowRunQueries: QueryResolvers = {
   workflowRun: (_parent, { id }, { deps, ...ask }) => findWorkflowRun(deps, ask, id),
+  workflowRuns: (_parent, args, { deps, budget, ...ask }) => listAllWorkflowRuns(deps, ask, args, budget),
 }
 
 export const workflowRunMutations: MutationResolvers = {
@@ -53,7 +54,7 @@ export const WorkflowRunFields: WorkflowRunResolvers = {
   workflow: ({ workflowId }, _args, { deps, ...ask }) => findWorkflow(deps, ask, workflowId),
   inputs: ({ inputs }, _args, { budget }) => JSON.parse(budget.taken(inputs)),
   output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
-  nodes: ({ nodes }) => Object.entries(nodes).map(([id, node]) => ({ id, ...node })),
+  nodes: ({ _id, nodes }) => Object.entries(nodes).map(([nodeId, node]) => ({ id: `${_id}/${nodeId}`, nodeId, ...node })),
   cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
 

@@ -13,6 +13,7 @@ import { Breaker } from '../domain/engines/breaker.ts'
 import { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
+import type { TokenDecoder } from '../ports/token-decoder.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
@@ -83,6 +84,14 @@ const fakeAudioReader: AudioReader = {
   },
 }
 
+/** Reads a token as the character of that code; above those of Unicode there are none. */
+const fakeTokenDecoder: TokenDecoder = {
+  async decode(tokens) {
+    const unknownAt = tokens.findIndex((token) => token > 0x10ffff)
+    return unknownAt < 0 ? { text: String.fromCodePoint(...tokens) } : { unknownAt }
+  },
+}
+
 /** Without threads. */
 const schemas: SchemaJudge = {
   check: async (_organizationId, schema) => void judged(JSON.stringify(schema), null),
@@ -131,12 +140,13 @@ export function parts({
   const collections = openCollections(store)
   const sole = isExclusive ? new SoleHolder({ collections, billing, clock, log: silentLog }) : null
   const base = {
-    catalog: buildCatalog(file, new Date(0)),
+    catalog: buildCatalog(file),
     engines,
     collections,
     holder: sole ?? UNKNOWN_HOLDER,
     files: new FileChecks([]),
     audio: fakeAudioReader,
+    tokens: fakeTokenDecoder,
     egress,
     mcp,
     schemas,

@@ -16,6 +16,7 @@ import type { ChatEngine, EmbeddingEngine, RerankEngine, TranscriptionEngine } f
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { TokenDecoder } from '../ports/token-decoder.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
 import type { CallLimits } from './calls/call-limits.ts'
 import type { LoadShedder } from './calls/load-shedding.ts'
@@ -24,6 +25,7 @@ import type { KeyedCalls } from './idempotency/keyed-calls.ts'
 import type { Background } from './runs/background.ts'
 import type { Holder } from './runs/holder.ts'
 import type { RunEnds } from './runs/run-ends.ts'
+import type { ChatStreams } from './streams/chat-streams.ts'
 import type { Collections } from './tables.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
@@ -38,6 +40,7 @@ export interface Ports {
   readonly collections: Collections
   readonly files: StoreFiles
   readonly audio: AudioReader
+  readonly tokens: TokenDecoder
   readonly billing: Billing
   readonly knowledge: Knowledge
   /** Fetches the images at callers' addresses. */
@@ -64,6 +67,7 @@ export interface Services {
   /** Work that continues after its call. */
   readonly background: Background
   readonly keyedCalls: KeyedCalls
+  readonly chatStreams: ChatStreams
   /** Announces the runs that have ended. */
   readonly runEnds: RunEnds
   readonly runs: AgentRuns
@@ -80,7 +84,7 @@ export type KeyedDeps = CallDeps & With<'keyedCalls'>
 /** The dependencies to run agents and workflows. */
 export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */
-export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns'>
+export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns' | 'chatStreams'>
 
 /** What an engine does, by the kind of model. Absent: the catalog has no such models of its kind. */
 export interface EngineParts {
@@ -100,6 +104,8 @@ export interface Engine extends EngineParts {
 /** The caller, the request id, and the signal that aborts when the caller no longer waits. */
 export interface AskContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
+  /** As in `LinkContext`. */
+  readonly isCut?: (() => boolean) | undefined
   /**
    * The record of one answer. Absent for a call without an idempotency key, and for a run as a whole: each step of a
    * run has its own.

@@ -31,6 +31,8 @@ export type KeyedCall = {
   readonly expiresAt: Date
   /** Set for a step of a run: the run, and the path of the step in it. */
   readonly step?: { readonly runId: string; readonly path: string }
+  /** Set for a streamed chat: the stream by which a repeat follows the call while it runs. */
+  readonly streamId?: string
 }
 
 /**
@@ -262,6 +264,8 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'agentId'] },
+        { fields: ['organizationId'] },
+        { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['leaseUntil'], sparse: true },
         ...JOB_INDEXES,
@@ -289,6 +293,8 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'workflowId'] },
+        { fields: ['organizationId'] },
+        { fields: ['organizationId', 'status'] },
         { fields: ['key'], unique: true, sparse: true },
         ...JOB_INDEXES,
         { fields: ['job.workflowId'], sparse: true },

@@ -80,8 +80,10 @@ export interface UploadRecord {
   /** The upload that it is a part of. */
   readonly partOf?: string
   readonly name: string
-  /** The size of the whole, as its maker has said it. */
+  /** The size of the whole, as its maker has said it; of one that grows, what has come in. */
   readonly sizeBytes: number
+  /** Its maker did not say its size. */
+  readonly isGrowing?: true
   /** The sum of the pieces. */
   readonly offset: number
   readonly pieces: readonly Piece[]

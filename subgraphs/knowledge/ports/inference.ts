@@ -106,7 +106,7 @@ export interface Inference {
   /**
    * Has a speech model write down what is said in a file of at most `MAX_SOUND_BYTES`: segments with text, in order.
    * Takes at most 15 minutes. A `step` is charged once; for a day, a repeat gets the same answer.
-   * @throws {KisError} as `transcriptionModel`; `insufficient_quota`; `unsupported_file_type`: it is not sound;
+   * @throws {KisError} as `transcriptionModel`; `insufficient_quota`; `unsupported_value`: it is not sound;
    * `payload_too_large`: it lasts too long; `idempotency_conflict`: another process is at it; or the error of the
    * model's engine. Nothing is charged.
    */

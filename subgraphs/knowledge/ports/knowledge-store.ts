@@ -44,12 +44,13 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       name: 'collections',
       indexes: [
         { fields: ['organizationId', 'listed'] },
+        { fields: ['organizationId', 'listed', 'name'] },
         { fields: ['organizationId', 'code'], unique: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
       ],
     }),
-    files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
+    files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }, { fields: ['organizationId', 'name'] }] }),
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
     uploads: store.collection({
       name: 'uploads',

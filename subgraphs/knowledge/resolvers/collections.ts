@@ -1,3 +1,4 @@
+import { requireScope } from '../../common/identity/principal.ts'
 import {
   createCollection,
   deleteCollection,
@@ -49,5 +50,5 @@ export const CollectionFields: CollectionResolvers = {
   evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
   evaluationWatch: (collection, _args, { deps }) => findWatch(deps, collection),
   reembeddings: (collection, args, { deps }) => listReembeddings(deps, collection, args),
-  __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
+  __resolveReference: ({ id }, { caller, records }) => records.findCollection(requireScope(caller, 'knowledge:read').organizationId, id),
 }

@@ -1,6 +1,7 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
+import { requireScope } from '../../common/identity/principal.ts'
+import { mapNodes } from '../../common/link/connection.ts'
 import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
-import { getCollection } from '../use-cases/documents/collections.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
 import { type AttachedDocument, createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
 import { listChunks } from '../use-cases/documents/list-chunks.ts'
@@ -8,7 +9,6 @@ import { createDocuments, deleteDocuments, type Outcome, retryDocuments } from '
 import { readText } from '../use-cases/documents/read-text.ts'
 import { findSimilar } from '../use-cases/documents/similar-documents.ts'
 import { updateDocument } from '../use-cases/documents/update-document.ts'
-import { getFile } from '../use-cases/files/files.ts'
 import type { Context } from './context.ts'
 import type {
   DocumentReplacementResolvers,
@@ -93,21 +93,20 @@ export const DocumentFields: DocumentResolvers = {
   similarDocuments: (document, { first }, { deps }) => findSimilar(deps, document, first ?? 10),
   text: (document, { length, ...range }, { deps }) => readText(deps, document, { ...range, length: length ?? 65_536 }),
   async chunks(document, args, { deps }) {
-    const { edges, pageInfo } = await listChunks(deps, document, args)
-    return { edges: edges.map(({ node, cursor }) => ({ node: { ...node, record: document }, cursor })), pageInfo }
+    return mapNodes(await listChunks(deps, document, args), (chunk) => ({ ...chunk, record: document }))
   },
-  collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
-  file: ({ organizationId, fileId }, _args, { deps }) => getFile(deps, organizationId, fileId),
-  parent: ({ parentId }, _args, { deps, ...context }) => (parentId ? findDocument(deps, context, parentId) : null),
-  __resolveReference: ({ id }, { deps, ...context }) => findDocument(deps, context, id),
+  collection: ({ organizationId, collectionId }, _args, { records }) => records.getCollection(organizationId, collectionId),
+  file: ({ organizationId, fileId }, _args, { records }) => records.getFile(organizationId, fileId),
+  parent: ({ organizationId, parentId }, _args, { records }) => (parentId ? records.findDocument(organizationId, parentId) : null),
+  __resolveReference: ({ id }, { caller, records }) => records.findDocument(requireScope(caller, 'knowledge:read').organizationId, id),
 }
 
 export const ReplacementFields: DocumentReplacementResolvers = {
   name: ({ fileName }) => fileName,
-  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
+  file: ({ organizationId, fileId }, _args, { records }) => records.findFile(organizationId, fileId),
 }
 
 export const VersionFields: DocumentVersionResolvers = {
   name: ({ fileName }) => fileName,
-  file: ({ organizationId, fileId }, _args, { deps }) => deps.store.files.findOne({ _id: fileId, organizationId }),
+  file: ({ organizationId, fileId }, _args, { records }) => records.findFile(organizationId, fileId),
 }

@@ -4,7 +4,7 @@ import type { EvaluatedQuestion, EvaluatedSettings } from '../domain/records.ts'
 import { detectLanguage } from '../domain/text/language.ts'
 import { deleteWatch, setWatch } from '../use-cases/evaluation/evaluation-watches.ts'
 import { deleteEvaluation, findEvaluation, startEvaluation } from '../use-cases/evaluation/evaluations.ts'
-import { addGoldQuestions, deleteGoldQuestion } from '../use-cases/evaluation/gold-questions.ts'
+import { addGoldQuestions, deleteGoldQuestion, findGoldQuestion } from '../use-cases/evaluation/gold-questions.ts'
 import { suggestGoldQuestions } from '../use-cases/evaluation/suggest-gold-questions.ts'
 import type {
   EvaluationResolvers,
@@ -48,6 +48,7 @@ export const evaluationMutations: MutationResolvers = {
 
 export const GoldQuestionFields: GoldQuestionResolvers = {
   id: ({ _id }) => _id,
+  __resolveReference: ({ id }, { deps, ...context }) => findGoldQuestion(deps, context, id),
 }
 
 export const EvaluationFields: EvaluationResolvers = {
@@ -66,8 +67,12 @@ export const EvaluationFields: EvaluationResolvers = {
   },
   questions(evaluation) {
     const questions = parseQuestions(evaluation)
-    return parseRanks(evaluation).map((ranks, i) => ({ ...questions[i]!, ranks }))
+    return parseRanks(evaluation).map((ranks, i) => {
+      const { id, ...question } = questions[i]!
+      return { id: `${evaluation._id}/${id}`, goldQuestionId: id, ...question, ranks }
+    })
   },
+  __resolveReference: ({ id }, { deps, ...context }) => findEvaluation(deps, context, id),
 }
 
 export const EvaluationWatchFields: EvaluationWatchResolvers = {

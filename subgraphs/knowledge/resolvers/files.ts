@@ -1,3 +1,5 @@
+import { checkInteger } from '../../common/check.ts'
+import { requireScope } from '../../common/identity/principal.ts'
 import { deleteFile, findFile, listFiles, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
@@ -24,5 +26,17 @@ export const FileFields: FileResolvers = {
   id: ({ _id }) => _id,
   checksum: ({ sha256 }) => `sha256:${sha256}`,
   status: () => 'uploaded',
-  __resolveReference: ({ id }, { deps, ...context }) => findFile(deps, context, id),
+  async documents({ organizationId, attachments }, { first }, { records }) {
+    const ids = Object.keys(attachments).toSorted().reverse().slice(0, checkedFirst(first))
+    const found = await Promise.all(ids.map((id) => records.findDocument(organizationId, id)))
+    return found.filter((document) => document !== null)
+  },
+  __resolveReference: ({ id }, { caller, records }) => records.findFile(requireScope(caller, 'knowledge:read').organizationId, id),
+}
+
+const MAX_DOCUMENTS = 100
+
+function checkedFirst(first: number | null | undefined): number {
+  checkInteger(first, 'first', 1, MAX_DOCUMENTS)
+  return first ?? 20
 }

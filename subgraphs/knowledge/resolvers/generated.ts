@@ -57,7 +57,11 @@ export type QueryCollectionByCodeArgs = {
 export type QueryCollectionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<CollectionFilter>;
 };
 
 
@@ -69,7 +73,11 @@ export type QueryFileArgs = {
 export type QueryFilesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<FileFilter>;
 };
 
 
@@ -330,6 +338,29 @@ export type SortOrder =
   | 'asc'
   | 'desc';
 
+export type ListSort =
+  | 'created_at'
+  | 'name';
+
+export type CollectionFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type FileFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+};
+
+export type DocumentFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly since?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly until?: InputMaybe<Scalars['DateTime']['input']>;
+  readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+};
+
 export type OcrMode =
   | 'off'
   | 'auto';
@@ -362,7 +393,11 @@ export type Collection = {
 export type CollectionDocumentsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+  sortBy?: InputMaybe<ListSort>;
+  filter?: InputMaybe<DocumentFilter>;
   status?: InputMaybe<DocumentStatus>;
 };
 
@@ -370,6 +405,8 @@ export type CollectionDocumentsArgs = {
 export type CollectionSourcesArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -377,6 +414,8 @@ export type CollectionSourcesArgs = {
 export type CollectionGoldQuestionsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -384,6 +423,8 @@ export type CollectionGoldQuestionsArgs = {
 export type CollectionEvaluationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -391,6 +432,8 @@ export type CollectionEvaluationsArgs = {
 export type CollectionReembeddingsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
 };
 
@@ -430,8 +473,14 @@ export type File = {
   readonly mediaType: Scalars['String']['output'];
   readonly checksum: Scalars['String']['output'];
   readonly sizeBytes: Scalars['Float']['output'];
+  readonly documents: ReadonlyArray<Document>;
   readonly status: FileStatus;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type FileDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type DocumentStatus =
@@ -491,6 +540,8 @@ export type DocumentTextArgs = {
 export type DocumentChunksArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type ReplacementStatus =
@@ -720,6 +771,7 @@ export type GoldQuestionsPayload = {
 export type GoldQuestionConnection = {
   readonly edges: ReadonlyArray<GoldQuestionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type GoldQuestionEdge = {
@@ -871,6 +923,7 @@ export type EvaluationScore = {
 
 export type EvaluatedQuestion = {
   readonly id: Scalars['ID']['output'];
+  readonly goldQuestionId: Scalars['ID']['output'];
   readonly query: Scalars['String']['output'];
   readonly expected: ReadonlyArray<ExpectedPassage>;
   readonly ranks: ReadonlyArray<ExpectedRanks>;
@@ -885,6 +938,7 @@ export type ExpectedRanks = {
 export type EvaluationConnection = {
   readonly edges: ReadonlyArray<EvaluationEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type EvaluationEdge = {
@@ -955,7 +1009,7 @@ export type UploadFileInput = {
 
 export type CreateUploadInput = {
   readonly name: Scalars['String']['input'];
-  readonly sizeBytes: Scalars['Float']['input'];
+  readonly sizeBytes?: InputMaybe<Scalars['Float']['input']>;
   readonly metadata?: InputMaybe<Scalars['String']['input']>;
   readonly partOf?: InputMaybe<Scalars['ID']['input']>;
 };
@@ -995,6 +1049,7 @@ export type WebSource = {
 export type WebSourceConnection = {
   readonly edges: ReadonlyArray<WebSourceEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type WebSourceEdge = {
@@ -1197,6 +1252,7 @@ export type PageInfo = {
 export type CollectionConnection = {
   readonly edges: ReadonlyArray<CollectionEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type CollectionEdge = {
@@ -1207,6 +1263,7 @@ export type CollectionEdge = {
 export type FileConnection = {
   readonly edges: ReadonlyArray<FileEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type FileEdge = {
@@ -1217,11 +1274,13 @@ export type FileEdge = {
 export type DocumentConnection = {
   readonly edges: ReadonlyArray<DocumentEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkConnection = {
   readonly edges: ReadonlyArray<ChunkEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ChunkEdge = {
@@ -1289,6 +1348,7 @@ export type ReembeddingError = {
 export type ReembeddingConnection = {
   readonly edges: ReadonlyArray<ReembeddingEdge>;
   readonly pageInfo: PageInfo;
+  readonly totalCount?: Maybe<Scalars['Int']['output']>;
 };
 
 export type ReembeddingEdge = {
@@ -1376,7 +1436,12 @@ export type FederationTypes = {
   File: File;
   Document: Document;
   Chunk: Chunk;
+  GoldQuestion: GoldQuestion;
+  Evaluation: Evaluation;
+  Upload: Upload;
+  WebSource: WebSource;
   Organization: Organization;
+  Reembedding: Reembedding;
 };
 
 /** Mapping of federation reference types */
@@ -1393,9 +1458,24 @@ export type FederationReferenceTypes = {
   Chunk:
     ( { __typename: 'Chunk' }
     & GraphQLRecursivePick<FederationTypes['Chunk'], {"id":true}> );
+  GoldQuestion:
+    ( { __typename: 'GoldQuestion' }
+    & GraphQLRecursivePick<FederationTypes['GoldQuestion'], {"id":true}> );
+  Evaluation:
+    ( { __typename: 'Evaluation' }
+    & GraphQLRecursivePick<FederationTypes['Evaluation'], {"id":true}> );
+  Upload:
+    ( { __typename: 'Upload' }
+    & GraphQLRecursivePick<FederationTypes['Upload'], {"id":true}> );
+  WebSource:
+    ( { __typename: 'WebSource' }
+    & GraphQLRecursivePick<FederationTypes['WebSource'], {"id":true}> );
   Organization:
     ( { __typename: 'Organization' }
     & GraphQLRecursivePick<FederationTypes['Organization'], {"id":true}> );
+  Reembedding:
+    ( { __typename: 'Reembedding' }
+    & GraphQLRecursivePick<FederationTypes['Reembedding'], {"id":true}> );
 };
 
 
@@ -1415,6 +1495,10 @@ export type ResolversTypes = {
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
+  ListSort: ResolverTypeWrapper<'created_at' | 'name'>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   OcrMode: ResolverTypeWrapper<'off' | 'auto'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
   DocumentCounts: ResolverTypeWrapper<DocumentCounts>;
@@ -1564,6 +1648,9 @@ export type ResolversParentTypes = {
   Mutation: Record<PropertyKey, never>;
   Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
+  CollectionFilter: CollectionFilter;
+  FileFilter: FileFilter;
+  DocumentFilter: DocumentFilter;
   Collection: CollectionRecord;
   DocumentCounts: DocumentCounts;
   CollectionDigest: CollectionDigest;
@@ -1681,6 +1768,10 @@ export type ResolversParentTypes = {
   ReembeddingEdge: Omit<ReembeddingEdge, 'node'> & { node: ResolversParentTypes['Reembedding'] };
 };
 
+export type SemanticNonNullDirectiveArgs = { };
+
+export type SemanticNonNullDirectiveResolver<Result, Parent, ContextType = Context, Args = SemanticNonNullDirectiveArgs> = DirectiveResolverFn<Result, Parent, ContextType, Args>;
+
 export interface DateTimeScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['DateTime'], any> {
   name: 'DateTime';
 }
@@ -1700,9 +1791,9 @@ export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTyp
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionArgs, 'id'>>;
   collectionByCode?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType, RequireFields<QueryCollectionByCodeArgs, 'code'>>;
-  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'first' | 'order'>>;
+  collections?: Resolver<ResolversTypes['CollectionConnection'], ParentType, ContextType, RequireFields<QueryCollectionsArgs, 'order' | 'sortBy'>>;
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType, RequireFields<QueryFileArgs, 'id'>>;
-  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'first' | 'order'>>;
+  files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order' | 'sortBy'>>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<QueryDocumentArgs, 'id'>>;
   searchCollection?: Resolver<ResolversTypes['SearchResult'], ParentType, ContextType, RequireFields<QuerySearchCollectionArgs, 'input'>>;
   quoteReembedding?: Resolver<ResolversTypes['ReembeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteReembeddingArgs, 'input'>>;
@@ -1755,6 +1846,8 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
+export type ListSortResolvers = { CREATED_AT: 'created_at', NAME: 'name' };
+
 export type OcrModeResolvers = { OFF: 'off', AUTO: 'auto' };
 
 export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
@@ -1769,16 +1862,16 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   ocr?: Resolver<ResolversTypes['OcrMode'], ParentType, ContextType>;
   organization?: Resolver<Maybe<ResolversTypes['Organization']>, ParentType, ContextType>;
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
-  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'first' | 'order'>>;
+  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'order' | 'sortBy'>>;
+  sources?: Resolver<ResolversTypes['WebSourceConnection'], ParentType, ContextType, RequireFields<CollectionSourcesArgs, 'order'>>;
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documentCounts?: Resolver<ResolversTypes['DocumentCounts'], ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   contents?: Resolver<ResolversTypes['CollectionDigest'], ParentType, ContextType>;
-  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'first' | 'order'>>;
-  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'first' | 'order'>>;
+  goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'order'>>;
+  evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'order'>>;
   evaluationWatch?: Resolver<Maybe<ResolversTypes['EvaluationWatch']>, ParentType, ContextType>;
-  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'first' | 'order'>>;
+  reembeddings?: Resolver<ResolversTypes['ReembeddingConnection'], ParentType, ContextType, RequireFields<CollectionReembeddingsArgs, 'order'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -1818,6 +1911,7 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
   mediaType?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   checksum?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  documents?: Resolver<ReadonlyArray<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<FileDocumentsArgs, 'first'>>;
   status?: Resolver<ResolversTypes['FileStatus'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
@@ -1850,7 +1944,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   versions?: Resolver<ReadonlyArray<ResolversTypes['DocumentVersion']>, ParentType, ContextType>;
   similarDocuments?: Resolver<ReadonlyArray<ResolversTypes['SimilarDocument']>, ParentType, ContextType, RequireFields<DocumentSimilarDocumentsArgs, 'first'>>;
   text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
-  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
+  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, Partial<DocumentChunksArgs>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
@@ -2000,7 +2094,8 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   vectorRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
-export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion']> = Needed<ParentType, {
+export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion'], FederationReferenceType extends FederationReferenceTypes['GoldQuestion'] = FederationReferenceTypes['GoldQuestion']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['GoldQuestion']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
@@ -2020,6 +2115,7 @@ export type GoldQuestionsPayloadResolvers<ContextType = Context, ParentType exte
 export type GoldQuestionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionConnection'] = ResolversParentTypes['GoldQuestionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['GoldQuestionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type GoldQuestionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestionEdge'] = ResolversParentTypes['GoldQuestionEdge']> = {
@@ -2047,7 +2143,8 @@ export type EvaluationPayloadResolvers<ContextType = Context, ParentType extends
 
 export type EvaluationStatusResolvers = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed' };
 
-export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation']> = Needed<ParentType, {
+export type EvaluationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Evaluation'] = ResolversParentTypes['Evaluation'], FederationReferenceType extends FederationReferenceTypes['Evaluation'] = FederationReferenceTypes['Evaluation']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Evaluation']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['EvaluationStatus'], ParentType, ContextType>;
@@ -2137,6 +2234,7 @@ export type EvaluationScoreResolvers<ContextType = Context, ParentType extends R
 
 export type EvaluatedQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluatedQuestion'] = ResolversParentTypes['EvaluatedQuestion']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  goldQuestionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   expected?: Resolver<ReadonlyArray<ResolversTypes['ExpectedPassage']>, ParentType, ContextType>;
   ranks?: Resolver<ReadonlyArray<ResolversTypes['ExpectedRanks']>, ParentType, ContextType>;
@@ -2151,6 +2249,7 @@ export type ExpectedRanksResolvers<ContextType = Context, ParentType extends Res
 export type EvaluationConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationConnection'] = ResolversParentTypes['EvaluationConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['EvaluationEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EvaluationEdge'] = ResolversParentTypes['EvaluationEdge']> = {
@@ -2160,7 +2259,8 @@ export type EvaluationEdgeResolvers<ContextType = Context, ParentType extends Re
 
 export type UploadStatusResolvers = { OPEN: 'open', COMPLETED: 'completed', CANCELLED: 'cancelled' };
 
-export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload']> = Needed<ParentType, {
+export type UploadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Upload'] = ResolversParentTypes['Upload'], FederationReferenceType extends FederationReferenceTypes['Upload'] = FederationReferenceTypes['Upload']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Upload']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
@@ -2199,7 +2299,8 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
-export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource']> = Needed<ParentType, {
+export type WebSourceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSource'] = ResolversParentTypes['WebSource'], FederationReferenceType extends FederationReferenceTypes['WebSource'] = FederationReferenceTypes['WebSource']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['WebSource']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2214,6 +2315,7 @@ export type WebSourceResolvers<ContextType = Context, ParentType extends Resolve
 export type WebSourceConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceConnection'] = ResolversParentTypes['WebSourceConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebSourceEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type WebSourceEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceEdge'] = ResolversParentTypes['WebSourceEdge']> = {
@@ -2352,6 +2454,7 @@ export type PageInfoResolvers<ContextType = Context, ParentType extends Resolver
 export type CollectionConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionConnection'] = ResolversParentTypes['CollectionConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['CollectionEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type CollectionEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionEdge'] = ResolversParentTypes['CollectionEdge']> = {
@@ -2362,6 +2465,7 @@ export type CollectionEdgeResolvers<ContextType = Context, ParentType extends Re
 export type FileConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileConnection'] = ResolversParentTypes['FileConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['FileEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type FileEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileEdge'] = ResolversParentTypes['FileEdge']> = {
@@ -2372,11 +2476,13 @@ export type FileEdgeResolvers<ContextType = Context, ParentType extends Resolver
 export type DocumentConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentConnection'] = ResolversParentTypes['DocumentConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['DocumentEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkConnection'] = ResolversParentTypes['ChunkConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ChunkEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ChunkEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkEdge'] = ResolversParentTypes['ChunkEdge']> = {
@@ -2408,7 +2514,8 @@ export type ReembeddingStatusResolvers = { RUNNING: 'running', CANCELLING: 'canc
 
 export type ReembeddingStageResolvers = { EMBEDDING: 'embedding', SWAPPING: 'swapping', TIDYING: 'tidying' };
 
-export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding']> = Needed<ParentType, {
+export type ReembeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reembedding'] = ResolversParentTypes['Reembedding'], FederationReferenceType extends FederationReferenceTypes['Reembedding'] = FederationReferenceTypes['Reembedding']> = Needed<ParentType, {
+  __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Reembedding']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   formerModelId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2431,6 +2538,7 @@ export type ReembeddingErrorResolvers<ContextType = Context, ParentType extends 
 export type ReembeddingConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingConnection'] = ResolversParentTypes['ReembeddingConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['ReembeddingEdge']>, ParentType, ContextType>;
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+  totalCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type ReembeddingEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ReembeddingEdge'] = ResolversParentTypes['ReembeddingEdge']> = {
@@ -2447,6 +2555,7 @@ export type Resolvers<ContextType = Context> = {
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
+  ListSort?: ListSortResolvers;
   OcrMode?: OcrModeResolvers;
   Collection?: CollectionResolvers<ContextType>;
   DocumentCounts?: DocumentCountsResolvers<ContextType>;
@@ -2558,5 +2667,8 @@ export type Resolvers<ContextType = Context> = {
   ReembeddingEdge?: ReembeddingEdgeResolvers<ContextType>;
 };
 
+export type DirectiveResolvers<ContextType = Context> = {
+  semanticNonNull?: SemanticNonNullDirectiveResolver<any, any, ContextType>;
+};
 
-type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;

@@ -22,6 +22,7 @@ export const ReembeddingFields: ReembeddingResolvers = {
   embeddingModelId: ({ embeddingModel }) => embeddingModel,
   progress: ({ done, total }) => ({ done: Math.min(done, total), total }),
   cost: costOf,
+  __resolveReference: ({ id }, { deps, ...context }) => findReembedding(deps, context, id),
 }
 
 export const ReembeddingQuoteFields: ReembeddingQuoteResolvers = {

@@ -9,6 +9,7 @@ import type { Deps } from '../use-cases/deps.ts'
 import { createCollection } from '../use-cases/documents/collections.ts'
 import { createDocument } from '../use-cases/documents/documents.ts'
 import { uploadFile } from '../use-cases/files/files.ts'
+import { RecordReads } from '../use-cases/record-reads.ts'
 import { resolvers } from './index.ts'
 
 async function stored() {
@@ -23,14 +24,16 @@ async function stored() {
 }
 
 const schema = subgraphSchema('knowledge', resolvers)
-const ask = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: { ...context, deps } })
+const ask = (deps: Deps, source: string, context: LinkContext) =>
+  graphql({ schema, source, contextValue: { ...context, deps, records: new RecordReads(deps.store) } })
 
 for (const gone of ['collection', 'file'] as const) {
   it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
     const { deps, context, collectionId, fileId, document } = await stored()
     await (gone === 'file' ? deps.store.files.deleteMany({ _id: fileId }) : deps.store.collections.deleteMany({ _id: collectionId }))
 
-    const read = async () => resolvers.Document![gone]!(document, {}, { ...context, deps }, {} as GraphQLResolveInfo)
+    const read = async () =>
+      resolvers.Document![gone]!(document, {}, { ...context, deps, records: new RecordReads(deps.store) }, {} as GraphQLResolveInfo)
     await expect(read()).rejects.toMatchObject({ code: 'not_found' })
   })
 }
@@ -93,4 +96,35 @@ it('lists the documents of a collection by status, and counts all', async () => 
   expect(await ask(deps, query, context)).toMatchObject({
     data: { collection: { documentCount: 1, queued: { edges: [{ node: { id: documentId } }] }, ready: { edges: [] } } },
   })
+})
+
+it('reads the files and collections of a page of documents at once, and each once', async () => {
+  const { deps, context, collectionId } = await stored()
+  for (const text of ['one', 'two', 'three']) {
+    const { _id: fileId } = await uploadFile(deps, context, { name: `${text}.txt`, contentBase64: base64(text) })
+    await createDocument(deps, context, { collectionId, fileId })
+  }
+  const reads: string[] = []
+  const counted = <T extends object>(name: string, target: T): T =>
+    new Proxy(target, {
+      get(of, member: string) {
+        const value = Reflect.get(of, member)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          if (member === 'find' || member === 'findOne') reads.push(`${name}.${member}`)
+          return value.apply(of, args)
+        }
+      },
+    })
+  const { store } = deps
+  const watched = { ...store, files: counted('files', store.files), collections: counted('collections', store.collections) }
+  const query = `{ collection(id: "${collectionId}") { documents { edges { node {
+    file { name } collection { code } } } } } }`
+  const { data, errors } = await ask({ ...deps, store: watched }, query, context)
+  expect(errors).toBeUndefined()
+  const names = ['three.txt', 'two.txt', 'one.txt', 'a.txt']
+  const edges = names.map((name) => ({ node: { file: { name }, collection: { code: 'c' } } }))
+  expect(data).toEqual({ collection: { documents: { edges } } })
+  // The first read of a collection is the query's own.
+  expect(reads.toSorted()).toEqual(['collections.find', 'collections.findOne', 'files.find'])
 })

@@ -1,7 +1,6 @@
 import type { DocumentRecord } from '../domain/records.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
 import { readPageBoxes } from '../use-cases/chunk-index/page-boxes.ts'
-import { getFile } from '../use-cases/files/files.ts'
 import { findChunk } from '../use-cases/search/find-chunk.ts'
 import { type SearchHit, searchCollection } from '../use-cases/search/search-collection.ts'
 import type { ChunkResolvers, QueryResolvers } from './generated.ts'
@@ -36,7 +35,7 @@ function toHit({ chunk, document, ranked, highlights, before, after }: SearchHit
 export const ChunkFields: ChunkResolvers = {
   id: ({ chunkId }) => chunkId,
   document: ({ record }) => record,
-  file: ({ record }, _args, { deps }) => getFile(deps, record.organizationId, record.fileId),
+  file: ({ record }, _args, { records }) => records.getFile(record.organizationId, record.fileId),
   pageBoxes: (chunk, _args, { deps }) => readPageBoxes(deps, chunk),
   async __resolveReference({ id }, { deps, ...context }) {
     const found = await findChunk(deps, context, id)

@@ -25,4 +25,5 @@ export const UploadFields: UploadResolvers = {
   id: ({ _id }) => _id,
   partOf: ({ partOf }) => partOf ?? null,
   file: (upload, _args, { deps }) => findFileOf(deps, upload),
+  __resolveReference: ({ id }, { deps, ...context }) => findUpload(deps, context, id),
 }

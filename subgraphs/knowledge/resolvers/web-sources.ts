@@ -1,4 +1,3 @@
-import { getCollection } from '../use-cases/documents/collections.ts'
 import { addSite, addWebDocument, deleteSource, findSource, refreshNow } from '../use-cases/web/sources.ts'
 import type { MutationResolvers, QueryResolvers, WebSourceResolvers } from './generated.ts'
 
@@ -25,7 +24,8 @@ export const webSourceMutations: MutationResolvers = {
 
 export const WebSourceFields: WebSourceResolvers = {
   id: ({ _id }) => _id,
-  collection: ({ organizationId, collectionId }, _args, { deps }) => getCollection(deps, organizationId, collectionId),
-  document: ({ organizationId, documentId }, _args, { deps }) =>
-    documentId === null ? null : deps.store.documents.findOne({ _id: documentId, organizationId, listed: true }),
+  collection: ({ organizationId, collectionId }, _args, { records }) => records.getCollection(organizationId, collectionId),
+  document: ({ organizationId, documentId }, _args, { records }) =>
+    documentId === null ? null : records.findDocument(organizationId, documentId),
+  __resolveReference: ({ id }, { deps, ...context }) => findSource(deps, context, id),
 }

@@ -314,7 +314,7 @@ describe('the service as an MCP server, by the official client', () => {
     ['no query', 'search_ports', {}, 'missing_required_parameter (query)'],
     ['a query that is no text', 'search_ports', { query: 7 }, 'invalid_type (query)'],
     ['too large a limit', 'search_ports', { query: 'harbour', limit: 1000 }, 'integer_above_max_value (limit)'],
-    ['an argument that there is not', 'search_ports', { query: 'harbour', depth: 2 }, 'invalid_request (depth)'],
+    ['an argument that there is not', 'search_ports', { query: 'harbour', depth: 2 }, 'unknown_parameter (depth)'],
     ['a filter that cannot be read', 'search_ports', { query: 'harbour', filter: { op: 'near' } }, 'filter'],
     ['too long a query', 'search_ports', { query: 'a'.repeat(10_000) }, 'query'],
     ['no input', 'run_agent_pilot', {}, 'missing_required_parameter (input)'],

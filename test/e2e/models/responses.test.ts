@@ -398,6 +398,12 @@ describe('the Responses API, by the official client', () => {
         'missing_required_parameter',
         'input[0].call_id',
       ],
+      [
+        'the output of a call that nobody made',
+        { input: [...user({ type: 'input_text', text: 'x' }), { type: 'function_call_output', call_id: 'c', output: '1' }] },
+        'invalid_request',
+        'input[1].call_id',
+      ],
       ['a role that there is not', { input: [{ role: 'tool', content: 'x' }] }, 'unsupported_value', 'input[0].role'],
       ['a tool that is run elsewhere', { input: 'x', tools: [...tools, { type: 'web_search' }] }, 'unsupported_value', 'tools[2].type'],
       ['a tool without a name', { input: 'x', tools: [{ type: 'function' }] }, 'missing_required_parameter', 'tools[0].name'],

@@ -257,14 +257,8 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'payload_too_large',
     'file',
   ],
-  ['what is not sound', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 415, 'unsupported_file_type', 'file'],
-  [
-    'a header without sound',
-    [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]],
-    415,
-    'unsupported_file_type',
-    'file',
-  ],
+  ['what is not sound', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 400, 'unsupported_value', 'file'],
+  ['a header without sound', [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]], 400, 'unsupported_value', 'file'],
   [
     'an unknown model',
     [
@@ -290,7 +284,7 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
   ['a temperature out of range', [[...model], ['file', file], ['temperature', '1e308']], 400, 'integer_above_max_value', 'temperature'],
   ['a language by its name', [[...model], ['file', file], ['language', 'English']], 400, 'unsupported_value', 'language'],
   ['a long prompt', [[...model], ['file', file], ['prompt', 'a'.repeat(16_385)]], 400, 'string_above_max_length', 'prompt'],
-  ['an unknown field', [[...model], ['file', file], ['speed', '2']], 400, 'invalid_request', 'speed'],
+  ['an unknown field', [[...model], ['file', file], ['speed', '2']], 400, 'unknown_parameter', 'speed'],
   ['a field twice', [[...model], [...model], ['file', file]], 400, 'invalid_request', 'model'],
   [
     'granularities without their format',
@@ -321,7 +315,7 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'missing_required_parameter',
     'chunking_strategy[type]',
   ],
-  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'invalid_request', 'known_speaker_names[]'],
+  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'unknown_parameter', 'known_speaker_names[]'],
   ['101 fields', Array.from({ length: 101 }, (_, index) => [`f${index}`, '']), 400, 'invalid_request', null],
 ])('%s is refused, and nothing is held or asked', async (_name, fields, status, code, param) => {
   const [before, calls] = [await spent(), mock.transcriptions]

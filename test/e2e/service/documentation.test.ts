@@ -24,9 +24,11 @@ const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Inside the project, so that `import 'openai'` finds the package. */
 const SCRIPTS = join(ROOT, 'node_modules/.cache/documentation')
+/** Its examples need clients that `test/conformance/official-clients.test.ts` installs and runs. */
+const CLIENTS = 'clients.md'
 const EXECUTABLE = ['sh', 'js', 'ts', 'graphql', 'json']
 
-/** Every example of the README and the guide: its page, its language, and a text that only this block has. */
+/** Every other example of the README and the guide: its page, its language, and a text that only this block has. */
 const EXAMPLES = {
   start: ['README.md', 'sh', 'npm start'],
   tests: ['README.md', 'sh', 'npm test'],
@@ -58,6 +60,10 @@ const EXAMPLES = {
   sound: ['docs/guide/search.md', 'sh', 'transcription_model'],
   filter: ['docs/guide/search.md', 'json', '"contains"'],
   followUp: ['docs/guide/search.md', 'json', '"history"'],
+  // These are run by test/e2e/models/streams.test.ts.
+  resuming: ['docs/guide/streams.md', 'js', 'createResumingClient(url, key) {'],
+  apollo: ['docs/guide/streams.md', 'js', 'GraphQLWsLink'],
+  following: ['docs/guide/streams.md', 'sh', 'Last-Event-ID'],
   rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
   cohere: ['docs/guide/rerank.md', 'js', 'cohere-ai'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
@@ -125,7 +131,8 @@ describe('the examples of the documentation', () => {
   }
 
   it('are all named here', () => {
-    const guide = readdirSync(join(ROOT, 'docs/guide')).map((file) => `docs/guide/${file}`)
+    const pages = readdirSync(join(ROOT, 'docs/guide')).filter((file) => file !== CLIENTS)
+    const guide = pages.map((file) => `docs/guide/${file}`)
     const blocks = ['README.md', ...guide].flatMap((page) => findCodeBlocks(page).map((block) => ({ page, ...block })))
     const unnamed = blocks.filter(
       ({ page, language, code }) =>

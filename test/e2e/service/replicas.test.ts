@@ -13,6 +13,7 @@ import {
   settled,
 } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import type { DistributedService } from '../../support/processes/service.ts'
@@ -110,6 +111,71 @@ await onBothEngines('two replicas of each role', (start) => {
       const run = (await caller.rest('GET', `/v1/runs/${runId}`)).body
       const records = (await caller.rest('GET', '/v1/usage')).body.data.filter(({ request_id }: Json) => request_id === runId)
       expect(nano(run.cost_usd)).toBe(records.reduce((sum: bigint, { amount_usd }: Json) => sum + nano(amount_usd), 0n))
+      await balancedWallet(caller)
+    }, 60_000)
+
+    it('a streamed chat whose socket was lost is followed at any replica, and is unknown to others', async () => {
+      const caller = await newOrganization(operator, service)
+      const stranger = await newOrganization(operator, service)
+      const proxy = await TcpProxy.start(service.graphql)
+      const client = makeCaller({ ...service, graphql: `${proxy.url}/graphql` }, caller.key).socket()
+      const query = 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { id textDelta } }'
+      const input = { request: { model: 'mock-chat', messages: [{ role: 'user', content: 'hang' }] } }
+      const { chats, abandoned } = mock
+      let id = ''
+      const lost = (async () => {
+        for await (const { data } of client.iterate<Json>({ query, variables: { input } }))
+          if (data.chatCompletion.textDelta !== '') id = data.chatCompletion.id
+      })().catch((error) => error)
+      await eventually(() => id !== '')
+      await proxy[Symbol.asyncDispose]()
+      await lost
+      const follow = (by: Caller, i: number, signal?: AbortSignal) =>
+        fetch(`${service.rests[i % 2]}/v1/chat/completions/${id}/events`, {
+          headers: { authorization: `Bearer ${by.key}` },
+          ...(signal && { signal }),
+        })
+      const leave = new AbortController()
+      // More followers than replicas, so that each replica has some.
+      const followers = await Promise.all(Array.from({ length: 6 }, (_, i) => follow(caller, i, leave.signal)))
+      for (const { body } of followers) {
+        let text = ''
+        const pieces = body!.pipeThrough(new TextDecoderStream()).getReader()
+        while (!text.includes('Hello')) text += (await pieces.read()).value
+      }
+      expect((await follow(stranger, 0)).status).toBe(404)
+      expect([mock.chats - chats, mock.abandoned - abandoned]).toEqual([1, 0])
+      leave.abort()
+      const events = 'subscription ($id: ID!) { chatCompletionEvents(id: $id) { textDelta } }'
+      const end = async () => {
+        for await (const { data } of caller.socket().iterate<Json>({ query: events, variables: { id } }))
+          if (data?.chatCompletionEvents.textDelta === 'Hello') break
+      }
+      await eventually(async () => {
+        await end()
+        return mock.abandoned - abandoned === 1
+      })
+      await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0')
+      expect((await caller.rest('GET', '/v1/usage')).body.data).toHaveLength(1)
+      await balancedWallet(caller)
+    }, 120_000)
+
+    it('repeats of a streamed chat with an idempotency key join it from any replica', async () => {
+      const caller = await newOrganization(operator, service)
+      const { chats } = mock
+      const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'gate' }], stream: true })
+      const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'one' }
+      const ask = async (i: number) => {
+        const answer = await fetch(`${service.rests[i % 2]}/v1/chat/completions`, { method: 'POST', headers, body })
+        return [...(await answer.text()).matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text).join('')
+      }
+      const first = ask(0)
+      await eventually(() => mock.chats === chats + 1)
+      const repeats = Array.from({ length: 6 }, (_, i) => ask(i))
+      mock.openGate()
+      expect(new Set(await Promise.all([first, ...repeats]))).toEqual(new Set(['Hello from the mock مرحبا']))
+      expect(mock.chats - chats).toBe(1)
+      await eventually(async () => (await caller.rest('GET', '/v1/usage')).body.data.length === 1)
       await balancedWallet(caller)
     }, 60_000)
 

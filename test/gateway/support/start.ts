@@ -42,6 +42,7 @@ export const CONFIG: GatewayConfig = {
   trustedDocumentsOnly: false,
   countNodes: () => 10_000,
   origins: new Origins(),
+  oauth: null,
 }
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */
@@ -66,7 +67,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     ...options,
   })
   const app = fastify()
-  await gateway.register(app)
+  const parts = await gateway.register(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/graphql`
   const stop = async () => {
@@ -85,7 +86,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json }
   }
 
-  return { gateway, app, url, wsUrl: url.replace('http', 'ws'), seen, start, revoked, lookups, post, stop }
+  return { gateway, parts, app, url, wsUrl: url.replace('http', 'ws'), seen, start, revoked, lookups, post, stop }
 }
 
 export interface Closed {

@@ -18,6 +18,8 @@ export interface Script {
    * the first piece is allowed, and its body when all are.
    */
   readonly allowed?: number
+  /** Each piece is its own number, so that a lost or repeated one shows. */
+  readonly isNumbered?: boolean
   /** `refuses` answers 503 at once. `babbles` sends an event that is not JSON after the pieces. */
   readonly fails?: 'refuses' | 'babbles'
 }
@@ -126,7 +128,13 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
     if (response.destroyed) return
     call.produced = piece
     send({
-      choices: [{ index: 0, delta: { ...(piece === 1 && { role: 'assistant' }), content: ' word' }, finish_reason: null }],
+      choices: [
+        {
+          index: 0,
+          delta: { ...(piece === 1 && { role: 'assistant' }), content: script.isNumbered ? ` ${piece}` : ' word' },
+          finish_reason: null,
+        },
+      ],
       ...each(),
     })
   }

@@ -5,6 +5,9 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
 import { digestKey, isApiKey } from '../domain/api-key.ts'
 
+/** The contract says 5 minutes. */
+const USE_RECORDED_EVERY_MS = 300_000
+
 /**
  * Gives the principal of a key. Text that is not a key costs no read of the store.
  * @throws {InvalidApiKey} the key is unknown, revoked or expired, or its organization is deleted; the error does not
@@ -22,19 +25,33 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
   const ancestors = key && (await findAncestors(deps, key))
   if (!organization || organization.deletedAt || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
   if (isSuspended(organization)) throw new OrganizationSuspended()
-  if (key.unseen) await apiKeys.findOneAndUpdate({ _id: key._id }, { $unset: { unseen: '' } })
+  await recordUse(deps, key)
   return principal(deps, organization, key, ancestors)
+}
+
+/** Writes rarely, so that a busy key does not cost a write with each of its calls. */
+async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id, unseen, lastUsedAt }: ApiKey): Promise<void> {
+  const now = clock.now()
+  if (unseen) await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now }, $unset: { unseen: '' } })
+  else if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= USE_RECORDED_EVERY_MS) {
+    // A store that can only be read must not lock everybody out.
+    await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now } }).catch(() => undefined)
+  }
 }
 
 /**
  * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended; null
- * when the organization or the key does not exist.
+ * when the key does not exist, or is not of the organization. `organizationId` null: of any.
  */
-export async function principalOfKey(deps: BillingDeps, organizationId: string, apiKeyId: string): Promise<Principal | null> {
+export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
-  const organization = await organizations.findOne({ _id: organizationId })
+  const owner = organizationId ?? (await apiKeys.findOne({ _id: apiKeyId }))?.organizationId
+  const organization = owner === undefined ? null : await organizations.findOne({ _id: owner })
+  // Read after the organization: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  return organization && key?.organizationId === organizationId ? principal(deps, organization, key, await findAncestors(deps, key)) : null
+  return organization && key?.organizationId === organization._id
+    ? principal(deps, organization, key, await findAncestors(deps, key))
+    : null
 }
 
 /**

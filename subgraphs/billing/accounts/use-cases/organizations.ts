@@ -1,7 +1,7 @@
 import { listById } from '../../../common/documents/list-by-id.ts'
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, encodeCursor, type Page, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import { checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
@@ -46,18 +46,31 @@ export async function listOrganizations(
   const page = readPage(args, ORGANIZATION_ID)
   const matches = toMatch(filter)
   if (!matches) return listById(collections.organizations, {}, args, ORGANIZATION_ID)
-  const found: Organization[] = []
-  let after = page.after
+  const { items, readTo } = await readMatching(collections, matches, page, page.limit)
+  const count = async (limit: number) => {
+    const all = await readMatching(collections, matches, { from: null, isBackward: false }, limit)
+    return all.readTo === null ? all.items.length : limit
+  }
+  return toConnection(items, page, idOf, count, readTo && encodeCursor(readTo))
+}
+
+/** Reads in one direction until enough match. `readTo`: the last organization read, if too many were read before that. */
+async function readMatching(
+  { organizations }: BillingDeps['collections'],
+  matches: (organization: Organization) => boolean,
+  { from, isBackward }: Pick<Page, 'from' | 'isBackward'>,
+  enough: number,
+): Promise<{ readonly items: readonly Organization[]; readonly readTo: string | null }> {
+  const items: Organization[] = []
+  let after = from
   for (let read = 0; read < MAX_READ; read += PAGE_READ) {
-    const rest = after === null ? {} : { _id: { $lt: after } }
-    const some = await collections.organizations.find(rest, { sort: { _id: -1 }, limit: PAGE_READ })
-    found.push(...some.filter(matches))
-    if (found.length >= page.limit || some.length < PAGE_READ) return toConnection(found, page, idOf)
+    const rest = after === null ? {} : { _id: isBackward ? { $gt: after } : { $lt: after } }
+    const some = await organizations.find(rest, { sort: { _id: isBackward ? 1 : -1 }, limit: PAGE_READ })
+    items.push(...some.filter(matches))
+    if (items.length >= enough || some.length < PAGE_READ) return { items, readTo: null }
     after = some.at(-1)!._id
   }
-  const connection = toConnection(found, page, idOf, true)
-  const endCursor = Buffer.from(after!).toString('base64url')
-  return { ...connection, pageInfo: { ...connection.pageInfo, endCursor } }
+  return { items, readTo: after }
 }
 
 const idOf = ({ _id }: Organization) => _id

@@ -101,3 +101,13 @@ export function lastCopied({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outb
   const [waiting] = outbox
   return waiting ? waiting.entry.sequence - 1 : sequence
 }
+
+/** The id of an organization's wallet: an object of its own must have one of its own. */
+export function walletId(organizationId: string): string {
+  return organizationId.replace(/^org_/, 'wal_')
+}
+
+/** The organization of a wallet's id; null: it is not one. */
+export function organizationOfWallet(id: string): string | null {
+  return id.startsWith('wal_') ? id.replace('wal_', 'org_') : null
+}

@@ -1,13 +1,16 @@
-import { NotFound } from '../../../common/errors.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Connection, type Page, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
-import type { Wallet } from '../domain/wallet.ts'
+import { organizationOfWallet, type Wallet } from '../domain/wallet.ts'
 
 const SEQUENCE = /^[1-9]\d{0,14}$/
+const ENTRY_ID = /^ent_[0-9a-f]{32}$/
+const USAGE_ID = /^use_[0-9a-f]{32}$/
 
 /** Null for an organization that is not there. */
 export async function findWallet({ collections }: BillingDeps, organizationId: string): Promise<Wallet | null> {
@@ -22,18 +25,41 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
   return wallet
 }
 
+/** Of an organization that the caller may read; null when there is none. @throws {PermissionDenied} */
+export async function findWalletById(deps: BillingDeps, principal: Principal, id: string): Promise<Wallet | null> {
+  requireScope(principal, 'billing:read')
+  const organizationId = organizationOfWallet(id)
+  return organizationId && mayRead(principal, organizationId) ? findWallet(deps, organizationId) : null
+}
+
+/** As `findUsageRecord`. @throws {PermissionDenied} */
+export async function findEntry(deps: BillingDeps, principal: Principal, id: string): Promise<LedgerEntry | null> {
+  requireScope(principal, 'billing:read')
+  return findPosted(deps, deps.collections.entries, principal, id)
+}
+
 /** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
-  const page = readPage(args, SEQUENCE)
+  const findKey = async (_id: string) => (await deps.collections.entries.findOne({ _id, organizationId }))?.sequence.toString()
+  const page = await readPageById(args, SEQUENCE, ENTRY_ID, findKey)
   await deps.pump.drain(organizationId)
-  const filter = { organizationId, ...(page.after !== null && { sequence: { $lt: Number(page.after) } }) }
-  const items = await deps.collections.entries.find(filter, { sort: { sequence: -1 }, limit: page.limit })
-  return toConnection(items, page, ({ sequence }) => String(sequence))
+  const rest = page.from !== null && { sequence: page.isBackward ? { $gt: Number(page.from) } : { $lt: Number(page.from) } }
+  const items = await deps.collections.entries.find(
+    { organizationId, ...rest },
+    { sort: { sequence: page.isBackward ? 1 : -1 }, limit: page.limit },
+  )
+  return toConnection(
+    items,
+    page,
+    ({ sequence }) => String(sequence),
+    (limit) => deps.collections.entries.countDocuments({ organizationId }, { limit }),
+  )
 }
 
 export interface UsageFilter {
   readonly modelId?: string | null
   readonly apiKeyId?: string | null
+  readonly requestId?: string | null
   readonly since?: Date | null
   readonly until?: Date | null
 }
@@ -43,31 +69,57 @@ export async function listUsage(
   deps: BillingDeps,
   organizationId: string,
   args: PageArguments,
-  { modelId, apiKeyId, since, until }: UsageFilter,
+  { modelId, apiKeyId, requestId, since, until }: UsageFilter,
 ): Promise<Connection<UsageRecord>> {
-  const page = readPage(args, USAGE_POSITION)
+  const findKey = async (_id: string) => (await deps.collections.usage.findOne({ _id, organizationId }))?.position
+  const page = await readPageById(args, USAGE_POSITION, USAGE_ID, findKey)
   await deps.pump.drain(organizationId)
+  if (requestId && (modelId || apiKeyId))
+    throw new KisError('invalid_request', 'Ask for `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })
+  const fixed = { organizationId, ...(requestId && { requestId }), ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
   // A bare instant sorts before every position of its millisecond.
-  const before = [page.after, until?.toISOString()].filter((bound) => typeof bound === 'string').sort()[0]
-  const range = { ...(before !== undefined && { $lt: before }), ...(since && { $gte: since.toISOString() }) }
-  const filter = {
-    organizationId,
-    ...(apiKeyId && { apiKeyId }),
-    ...(modelId && { modelId }),
+  const whole = { ...(until && { $lt: until.toISOString() }), ...(since && { $gte: since.toISOString() }) }
+  const filterIn = (range: { readonly $lt?: string; readonly $gte?: string; readonly $gt?: string }) => ({
+    ...fixed,
     ...(Object.keys(range).length > 0 && { position: range }),
-  }
-  const items = await deps.collections.usage.find(filter, { sort: { position: -1 }, limit: page.limit })
-  return toConnection(items, page, ({ position }) => position)
+  })
+  const items = await deps.collections.usage.find(filterIn(restOf(whole, page)), {
+    sort: { position: page.isBackward ? 1 : -1 },
+    limit: page.limit,
+  })
+  return toConnection(
+    items,
+    page,
+    ({ position }) => position,
+    (limit) => deps.collections.usage.countDocuments(filterIn(whole), { limit }),
+  )
+}
+
+/** The part of a range that follows what was seen, newest first. */
+function restOf<T extends { readonly $lt?: string; readonly $gte?: string }>(range: T, { from, isBackward }: Page) {
+  if (from === null) return range
+  if (!isBackward) return { ...range, $lt: range.$lt !== undefined && range.$lt < from ? range.$lt : from }
+  const { $gte, ...rest } = range
+  return $gte !== undefined && $gte > from ? range : { ...rest, $gt: from }
 }
 
 /**
  * Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none.
  */
-export async function findUsageRecord({ collections, pump }: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
-  let record = await collections.usage.findOne({ _id: id })
+export async function findUsageRecord(deps: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
+  return findPosted(deps, deps.collections.usage, principal, id)
+}
+
+async function findPosted<T extends { readonly _id: string; readonly organizationId: string }>(
+  { pump }: BillingDeps,
+  records: DocumentCollection<T>,
+  principal: Principal,
+  id: string,
+): Promise<T | null> {
+  let record = await records.findOne({ _id: id })
   if (!record) {
     await pump.drain(principal.organizationId)
-    record = await collections.usage.findOne({ _id: id })
+    record = await records.findOne({ _id: id })
   }
   return record && mayRead(principal, record.organizationId) ? record : null
 }

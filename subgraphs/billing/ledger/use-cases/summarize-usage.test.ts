@@ -60,6 +60,7 @@ for (const { name, open } of STORES)
 
     const summary = (input: Partial<SummaryInput> = {}) => summarizeUsage(deps, owner.organizationId, { groupBy: [], ...input })
     const day = (date: number) => new Date(Date.UTC(2026, 10, date))
+    const hour = (date: number, hours: number) => new Date(Date.UTC(2026, 10, date, hours))
 
     it('is the sum of the records, at once', async () => {
       const { total, groups } = await summary()
@@ -111,6 +112,22 @@ for (const { name, open } of STORES)
           { day: day(22), apiKeyId: 'key_a', amount: 100n },
         ],
       ],
+      ['hour, the last 24 of them', { groupBy: ['hour'] }, [{ hour: hour(22, 8), amount: 700n, day: null }]],
+      [
+        'hour and model, from the first hour on and up to the last',
+        { groupBy: ['hour', 'model'], since: hour(21, 8), until: hour(22, 8) },
+        [
+          { hour: hour(21, 8), modelId: 'gpt', amount: 5n, calls: 2n },
+          { hour: hour(21, 8), modelId: 'e5', amount: 2n, calls: 1n },
+          { hour: hour(21, 20), modelId: 'gpt', amount: 50n },
+          { hour: hour(21, 20), modelId: 'e5', amount: 20n },
+        ],
+      ],
+      [
+        'hour of one key and model',
+        { groupBy: ['hour', 'day'], apiKeyId: 'key_b', modelId: 'gpt' },
+        [{ hour: hour(22, 8), day: day(22), amount: 400n }],
+      ],
       ['one key', { apiKeyId: 'key_a' }, [{ amount: 333n }]],
       ['one key and model', { apiKeyId: 'key_a', modelId: 'e5' }, [{ amount: 222n }]],
       ['one operation', { operation: 'embedding' }, [{ amount: 222n }]],
@@ -124,6 +141,8 @@ for (const { name, open } of STORES)
 
     it.each<[string, Partial<SummaryInput>, string]>([
       ['an hour', { since: new Date(day(21).getTime() + HOUR_MS) }, 'filter.since'],
+      ['half an hour', { groupBy: ['hour'], since: new Date(hour(21, 8).getTime() + HOUR_MS / 2) }, 'filter.since'],
+      ['more than a week by hour', { groupBy: ['hour'], since: day(14), until: hour(21, 1) }, 'filter.since'],
       ['no time at all', { since: day(21), until: day(21) }, 'filter.until'],
       ['more than a year', { since: new Date(Date.UTC(2025, 10, 20)), until: day(22) }, 'filter.since'],
     ])('refuses %s', async (_name, input, param) => {

@@ -1,15 +1,15 @@
 import { KisError } from '../../../common/errors.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Operation } from '../domain/usage.ts'
-import { addSums, NO_USAGE, toSums, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
+import { addSums, NO_USAGE, sumsOfRecord, toSums, type UsageSums } from '../domain/usage-total.ts'
 
-export type UsageDimension = 'model' | 'key' | 'day' | 'operation'
+export type UsageDimension = 'model' | 'key' | 'day' | 'hour' | 'operation'
 
 export interface SummaryInput {
   readonly groupBy: readonly UsageDimension[]
   /**
    * Midnights of UTC: from the first day on, up to but not including the last. Left out: the 30 days up to today,
-   * included.
+   * included. By hour, whole hours: left out, the 24 up to this one, included.
    */
   readonly since?: Date | null
   readonly until?: Date | null
@@ -23,6 +23,7 @@ export interface UsageGroup extends UsageSums {
   readonly modelId: string | null
   readonly apiKeyId: string | null
   readonly day: Date | null
+  readonly hour: Date | null
   readonly operation: Operation | null
 }
 
@@ -37,13 +38,17 @@ const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
 /** A leap year. */
 const MAX_DAYS = 366
+const HOUR_MS = 3_600_000
+const DEFAULT_HOURS = 24
+/** A week. Hours are summed from the records themselves. */
+const MAX_HOURS = 168
 /**
- * Totals that one summary may read: a year of a hundred keys that use one model daily. For more, use a filter or a
- * shorter time.
+ * Totals, or by hour records, that one summary may read: a year of a hundred keys that use one model daily. For more,
+ * use a filter or a shorter time.
  */
-const MAX_TOTALS = 40_000
+const MAX_READ = 40_000
 /** As the port allows. */
-const PAGE_TOTALS = 1_000
+const PAGE_ITEMS = 1_000
 /** Groups of one answer. */
 const MAX_GROUPS = 1_000
 
@@ -52,75 +57,111 @@ const MAX_GROUPS = 1_000
  * @throws {KisError} the time span is wrong, or the summary too large
  */
 export async function summarizeUsage(deps: BillingDeps, organizationId: string, input: SummaryInput): Promise<UsageSummary> {
-  const { since, until } = wholeDays(input, deps.clock.now())
+  const isHourly = input.groupBy.includes('hour')
+  const { since, until } = isHourly ? wholeHours(input, deps.clock.now()) : wholeDays(input, deps.clock.now())
   await deps.pump.drain(organizationId)
   const groups = new Map<string, UsageGroup>()
   let total = NO_USAGE
-  for await (const item of totalsIn(deps, organizationId, input, since, until)) {
+  for await (const item of usedIn(deps, organizationId, input, isHourly, since, until)) {
     if (input.operation && item.operation !== input.operation) continue
-    const sums = toSums(item)
+    const { sums } = item
     total = addSums(total, sums)
     const facts = readFacts(item, input.groupBy)
     const key = JSON.stringify(facts)
     groups.set(key, { ...facts, ...addSums(groups.get(key) ?? NO_USAGE, sums) })
     if (groups.size > MAX_GROUPS) throw tooLarge(`has more than ${MAX_GROUPS} groups`)
   }
-  return { since, until, total, groups: [...groups.values()].sort(byDayThenAmount) }
+  return { since, until, total, groups: [...groups.values()].sort(byTimeThenAmount) }
 }
 
-function wholeDays({ since, until }: SummaryInput, now: Date): { readonly since: Date; readonly until: Date } {
-  const end = until ?? new Date(Math.floor(now.getTime() / DAY_MS + 1) * DAY_MS)
-  const begin = since ?? new Date(end.getTime() - DEFAULT_DAYS * DAY_MS)
-  for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
-    if (instant.getTime() % DAY_MS !== 0)
-      throw new KisError('unsupported_value', 'A summary counts whole days: give a midnight of UTC.', { param })
-  if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })
-  if (end.getTime() - begin.getTime() > MAX_DAYS * DAY_MS)
+interface Span {
+  readonly since: Date
+  readonly until: Date
+}
+
+function wholeDays(input: SummaryInput, now: Date): Span {
+  const span = wholeUnits(input, now, DAY_MS, DEFAULT_DAYS, 'A summary counts whole days: give a midnight of UTC.')
+  if (span.until.getTime() - span.since.getTime() > MAX_DAYS * DAY_MS)
     throw new KisError('unsupported_value', `A summary covers at most ${MAX_DAYS} days.`, { param: 'filter.since' })
+  return span
+}
+
+function wholeHours(input: SummaryInput, now: Date): Span {
+  const span = wholeUnits(input, now, HOUR_MS, DEFAULT_HOURS, 'A summary by hour counts whole hours: give the beginning of one.')
+  if (span.until.getTime() - span.since.getTime() > MAX_HOURS * HOUR_MS)
+    throw new KisError('unsupported_value', `A summary by hour covers at most ${MAX_HOURS} hours.`, { param: 'filter.since' })
+  return span
+}
+
+function wholeUnits({ since, until }: SummaryInput, now: Date, unitMs: number, defaultUnits: number, message: string): Span {
+  const end = until ?? new Date(Math.floor(now.getTime() / unitMs + 1) * unitMs)
+  // Not before 1970, where times in Unix seconds begin.
+  const begin = since ?? new Date(Math.max(end.getTime() - defaultUnits * unitMs, 0))
+  for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
+    if (instant.getTime() % unitMs !== 0) throw new KisError('unsupported_value', message, { param })
+  if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })
   return { since: begin, until: end }
 }
 
-async function* totalsIn(
+/** What one key used of one model by one operation, on a day or by one call. */
+interface Used {
+  readonly modelId: string
+  readonly apiKeyId: string
+  readonly operation: Operation
+  /** Of a day, its midnight. */
+  readonly at: Date
+  readonly sums: UsageSums
+}
+
+async function* usedIn(
   { collections }: BillingDeps,
   organizationId: string,
   { modelId, apiKeyId }: SummaryInput,
+  isHourly: boolean,
   since: Date,
   until: Date,
-): AsyncGenerator<UsageTotal> {
+): AsyncGenerator<Used> {
   const filter = { organizationId, ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
-  // A bare day sorts before every position of it.
-  const end = until.toISOString().slice(0, 10)
-  let begin: { readonly $gte: string } | { readonly $gt: string } = { $gte: since.toISOString().slice(0, 10) }
+  const options = { sort: { position: 1 }, limit: PAGE_ITEMS } as const
+  // A bare day, or instant, sorts before every position of it.
+  const [first, end] = [since, until].map((time) => (isHourly ? time.toISOString() : time.toISOString().slice(0, 10))) as [string, string]
+  let begin: { readonly $gte: string } | { readonly $gt: string } = { $gte: first }
   for (let read = 0; ; ) {
-    const page = await collections.usageTotals.find(
-      { ...filter, position: { ...begin, $lt: end } },
-      { sort: { position: 1 }, limit: PAGE_TOTALS },
-    )
+    const range = { ...filter, position: { ...begin, $lt: end } }
+    const page: (Used & { readonly position: string })[] = isHourly
+      ? (await collections.usage.find(range, options)).map((record) => ({ ...record, sums: sumsOfRecord(record) }))
+      : (await collections.usageTotals.find(range, options)).map((item) => ({ ...item, at: dayOf(item.position), sums: toSums(item) }))
     read += page.length
-    if (read > MAX_TOTALS) throw tooLarge('covers too much usage')
+    if (read > MAX_READ) throw tooLarge('covers too much usage')
     yield* page
-    if (page.length < PAGE_TOTALS) return
+    if (page.length < PAGE_ITEMS) return
     begin = { $gt: page.at(-1)!.position }
   }
 }
 
-function readFacts({ modelId, apiKeyId, position, operation }: UsageTotal, groupBy: readonly UsageDimension[]) {
+function dayOf(instant: string): Date {
+  return new Date(`${instant.slice(0, 10)}T00:00:00.000Z`)
+}
+
+function readFacts({ modelId, apiKeyId, at, operation }: Used, groupBy: readonly UsageDimension[]) {
   const by = (dimension: UsageDimension) => groupBy.includes(dimension)
   return {
     modelId: by('model') ? modelId : null,
     apiKeyId: by('key') ? apiKeyId : null,
-    day: by('day') ? new Date(`${position.slice(0, 10)}T00:00:00.000Z`) : null,
+    day: by('day') ? dayOf(at.toISOString()) : null,
+    hour: by('hour') ? new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS) : null,
     operation: by('operation') ? operation : null,
   }
 }
 
 /**
- * By day, oldest first; within a day, or without days, the highest amount first; equal amounts by their other fields,
+ * By day and hour, oldest first; within one, or without, the highest amount first; equal amounts by their other fields,
  * so that the order is stable.
  */
-function byDayThenAmount(a: UsageGroup, b: UsageGroup): number {
-  const days = (a.day?.getTime() ?? 0) - (b.day?.getTime() ?? 0)
-  if (days !== 0) return days
+function byTimeThenAmount(a: UsageGroup, b: UsageGroup): number {
+  const timeOf = ({ day, hour }: UsageGroup) => (hour ?? day)?.getTime() ?? 0
+  const times = timeOf(a) - timeOf(b)
+  if (times !== 0) return times
   if (a.amount !== b.amount) return a.amount > b.amount ? -1 : 1
   const groupKey = ({ modelId, apiKeyId, operation }: UsageGroup) => `${modelId} ${apiKeyId} ${operation}`
   return groupKey(a) < groupKey(b) ? -1 : 1

@@ -1,11 +1,12 @@
 import { NotFound } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
-import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { type Connection, type PageArguments, readPageById, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
 import { getEndpoint } from './endpoints.ts'
 
 const ORDER = /^\d{4}-[0-9T:.-]+Z_evt_[0-9a-f]{32}$/
+const DELIVERY_ID = /^whd_[0-9a-f]{32}$/
 
 /** A delivery with its event. */
 export interface LoggedDelivery {
@@ -22,20 +23,31 @@ export async function listDeliveries(
   principal: Principal,
   { endpointId, status, ...args }: PageArguments & { readonly endpointId: string; readonly status?: DeliveryStatus | null },
 ): Promise<Connection<LoggedDelivery>> {
-  const page = readPage(args, ORDER)
   await getEndpoint(deps, principal, endpointId)
-  const filter = { endpointId, ...(status && { status }), ...(page.after !== null && { order: { $lt: page.after } }) }
-  const deliveries = await deps.collections.webhookDeliveries.find(filter, { sort: { order: -1 }, limit: page.limit })
-  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
+  const { webhookDeliveries } = deps.collections
+  const findKey = async (_id: string) => (await webhookDeliveries.findOne({ _id, endpointId }))?.order
+  const page = await readPageById(args, ORDER, DELIVERY_ID, findKey)
+  const filter = { endpointId, ...(status && { status }) }
+  const rest = page.from !== null && { order: page.isBackward ? { $gt: page.from } : { $lt: page.from } }
+  const deliveries = await webhookDeliveries.find({ ...filter, ...rest }, { sort: { order: page.isBackward ? 1 : -1 }, limit: page.limit })
+  const count = (limit: number) => webhookDeliveries.countDocuments(filter, { limit })
+  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order, count)
 }
 
 /** @throws {NotFound} there is no such delivery */
 export async function getDelivery(deps: BillingDeps, principal: Principal, endpointId: string, id: string): Promise<LoggedDelivery> {
   await getEndpoint(deps, principal, endpointId)
-  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, endpointId })
-  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
-  if (!logged) throw new NotFound('delivery', id, 'id')
+  const logged = await findDelivery(deps, principal, id)
+  if (logged?.delivery.endpointId !== endpointId) throw new NotFound('delivery', id, 'id')
   return logged
+}
+
+/** Null: the organization has no such delivery. */
+export async function findDelivery(deps: BillingDeps, principal: Principal, id: string): Promise<LoggedDelivery | null> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, organizationId })
+  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
+  return logged ?? null
 }
 
 /** Events are deleted after their deliveries. A delivery without its event is left out. */

@@ -36,6 +36,11 @@ export function chooseIndex(spec: CollectionSpec, tests: readonly Test[], sort: 
   return rated.sort((a, b) => b.rating - a.rating)[0]?.access
 }
 
+/** The sort of a count for `chooseIndex`: one with a limit may read whole collections. */
+export function toCountSort(tests: readonly Test[], limit: number | undefined): readonly string[] | undefined {
+  return tests.length === 0 && limit !== undefined ? ['_id'] : undefined
+}
+
 function listIndexes(spec: CollectionSpec): readonly IndexSpec[] {
   return [PRIMARY_KEY, ...spec.indexes]
 }

@@ -11,7 +11,7 @@ import {
   type Update,
 } from '../../ports/document-store.ts'
 import { type Test, toTests } from '../documents/filter.ts'
-import { type Access, chooseIndex, chooseKey } from '../documents/index-choice.ts'
+import { type Access, chooseIndex, chooseKey, toCountSort } from '../documents/index-choice.ts'
 import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
 import { toSeed } from '../documents/update.ts'
@@ -65,9 +65,10 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     return this.#run(() => this.#documents.find(filter, options).toArray())
   }
 
-  async countDocuments(filter: Filter): Promise<number> {
-    const access = this.#chooseAccess(toTests(filter), undefined, filter)
-    return this.#run(() => this.#documents.countDocuments(filter, { hint: toHint(access.index) }))
+  async countDocuments(filter: Filter, options: { readonly limit?: number } = {}): Promise<number> {
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, toCountSort(tests, options.limit), filter)
+    return this.#run(() => this.#documents.countDocuments(filter, { ...options, hint: toHint(access.index) }))
   }
 
   async insertOne(document: T): Promise<void> {

@@ -141,6 +141,21 @@ describe("a vendor's refusal", () => {
       expected: { code: 'context_length_exceeded', param: 'messages', vendorCode: null, message: 'too long' },
     },
     {
+      status: 400,
+      body: { error: { message: 'no such field here', param: 'top_k', code: 'unsupported_parameter' } },
+      expected: { code: 'unsupported_parameter', param: 'top_k', vendorCode: null },
+    },
+    {
+      status: 400,
+      body: { error: { message: 'flagged', param: 'prompt', code: 'content_filter' } },
+      expected: { code: 'content_policy_violation', vendorCode: 'content_filter' },
+    },
+    {
+      status: 400,
+      body: { error: { message: 'flagged', code: 'content_policy_violation' } },
+      expected: { code: 'content_policy_violation', vendorCode: null },
+    },
+    {
       status: 422,
       body: { error: { message: 'bad', param: null, code: 'strange_code' } },
       expected: { code: 'invalid_request', vendorCode: 'strange_code', param: null },
@@ -335,6 +350,14 @@ describe('a stream', () => {
       response.end(event(chunk('a')) + event({ error: { message: 'overloaded', type: 'server_error', code: 'server_is_overloaded' } }))
     })
     expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error', vendorCode: 'server_is_overloaded' } })
+  })
+
+  it('gives what the vendor says in the stream of the request as the fault of the request', async () => {
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(event({ error: { message: 'too long', param: 'messages', code: 'context_length_exceeded' } }))
+    })
+    expect(await readAll(chat)).toMatchObject({ error: { code: 'context_length_exceeded', param: 'messages', vendorCode: null } })
   })
 
   it('rejects before the first event when the vendor answers with JSON', async () => {

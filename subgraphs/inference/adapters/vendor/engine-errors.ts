@@ -31,6 +31,9 @@ const EMPTY_ACCOUNT_TEXT = /credit balance is too low|insufficient balance/i
 const NO_MODEL = /^(model_not_found|model_decommissioned|deploymentnotfound|invalid_model)$/i
 const NO_MODEL_TEXT = /^invalid model\b|model identifier is invalid|model .{0,200}\b(decommissioned|end of its life)/i
 
+/** Other codes for what a vendor's policy forbids: Azure's, and OpenAI's for models that reason. */
+const CONTENT_POLICY = /^(content_filter|responsibleaipolicyviolation|invalid_prompt)$/i
+
 /** Called with a fault that only the operator can fix. `said`: the vendor's own words, without secrets. */
 export type OnOperatorFault = (fault: OperatorFault, said: string | null) => void
 
@@ -77,11 +80,7 @@ export class EngineErrors {
     if (fault) return this.#ofFault(fault, vendor)
     if (status === 400 || status === 413 || status === 422) {
       const kept = keptCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
-      const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
-      return new KisError(kept ?? 'invalid_request', message, {
-        param: vendor.param === null ? null : this.#redact(vendor.param),
-        vendorCode: kept === vendorCode ? null : vendorCode,
-      })
+      return this.#ofRefusal(kept ?? 'invalid_request', vendor)
     }
     if (status === 429)
       return new KisError('rate_limit_exceeded', `${this.#engine} accepts no more requests at the moment.`, { retryAfterMs, vendorCode })
@@ -97,6 +96,15 @@ export class EngineErrors {
     // 409 is a lock that was not free in time (openai-node repeats it too).
     const isRepeatable = status === 409 || status >= 500
     return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
+  }
+
+  /** The caller's fault, in the vendor's words. */
+  #ofRefusal(code: ErrorCode, vendor: VendorError): KisError {
+    const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
+    return new KisError(code, message, {
+      param: vendor.param === null ? null : this.#redact(vendor.param),
+      vendorCode: code === vendor.code ? null : vendor.code,
+    })
   }
 
   /**
@@ -117,6 +125,8 @@ export class EngineErrors {
     const fault = classifyFault(200, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     const { message, code } = vendor
+    const kept = keptCode(code)
+    if (kept) return this.#ofRefusal(kept, vendor)
     return new KisError('engine_error', message ? `${this.#engine} failed: ${this.#redact(message)}` : `${this.#engine} failed.`, {
       vendorCode: code,
     })
@@ -204,9 +214,11 @@ function hasBeenReached(cause: unknown): boolean {
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || syscall === 'read' || syscall === 'write'
 }
 
-/** The vendor's code, if it is one of ours with status 400. */
+/** The vendor's code, if it is one of ours with status 400, or means the same as one. */
 function keptCode(code: string | null): ErrorCode | null {
-  return code !== null && code in ERRORS && ERRORS[code as ErrorCode].status === 400 ? (code as ErrorCode) : null
+  if (code === null) return null
+  if (CONTENT_POLICY.test(code)) return 'content_policy_violation'
+  return code in ERRORS && ERRORS[code as ErrorCode].status === 400 ? (code as ErrorCode) : null
 }
 
 function parse(body: Buffer): unknown {

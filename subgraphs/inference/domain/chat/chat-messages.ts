@@ -28,7 +28,18 @@ const IMAGE_DETAILS = ['auto', 'low', 'high']
  * @throws {KisError} a message is wrong; has a path such as `messages[0].content[1].image_url.url`
  */
 export function checkMessages(value: unknown, param = 'messages'): asserts value is readonly ProtocolObject[] {
-  for (const [index, message] of listAt(value, param, 1, MAX_MESSAGES).entries()) checkMessage(message, `${param}[${index}]`)
+  const calls = new Set<unknown>()
+  for (const [index, message] of listAt(value, param, 1, MAX_MESSAGES).entries()) {
+    checkMessage(message, `${param}[${index}]`)
+    checkResult(message as ProtocolObject, `${param}[${index}]`, calls)
+  }
+}
+
+/** Refuses a result of a call that no message before it has made. `calls` collects the ids of the calls. */
+function checkResult({ role, tool_call_id: id, tool_calls: made }: ProtocolObject, param: string, calls: Set<unknown>): void {
+  if (role === 'tool' && !calls.has(id))
+    refuse('invalid_request', `${param}.tool_call_id`, `No message before this result has a tool call with the id '${id}'.`)
+  for (const call of (made ?? []) as readonly ProtocolObject[]) calls.add(call.id)
 }
 
 function checkMessage(value: unknown, param: string): void {

@@ -38,6 +38,23 @@ describe('a chat request is refused for', () => {
       'missing_required_parameter',
       'messages[0].tool_call_id',
     ],
+    [
+      'a result of a call that nobody made',
+      { messages: [user, { role: 'tool', tool_call_id: 'a', content: 'b' }] },
+      'invalid_request',
+      'messages[1].tool_call_id',
+    ],
+    [
+      'a result before its call',
+      {
+        messages: [
+          { role: 'tool', tool_call_id: 'a', content: 'b' },
+          { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+        ],
+      },
+      'invalid_request',
+      'messages[0].tool_call_id',
+    ],
     ['a part without a type', withPart({ text: 'a' }), 'missing_required_parameter', 'messages[0].content[1].type'],
     [
       'a part whose tokens nobody can tell',
@@ -257,7 +274,7 @@ it.each<[string, object, string | null]>([
   ['tools', { tools: [tool] }, 'tools'],
   ['functions', { functions: [tool.function] }, 'functions'],
   ['no tools after all', { tools: [] }, null],
-  ['a response format', { response_format: { type: 'json_schema', json_schema: { name: 'a' } } }, null],
+  ['an answer by a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a' } } }, 'response_format'],
 ])('a model that can only talk is asked for %s', (_name, fields, param) => {
   const { catalog } = parts().deps
   const request = checkChatRequest({ model: 'plain', messages: [user], ...fields }, false)

@@ -46,12 +46,16 @@ export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest
 }
 
 /**
- * Checks what the model can do. A response format is not among it: a model that does not know it answers anyway.
+ * Checks what the model can do. Whoever sends a schema reads the answer by it, so prose would break the program.
  * @throws {KisError} the request needs what the model cannot do
  */
 export function checkAgainstModel(request: ChatRequest, model: Model): void {
   const hasTools = ['tools', 'functions'].find((field) => Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
   if (hasTools && !model.supports.has('tools')) refuse('unsupported_value', hasTools, `The model \`${model.id}\` does not call tools.`)
+  if ((request.response_format as ProtocolObject | null)?.type === 'json_schema' && !model.supports.has('response_schema')) {
+    const message = `The model \`${model.id}\` does not keep to a JSON schema. Use a model with \`supports_response_schema\`.`
+    refuse('unsupported_value', 'response_format', message)
+  }
   if (model.supports.has('vision')) return
   for (const [index, { content }] of request.messages.entries()) {
     const image = Array.isArray(content) ? content.findIndex((part) => part.type === 'image_url') : -1

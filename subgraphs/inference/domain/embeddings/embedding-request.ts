@@ -36,10 +36,7 @@ export function checkEmbeddingRequest({
  * Checks what depends on the model.
  * @throws {KisError} the model cannot do what the request asks for
  */
-export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingRequest, model: Model): void {
-  if (typeof input[0] !== 'string' && !model.supports.has('token_input')) {
-    refuse('unsupported_value', 'input', `The model \`${model.id}\` takes texts, not tokens.`)
-  }
+export function checkEmbeddingAgainstModel({ dimensions }: EmbeddingRequest, model: Model): void {
   checkInteger(dimensions, 'dimensions', 1, model.dimensions)
 }
 
@@ -67,6 +64,11 @@ export function checkTokensOfAll(total: number, areExact: boolean): void {
   if (total <= MAX_TOKENS * (areExact ? 1 : COUNT_ERROR)) return
   const has = `${areExact ? '' : 'about '}${total}`
   refuse('context_length_exceeded', 'input', `A request takes ${MAX_TOKENS} tokens in all its inputs; this one has ${has}.`)
+}
+
+/** Whether the inputs are tokens that must be texts for this model, whose vocabulary is another. */
+export function isOfOtherTokens(input: EmbeddingRequest['input'], model: Model): input is readonly (readonly number[])[] {
+  return typeof input[0] !== 'string' && !model.supports.has('token_input')
 }
 
 /** The text with the model's prefix for queries, unless it already has one of the model's prefixes. */

@@ -49,10 +49,9 @@ describe('the ceiling of a chat call', () => {
   })
 
   const makeModel = (fields: string) =>
-    buildCatalog(
-      parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {}),
-      new Date(0),
-    ).find('m')!
+    buildCatalog(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {})).find(
+      'm',
+    )!
 
   it('is the window where only that is known', () => {
     const model = makeModel('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
@@ -81,7 +80,7 @@ describe('input tokens', () => {
     expect(three).toEqual({ textTokens: base, images: 3, lowImages: 2 })
     const [plain, tiled] = ['', 'low_image_tokens: 85, '].map((field) => {
       const model = `models: [{ id: m, engine: e, kind: chat, max_output_tokens: 1, image_tokens: 1445, ${field}price: { input: "1", output: "1" } }]`
-      return buildCatalog(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {}), new Date(0)).find('m')!
+      return buildCatalog(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {})).find('m')!
     })
     expect([countInputTokens(three, plain!), countInputTokens(three, tiled!)]).toEqual([base + 3 * 1_445, base + 1_445 + 2 * 85])
     for (const more of [

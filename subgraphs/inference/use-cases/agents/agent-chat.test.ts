@@ -4,6 +4,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'
 import type { ServedDeps } from '../deps.ts'
+import { ChatStreams } from '../streams/chat-streams.ts'
 import { WorkflowRuns } from '../workflows/workflow-runs.ts'
 import { streamByAgent } from './agent-chat.ts'
 import { AgentRuns } from './agent-runs.ts'
@@ -22,7 +23,7 @@ function served(world: ReturnType<typeof parts>): ServedDeps {
   const runs = new AgentRuns(world.deps, world.ofRuns)
   const workflowRuns = new WorkflowRuns(world.deps, world.ofRuns)
   open.push(runs, workflowRuns)
-  return { ...world.deps, runs, workflowRuns }
+  return { ...world.deps, runs, workflowRuns, chatStreams: new ChatStreams(world.deps) }
 }
 
 it('begins the text anew after a blank line when another process makes the call again, and cites in the new text', async () => {

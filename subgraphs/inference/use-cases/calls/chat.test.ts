@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
@@ -101,11 +101,36 @@ describe('a chat completion', () => {
     expect([far.chats, billing.openHolds, billing.balance]).toEqual([7, 0, 7n * 2_000n])
   })
 
-  it('goes to a model without response formats without one', async () => {
+  it('with a schema is refused for a model that does not keep to schemas', async () => {
+    const { deps, near, billing } = parts()
+    const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } } }
+    await expect(createChatCompletion(deps, asking(), request)).rejects.toMatchObject({
+      code: 'unsupported_value',
+      param: 'response_format',
+      message: expect.stringContaining('`plain`'),
+    })
+    expect([near.chats, billing.holds.size]).toEqual([0, 0])
+  })
+
+  it('with a schema falls back only to models that keep to schemas', async () => {
+    const { deps, near, far } = parts({
+      catalog: CATALOG.replace(
+        'id: careful, engine: far, kind: chat,',
+        'id: careful, engine: far, kind: chat, supports: [response_schema],',
+      ).replace('fallbacks: [chat, plain]', 'fallbacks: [plain]'),
+    })
+    far.completions = [new KisError('engine_unavailable', 'It is away.')]
+    const request = { ...hello, model: 'careful', response_format: { type: 'json_schema', json_schema: { name: 'a' } } }
+    await expect(createChatCompletion(deps, asking(), request)).rejects.toMatchObject({ code: 'engine_unavailable' })
+    expect(near.chats).toBe(0)
+  })
+
+  it('for JSON of any form goes to a model without response formats without it, and says so', async () => {
     const { deps, near } = parts()
-    const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } }, extra: [1] }
+    const messages = [{ role: 'user', content: 'Answer as JSON.' }]
+    const request = { ...hello, messages, model: 'plain', response_format: { type: 'json_object' }, extra: [1] }
     expect((await createChatCompletion(deps, asking(), request)).warnings).toEqual(['response_format_not_honored'])
-    expect(near.requests[0]).toEqual({ ...hello, model: 'plain', extra: [1] })
+    expect(near.requests[0]).toEqual({ ...hello, messages, model: 'plain', extra: [1] })
   })
 })
 

@@ -1,9 +1,11 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
+import { refuse } from '../../../common/check.ts'
 import {
   checkEmbeddingAgainstModel,
   checkEmbeddingRequest,
   checkTokensOfAll,
   type EmbeddingRequest,
+  isOfOtherTokens,
   withQueryPrefix,
 } from '../../domain/embeddings/embedding-request.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
@@ -31,7 +33,7 @@ interface EmbeddingsInput {
 }
 
 /**
- * Embeds texts, or token arrays where the model accepts them.
+ * Embeds texts, or token arrays. A model that accepts no tokens gets their texts.
  * @throws {KisError} the error of a check or of the engine; nothing is charged.
  */
 export function createEmbeddings(deps: CallDeps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
@@ -47,8 +49,10 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   })
   checkEmbeddingAgainstModel(request, model)
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
-  const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
-  const counted = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask)
+  const toParam = (index: number) => (isList ? `input[${index}]` : 'input')
+  const given = isOfOtherTokens(request.input, model) ? await decoded(deps, request.input, toParam) : request.input
+  const inputs = given.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
+  const counted = await countEmbeddingTokens(deps, model, inputs, toParam, ask)
   const { counts } = counted
   checkTokensOfAll(sum(counts), areExact(model, inputs))
   const context = call.admit(principal, sum(counts))
@@ -76,6 +80,25 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
       return { value: { vectors, modelId: model.id, promptTokens: done.usage.quantities.inputTokens }, usage: done.usage }
     },
   )
+}
+
+/** @throws {KisError} `invalid_value`: a number is no token; `context_length_exceeded`: there are too many */
+async function decoded(
+  { tokens: decoder }: CallDeps,
+  inputs: readonly (readonly number[])[],
+  toParam: (index: number) => string,
+): Promise<readonly string[]> {
+  checkTokensOfAll(sum(inputs.map(({ length }) => length)), true)
+  const texts: string[] = []
+  for (const [index, tokens] of inputs.entries()) {
+    const read = await decoder.decode(tokens)
+    if ('unknownAt' in read) {
+      const param = `${toParam(index)}[${read.unknownAt}]`
+      refuse('invalid_value', param, `'${param}' is no token of \`cl100k_base\`. Send texts, or tokens of this encoding.`)
+    }
+    texts.push(read.text)
+  }
+  return texts
 }
 
 function sum(counts: readonly number[]): number {

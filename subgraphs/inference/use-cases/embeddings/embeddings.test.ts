@@ -65,11 +65,17 @@ describe('embeddings', () => {
     expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [1, 2, 3] })).vectors).toHaveLength(1)
     expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [[1], [2, 3]] })).vectors).toHaveLength(2)
     expect(far.embedded).toEqual([[[1, 2, 3]], [[1], [2, 3]]])
-    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: [1, 2] })).rejects.toMatchObject({
-      code: 'unsupported_value',
-      param: 'input',
-    })
     expect(near.embeds).toBe(0)
+  })
+
+  it('take the text of tokens where the model takes no tokens, with its prefix and its own count', async () => {
+    const { deps, near } = parts()
+    const tokens = [...'green tea'].map((character) => character.codePointAt(0)!)
+    const { vectors, promptTokens } = await createEmbeddings(deps, asking(), { model: 'embed', input: tokens })
+    const asText = await createEmbeddings(deps, asking(), { model: 'embed', input: 'green tea' })
+    expect([vectors, promptTokens]).toEqual([asText.vectors, asText.promptTokens])
+    await createEmbeddings(deps, asking(), { model: 'embed', input: [tokens, [97]] })
+    expect(near.embedded).toEqual([['query: green tea'], ['query: green tea'], ['query: green tea', 'query: a']])
   })
 
   it('leave it to the engine where an estimate is over the limit by no more than its error', async () => {
@@ -89,6 +95,9 @@ describe('embeddings', () => {
     ['an empty text among others', { model: 'embed', input: ['a', ''] }, 'invalid_request', 'input[1]'],
     ['a number among texts', { model: 'embed', input: ['a', 1] }, 'invalid_type', 'input[1]'],
     ['a broken token', { model: 'embed-far', input: [1, 2.5] }, 'invalid_type', 'input[1]'],
+    ['a number that is no token', { model: 'embed', input: [[97], [97, 2_000_000]] }, 'invalid_value', 'input[1][1]'],
+    ['a number that is no token, in the one text', { model: 'embed', input: [97, 2_000_000] }, 'invalid_value', 'input[1]'],
+    ['too many tokens to read', { model: 'embed', input: [...Array(38).fill(Array(8_108).fill(97))] }, 'context_length_exceeded', 'input'],
     ['an empty list of tokens', { model: 'embed-far', input: [[1], []] }, 'invalid_request', 'input[1]'],
     ['2,049 texts', { model: 'embed', input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
     ['a text over the limit', { model: 'embed', input: ['a', long] }, 'context_length_exceeded', 'input[1]'],

@@ -71,13 +71,15 @@ export class KeyedCalls implements Disposable {
 
   /**
    * Claims a call. Returns the run of the call, which the caller must end, or the recorded outcome of an earlier run. A
-   * key belongs to the API key that sends it.
-   * @throws {KisError} `idempotency_conflict`: the key belongs to another request, or its call is in progress.
+   * key belongs to the API key that sends it. `streamId`: the stream by which repeats can follow the call.
+   * @throws {UnderWay} the call is in progress.
+   * @throws {KisError} `idempotency_conflict`: the key belongs to another request.
    * @throws {KisError} `service_unavailable`: it cannot be known whether the call is in progress.
    */
-  async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
+  async claim(context: CallContext, key: string, digest: string, streamId?: string): Promise<KeyedRun | Recorded> {
     const { apiKeyId, organizationId } = context.caller
-    return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, ALWAYS_FREE)
+    const call = { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest, ...(streamId && { streamId }) }
+    return this.#claim(context, call, ALWAYS_FREE)
   }
 
   /** Claims a step of a run as `claim` does. A step that was cut is made again and is not charged. */
@@ -115,7 +117,7 @@ export class KeyedCalls implements Disposable {
 
   async #claim(
     context: CallContext,
-    { _id, organizationId, digest, step }: Pick<KeyedCall, '_id' | 'organizationId' | 'digest' | 'step'>,
+    { _id, organizationId, digest, step, streamId }: Pick<KeyedCall, '_id' | 'organizationId' | 'digest' | 'step' | 'streamId'>,
     isFree: () => boolean,
   ): Promise<KeyedRun | Recorded> {
     const { collections, clock } = this.#deps
@@ -135,6 +137,7 @@ export class KeyedCalls implements Disposable {
         startedAt: now,
         expiresAt: later(now, KEPT_MS),
         ...(step && { step }),
+        ...(streamId && { streamId }),
       }
       if (await this.#insert(fresh)) return this.#run(fresh, isFree)
       const found = await calls.findOne({ _id })
@@ -143,8 +146,8 @@ export class KeyedCalls implements Disposable {
       } else if (found) {
         if (found.digest !== digest) throw reused()
         if (found.state === 'ended') return recorded(found)
-        if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime())
-        const taken = await this.#takeOver(found, now, context, isFree)
+        if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime(), found.streamId)
+        const taken = await this.#takeOver(found, now, context, isFree, streamId)
         if (taken) return taken
       }
     }
@@ -228,13 +231,19 @@ export class KeyedCalls implements Disposable {
   }
 
   /** Continues a call whose process is gone. Returns undefined when another process was faster. */
-  async #takeOver(found: KeyedCall, now: Date, context: CallContext, isFree: () => boolean): Promise<KeyedRun | Recorded | undefined> {
+  async #takeOver(
+    found: KeyedCall,
+    now: Date,
+    context: CallContext,
+    isFree: () => boolean,
+    streamId?: string,
+  ): Promise<KeyedRun | Recorded | undefined> {
     const { collections, billing } = this.#deps
     const unjudgedMs = this.#unjudgedMs(found, now)
     if (unjudgedMs > 0) throw underWay(unjudgedMs)
     const taken = await collections.keyedCalls.findOneAndUpdate(
       { _id: found._id, token: found.token },
-      { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS) } },
+      { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS), ...(streamId && { streamId }) } },
     )
     if (!taken) return undefined
     const run = this.#run(taken, isFree)
@@ -271,10 +280,19 @@ export function reused(): KisError {
   return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
 }
 
-function underWay(waitMs: number): KisError {
-  const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs))
-  const message = 'The first request with this idempotency key is still under way; ask again for its outcome.'
-  return new KisError('idempotency_conflict', message, { param: 'idempotencyKey', retryAfterMs, shouldRetry: true })
+/** The call with this idempotency key is in progress. `streamId`: the stream to follow it by, if it has one. */
+export class UnderWay extends KisError {
+  readonly streamId: string | undefined
+
+  constructor(retryAfterMs: number, streamId?: string) {
+    const message = 'The first request with this idempotency key is still under way; ask again for its outcome.'
+    super('idempotency_conflict', message, { param: 'idempotencyKey', retryAfterMs, shouldRetry: true })
+    this.streamId = streamId
+  }
+}
+
+function underWay(waitMs: number, streamId?: string): UnderWay {
+  return new UnderWay(Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs)), streamId)
 }
 
 function later(date: Date, ms: number): Date {

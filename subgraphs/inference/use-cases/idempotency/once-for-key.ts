@@ -51,16 +51,21 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
 }
 
 /**
- * Claims a call by its idempotency key.
+ * Claims a call by its idempotency key. `streamId`: see `KeyedCalls.claim`.
  * @throws {KisError} `service_unavailable`: the process is overloaded.
  * @throws {KisError} as `requireScope`, `checkIdempotencyKey` and `KeyedCalls.claim`.
  */
-export function claim(deps: KeyedDeps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
+export function claim(
+  deps: KeyedDeps,
+  ask: AskContext,
+  { operation, request, idempotencyKey }: SentCall,
+  streamId?: string,
+): Promise<KeyedRun | Recorded> {
   // The claim is a write, which an overloaded process must not start.
   deps.load.check(operation === 'embedding' || operation === 'rerank' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
-  return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request)).catch((error) => {
+  return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request), streamId).catch((error) => {
     throw withRateLimits(deps, ask, error)
   })
 }

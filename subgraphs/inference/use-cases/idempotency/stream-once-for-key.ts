@@ -80,7 +80,8 @@ class KeyedStream<Event extends BilledEvent> {
   }
 }
 
-async function* kept<Event extends BilledEvent>(
+/** Passes the events on and records them, with the end of the call. */
+export async function* kept<Event extends BilledEvent>(
   record: KeyedRun,
   events: AsyncIterableIterator<Event, undefined>,
 ): AsyncGenerator<Event, undefined> {
@@ -99,7 +100,8 @@ async function* kept<Event extends BilledEvent>(
   }
 }
 
-async function* replay<Event extends BilledEvent>(
+/** The events of a call that has ended. */
+export async function* replay<Event extends BilledEvent>(
   deps: KeyedDeps,
   ask: AskContext,
   { outcome, cost }: Recorded,

@@ -40,7 +40,7 @@ it('charges a step once, however often it is repeated', async () => {
 })
 
 it.each([
-  ['it is no sound', 'text', {}, { code: 'unsupported_file_type' }],
+  ['it is no sound', 'text', {}, { code: 'unsupported_value' }],
   ['it lasts longer than 4 hours', `wav ${4 * 3_600_000 + 1} `, {}, { code: 'payload_too_large', shouldRetry: false }],
   ['the model gives no times', undefined, { text: 'a' }, { code: 'engine_error', shouldRetry: false }],
   [

@@ -55,7 +55,7 @@ export interface Hearing<Value> {
  * whole file, because the engine already has it.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
- * @throws {KisError} `unsupported_file_type`: the file is not audio in a supported format.
+ * @throws {KisError} `unsupported_value`: the file is not audio in a supported format.
  * @throws {KisError} `engine_error`: the engine gave no usable answer.
  */
 export async function transcribe<Value extends object>(
@@ -70,7 +70,7 @@ export async function transcribe<Value extends object>(
   })
   const { bytes } = request
   const audio = await deps.audio.read(bytes)
-  if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
+  if (!audio) return refuse('unsupported_value', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
   if (longestMs !== undefined && (audio.durationMs ?? 0) > longestMs)
     refuse('payload_too_large', 'contentBase64', `The file is longer than ${longestMs / 3_600_000} hours. Split it into shorter files.`)
   const length = measureAudio(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)

@@ -127,7 +127,7 @@ describe('a transcription', () => {
     ['no bytes', { contentBase64: '' }, 'invalid_request', 'contentBase64'],
     ['what is not base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
     ['base64 of an impossible length', { contentBase64: 'd2F2I' }, 'invalid_request', 'contentBase64'],
-    ['what is not sound', ask('text'), 'unsupported_file_type', 'contentBase64'],
+    ['what is not sound', ask('text'), 'unsupported_value', 'contentBase64'],
     ['more than 24 hours', ask('wav 86400001 '), 'invalid_request', 'contentBase64'],
     ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
     ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],

@@ -1,4 +1,4 @@
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -18,7 +18,6 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
 /** The number of agents that an error names. */
 const MAX_NAMED = 10
-const COLLECTION_ID = /^col_/
 
 export interface CollectionInput {
   readonly code: string
@@ -176,10 +175,22 @@ export async function findCollection(
 export async function listCollections(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
-  page: OrderedPage,
+  { filter, sortBy, ...page }: SortedPage & { readonly filter?: NameFilter | null },
 ): Promise<Connection<CollectionRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
-  return listById(store.collections, { organizationId, listed: true }, page, COLLECTION_ID)
+  const isNamed = nameTest(filter?.nameContains)
+  return listSifted(
+    store.collections,
+    {
+      filter: { organizationId, listed: true },
+      idPrefix: 'col',
+      since: filter?.since,
+      until: filter?.until,
+      matches: isNamed && (({ name }) => isNamed(name)),
+      sortBy: sortBy === 'name' ? 'name' : null,
+    },
+    page,
+  )
 }
 
 /** The id of the model in the catalog, where an alias may name it. */

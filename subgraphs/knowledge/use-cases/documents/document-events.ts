@@ -5,6 +5,7 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { DocumentRecord, Replacement } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
+import { getCollection } from './collections.ts'
 
 /** The fields whose change publishes an event. */
 const TOLD = ['status', 'stage', 'progress', 'error', 'replacement', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
@@ -61,17 +62,21 @@ export async function findDocumentAt(
 
 /**
  * Follows the changes of the organization's documents, or of one collection's, after a cursor or from now on.
+ * @throws {NotFound} the organization has no such collection.
  * @throws {KisError} `invalid_request` if the cursor is not valid.
  */
 export function followDocuments(
-  { events }: Pick<Deps, 'events'>,
+  { events, store }: Pick<Deps, 'events' | 'store'>,
   { caller }: LinkContext,
   { collectionId, after }: { readonly collectionId: string | null; readonly after: string | null },
 ): AsyncIterableIterator<EventRecord, undefined> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   const followed = events.follow(organizationId, after)
+  let isThere = collectionId === null
   return endableIterator<EventRecord>(
     async () => {
+      if (!isThere) await getCollection({ store }, organizationId, collectionId!, 'collectionId')
+      isThere = true
       for (;;) {
         const next = await followed.next()
         if (next.done) return next

@@ -1,4 +1,4 @@
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
@@ -28,7 +28,6 @@ import { replaceDocument } from './replace-document.ts'
 /** The number of times that attaching begins again because of other calls for the same document, and the wait before. */
 const MAX_TRIES = 100
 const WAIT_MS = 20
-const DOCUMENT_ID = /^doc_/
 
 export interface DocumentInput {
   readonly collectionId: string
@@ -264,13 +263,37 @@ export async function findDocument(deps: Pick<Deps, 'store'>, { caller }: LinkCo
   return findListed(deps, organizationId, id)
 }
 
+export interface DocumentFilter extends NameFilter {
+  readonly metadata?: unknown
+}
+
 /** Lists the documents of a collection that the caller may read, with one status or any. */
 export async function listDocuments(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
-  { status, ...page }: OrderedPage & { readonly status?: DocumentStatus | null },
+  { status, filter, sortBy, ...page }: SortedPage & { readonly status?: DocumentStatus | null; readonly filter?: DocumentFilter | null },
 ): Promise<Connection<DocumentRecord>> {
-  return listById(store.documents, { collectionId, listed: true, ...(status && { status }) }, page, DOCUMENT_ID)
+  const { nameContains, since, until } = filter ?? {}
+  const fields = Object.entries(requireMetadata(filter?.metadata, 'filter.metadata'))
+  const isNamed = nameTest(nameContains)
+  const isByName = sortBy === 'name'
+  const tests: ((document: DocumentRecord) => boolean)[] = [
+    ...(isNamed ? [({ fileName }: DocumentRecord) => isNamed(fileName)] : []),
+    ...(fields.length > 0 ? [({ metadata }: DocumentRecord) => fields.every(([name, value]) => metadata[name] === value)] : []),
+    ...(status && isByName ? [(document: DocumentRecord) => document.status === status] : []),
+  ]
+  return listSifted(
+    store.documents,
+    {
+      filter: { collectionId, listed: true, ...(status && !isByName && { status }) },
+      idPrefix: 'doc',
+      since,
+      until,
+      matches: tests.length > 0 ? (document) => tests.every((test) => test(document)) : null,
+      sortBy: isByName ? 'fileName' : null,
+    },
+    page,
+  )
 }
 
 /** Counts a collection's documents in each status. */

@@ -20,11 +20,25 @@ export async function listChunks(
   const { _id, collectionId, status, liveGeneration, chunkCount } = document
   const prefix = buildChunkId(_id, liveGeneration ?? 'g0', 0).slice(0, -1)
   const page = readPage(args, CHUNK_ID)
-  if (page.after !== null && !page.after.startsWith(prefix))
-    throw new KisError('invalid_request', 'The cursor is of another document, or of an earlier version of this one.', { param: 'after' })
-  const from = page.after === null ? 0 : Number(page.after.slice(prefix.length)) + 1
-  const count = status === 'ready' ? Math.max(0, Math.min(page.limit, chunkCount - from)) : 0
-  const ids = Array.from({ length: count }, (_, i) => prefix + (from + i))
+  if (page.from !== null && !page.from.startsWith(prefix)) {
+    const param = page.isBackward ? 'before' : 'after'
+    throw new KisError('invalid_request', 'The cursor is of another document, or of an earlier version of this one.', { param })
+  }
+  const total = status === 'ready' ? chunkCount : 0
+  const seen = page.from === null ? null : Number(page.from.slice(prefix.length))
+  const ordinals = page.isBackward
+    ? range(Math.min(seen ?? total, total) - 1, -1, page.limit).filter((ordinal) => ordinal >= 0)
+    : range(seen === null ? 0 : seen + 1, 1, page.limit).filter((ordinal) => ordinal < total)
+  const ids = ordinals.map((ordinal) => prefix + ordinal)
   const chunks = await readIndex(deps, collectionId, (name) => deps.index.get(name, ids))
-  return toConnection(chunks, page, ({ chunkId }) => chunkId)
+  return toConnection(
+    chunks,
+    page,
+    ({ chunkId }) => chunkId,
+    () => total,
+  )
+}
+
+function range(begin: number, step: number, length: number): readonly number[] {
+  return Array.from({ length }, (_, i) => begin + i * step)
 }

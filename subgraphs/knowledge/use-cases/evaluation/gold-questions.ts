@@ -57,6 +57,16 @@ export async function deleteGoldQuestion({ store }: Pick<Deps, 'store'>, context
   if (!(await store.goldQuestions.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('gold question', id)
 }
 
+/** Returns a question of the caller's organization, or null if there is none. */
+export async function findGoldQuestion(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  id: string,
+): Promise<GoldQuestionRecord | null> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return store.goldQuestions.findOne({ _id: id, organizationId })
+}
+
 /** Lists the questions of a collection, which the caller has read. */
 export function listGoldQuestions(
   { store }: Pick<Deps, 'store'>,

@@ -1,5 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -34,7 +34,6 @@ const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 const MAX_PIECE_BYTES = 1_048_576
 /** The number of documents that one file may have. */
 const MAX_ATTACHMENTS = 1_000
-const FILE_ID = /^file_/
 
 /**
  * Stores a file that documents can be made of, some of them by OCR or a speech model only. Nothing is stored if it
@@ -194,10 +193,22 @@ export async function findFile({ store }: Pick<Deps, 'store'>, { caller }: LinkC
 export async function listFiles(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
-  page: OrderedPage,
+  { filter, sortBy, ...page }: SortedPage & { readonly filter?: NameFilter | null },
 ): Promise<Connection<FileRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
-  return listById(store.files, { organizationId }, page, FILE_ID)
+  const isNamed = nameTest(filter?.nameContains)
+  return listSifted(
+    store.files,
+    {
+      filter: { organizationId },
+      idPrefix: 'file',
+      since: filter?.since,
+      until: filter?.until,
+      matches: isNamed && (({ name }) => isNamed(name)),
+      sortBy: sortBy === 'name' ? 'name' : null,
+    },
+    page,
+  )
 }
 
 /**

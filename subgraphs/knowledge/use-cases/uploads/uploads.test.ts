@@ -216,3 +216,29 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
     { numRuns: full(3_000) },
   )
 }, 120_000)
+
+it('takes a file of unknown length as it comes, as large as the plan allows', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const plan = { ...principal.plan, maxFileBytes: 10, storageBytes: 15 }
+  const small = makeContext({ ...principal, plan })
+  const begin = (more = {}) => createUpload(deps, small, { name: 'a.txt', ...more })
+  const add = (id: string, offset: number, text: string) => appendToUpload(deps, small, { id, offset, contentBase64: base64(text) })
+  const { _id } = await begin()
+  expect(await add(_id, 0, 'eight by')).toMatchObject({ offset: 8, sizeBytes: 8 })
+  await expect(add(_id, 8, 'tes')).rejects.toMatchObject({ code: 'payload_too_large' })
+  await expect(begin({ partOf: _id })).rejects.toMatchObject({ code: 'invalid_request' })
+  // What has come in of an unfinished upload counts when another grows.
+  const other = await begin()
+  await expect(add(other._id, 0, 'ten bytes.')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
+  const { fileId } = await completeUpload(deps, small, { id: _id })
+  expect(await read(deps, fileId)).toBe('eight by')
+  const whole = await begin({ sizeBytes: 4 })
+  const part = await begin({ partOf: whole._id })
+  await expect(add(part._id, 0, 'fives')).rejects.toMatchObject({ code: 'payload_too_large' })
+  await add(part._id, 0, 'four')
+  const completed = await completeUpload(deps, small, { id: whole._id, partIds: [part._id] })
+  expect(await read(deps, completed.fileId)).toBe('four')
+  await cancelUpload(deps, small, other._id)
+  await expectSettled(world)
+})

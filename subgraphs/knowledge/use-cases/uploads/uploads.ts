@@ -27,13 +27,15 @@ const MAX_METADATA = 4_096
 
 export interface UploadInput {
   readonly name: string
-  readonly sizeBytes: number
+  /** Null: its maker does not know it yet. The upload then grows with what is appended. */
+  readonly sizeBytes?: number | null
   readonly metadata?: string | null
   readonly partOf?: string | null
 }
 
 /**
- * Begins an upload, or a part of one. Nothing is counted against the plan before it is completed, but it must fit.
+ * Begins an upload, or a part of one. Nothing is counted against the plan before it is completed, but it must fit. One
+ * without a size must fit with each call that appends to it.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for it.
  * @throws {KisError} `rate_limit_exceeded` if the organization has too many unfinished uploads.
@@ -43,13 +45,15 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
   const principal = requireScope(context.caller, 'knowledge:write')
   const { organizationId } = principal
   const name = requireFileName(input.name, 'input.name')
-  const { sizeBytes, metadata = null } = input
+  const { metadata = null } = input
+  const isGrowing = input.sizeBytes === null || input.sizeBytes === undefined
+  const sizeBytes = input.sizeBytes ?? 0
   if (!Number.isSafeInteger(sizeBytes) || sizeBytes < 0)
     throw new KisError('invalid_request', 'The size is a whole number of bytes, from 0.', { param: 'input.sizeBytes' })
   if (metadata !== null && metadata.length > MAX_METADATA)
     throw new KisError('string_above_max_length', `The metadata has at most ${MAX_METADATA} characters.`, { param: 'input.metadata' })
   const partOf = input.partOf ? await getOpen(deps, organizationId, input.partOf, 'input.partOf') : null
-  requireSize(sizeBytes, principal)
+  requireSize(sizeBytes, principal, 'input.sizeBytes')
   const now = deps.clock.now()
   const upload: UploadRecord = {
     _id: deps.ids(partOf ? 'part' : 'upload'),
@@ -57,6 +61,7 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
     ...(partOf ? { partOf: partOf._id } : { openOf: organizationId }),
     name,
     sizeBytes,
+    ...(isGrowing && { isGrowing }),
     offset: 0,
     pieces: [],
     status: 'open',
@@ -67,8 +72,8 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
   }
   await deps.store.uploads.insertOne(upload)
   try {
-    if (partOf) await requirePlaceAsPart(deps, partOf, upload)
-    else await requirePlace(deps, principal, upload)
+    if (partOf) requirePlaceAsPart(partOf, upload, await listParts(deps, partOf._id))
+    else await requirePlace(deps, principal, upload, await listOpen(deps, organizationId))
   } catch (error) {
     await deps.store.uploads.findOneAndDelete({ _id: upload._id })
     throw error
@@ -76,15 +81,25 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
   return upload
 }
 
-function requireSize(sizeBytes: number, { plan }: Principal): void {
+function requireSize(sizeBytes: number, { plan }: Principal, param: string): void {
   if (sizeBytes <= plan.maxFileBytes) return
-  const message = `The file has ${sizeBytes} bytes; the plan allows ${plan.maxFileBytes}. Split it into smaller files.`
-  throw new KisError('payload_too_large', message, { param: 'input.sizeBytes' })
+  const message = `The file has at least ${sizeBytes} bytes; the plan allows ${plan.maxFileBytes}. Split it into smaller files.`
+  throw new KisError('payload_too_large', message, { param })
 }
 
-/** Judged after the record is written, so that of many at once no more than allowed stay. */
-async function requirePlace({ store }: Deps, { organizationId, plan }: Principal, { sizeBytes }: UploadRecord): Promise<void> {
-  const open = await store.uploads.find({ openOf: organizationId }, { limit: MAX_OPEN + 1 })
+const listOpen = ({ store }: Deps, organizationId: string) => store.uploads.find({ openOf: organizationId }, { limit: MAX_OPEN + 1 })
+const listParts = ({ store }: Deps, id: string) => store.uploads.find({ partOf: id }, { limit: MAX_PARTS })
+
+/**
+ * `open` has the upload itself. A new one is judged after it is written, so that of many at once no more than allowed
+ * stay.
+ */
+async function requirePlace(
+  { store }: Deps,
+  { organizationId, plan }: Principal,
+  { sizeBytes }: UploadRecord,
+  open: readonly UploadRecord[],
+): Promise<void> {
   const openBytes = open.reduce((sum, upload) => sum + upload.sizeBytes, 0)
   if (open.length > MAX_OPEN || openBytes > MAX_OPEN_FILES * plan.maxFileBytes)
     throw new KisError(
@@ -101,8 +116,10 @@ async function requirePlace({ store }: Deps, { organizationId, plan }: Principal
     )
 }
 
-async function requirePlaceAsPart({ store }: Deps, { _id, sizeBytes }: UploadRecord, part: UploadRecord): Promise<void> {
-  const parts = await store.uploads.find({ partOf: _id }, { limit: 1_000 })
+/** `parts` has the part itself. */
+function requirePlaceAsPart({ sizeBytes, isGrowing }: UploadRecord, part: UploadRecord, parts: readonly UploadRecord[]): void {
+  if (isGrowing)
+    throw new KisError('invalid_request', 'An upload has parts only if you say its size when you begin it.', { param: 'input.partOf' })
   if (parts.length >= MAX_PARTS)
     throw new KisError('array_above_max_length', `An upload has fewer than ${MAX_PARTS} parts. Send larger ones.`, {
       param: 'input.partOf',
@@ -112,6 +129,17 @@ async function requirePlaceAsPart({ store }: Deps, { _id, sizeBytes }: UploadRec
     throw new KisError('payload_too_large', `The parts have more bytes than the upload, which has ${sizeBytes} by its creation.`, {
       param: 'input.sizeBytes',
     })
+}
+
+/** Judges an upload of no said size before it grows. Each of many at once may be one call too large. */
+async function requireRoomToGrow(deps: Deps, principal: Principal, upload: UploadRecord, sizeBytes: number): Promise<void> {
+  requireSize(sizeBytes, principal, 'input.contentBase64')
+  const grown = { ...upload, sizeBytes }
+  const replace = (each: UploadRecord) => (each._id === upload._id ? grown : each)
+  if (upload.partOf) {
+    const whole = await getOpen(deps, principal.organizationId, upload.partOf)
+    requirePlaceAsPart(whole, grown, (await listParts(deps, whole._id)).map(replace))
+  } else await requirePlace(deps, principal, grown, (await listOpen(deps, principal.organizationId)).map(replace))
 }
 
 /**
@@ -129,14 +157,12 @@ export async function appendToUpload(
   const upload = await getOpen(deps, principal.organizationId, id)
   const bytes = decodeBase64(contentBase64, MAX_APPENDED_BYTES, 'input.contentBase64')
   if (offset !== upload.offset) throw elsewhere(upload)
-  if (offset + bytes.length > upload.sizeBytes)
-    throw new KisError(
-      'payload_too_large',
-      `The upload has ${upload.sizeBytes} bytes by its creation; ${offset + bytes.length} were sent.`,
-      {
-        param: 'input.contentBase64',
-      },
-    )
+  const end = offset + bytes.length
+  if (upload.isGrowing) await requireRoomToGrow(deps, principal, upload, end)
+  else if (end > upload.sizeBytes)
+    throw new KisError('payload_too_large', `The upload has ${upload.sizeBytes} bytes by its creation; ${end} were sent.`, {
+      param: 'input.contentBase64',
+    })
   if (bytes.length === 0) return upload
   const { tail, before } = await takeTail(deps, upload, bytes.length)
   // Each call writes a key of its own, so that two at the same offset cannot mix.
@@ -145,7 +171,7 @@ export async function appendToUpload(
   const pieces = [...before, piece].map((each) => ({ ...each }))
   const written = await store.uploads.findOneAndUpdate(
     { _id: id, status: 'open', offset, sha256: null },
-    { $set: { pieces, offset: offset + bytes.length } },
+    { $set: { pieces, offset: end, ...(upload.isGrowing && { sizeBytes: end }) } },
   )
   if (!written) {
     await blobs.delete(piece.key)

@@ -1,3 +1,4 @@
+import { encode } from 'gpt-tokenizer/encoding/cl100k_base'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { expect, it } from 'vitest'
 import { balancedWallet, type Json } from '../../../support/client.ts'
@@ -21,6 +22,10 @@ export function chats(running: Running): void {
     const short = await caller.openai.embeddings.create({ ...asked, dimensions: 64 })
     expect(Math.hypot(...short.data[0]!.embedding)).toBeCloseTo(1, 5)
     expect(short.data[0]!.embedding).toHaveLength(64)
+    // LangChain's client for Python sends tokens unless it is told not to.
+    const tokens = await caller.openai.embeddings.create({ ...asked, input: input.map((text) => encode(text)) })
+    expect(tokens.data.map(({ embedding }) => embedding)).toEqual(packed.data.map(({ embedding }) => embedding))
+    expect(tokens.usage).toEqual(packed.usage)
   })
 
   it('passes a chat through whole, and charges what the vendor reports', async () => {

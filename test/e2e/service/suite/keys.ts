@@ -38,7 +38,7 @@ export function keys(running: Running): void {
       expect((await victim.rest('GET', '/v1/models')).status).toBe(200)
       expect((await admin.rest('DELETE', `/v1/keys/${body.id}`)).body).toMatchObject({ id: body.id, deleted: true })
       await eventually(async () => (await victim.rest('GET', '/v1/models')).status === 401, 6_000)
-      expect((await closed)[0].code).toBe(4403)
+      expect((await closed)[0].code).toBe(4401)
     })
 
     it('no key, a malformed one and an unknown one get one and the same 401', async () => {

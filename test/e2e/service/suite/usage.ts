@@ -1,3 +1,4 @@
+import { CursorPage } from 'openai/pagination'
 import { expect, it } from 'vitest'
 import { balancedWallet, type Json, nano } from '../../../support/client.ts'
 import type { Library } from './library.ts'
@@ -30,5 +31,22 @@ export function usage(library: Library): void {
     const wallet = await balancedWallet(caller)
     expect(nano(wallet.balance_usd)).toBe(nano('10') - spent)
     expect(spent).toBeGreaterThan(0n)
+  })
+
+  it('is paged by the OpenAI client itself, which knows only ids, in every list', async () => {
+    const { caller } = library
+    const readIds = async (path: string, limit: number) => {
+      const ids: string[] = []
+      for await (const item of caller.openai.getAPIList(path, CursorPage, { query: { limit } })) ids.push((item as Json).id)
+      return ids
+    }
+    for (const path of ['/usage', '/wallet/entries', '/collections', '/files']) {
+      const whole = await caller.rest('GET', `/v1${path}?limit=100`)
+      const ids = whole.body.data.slice(0, 12).map(({ id }: Json) => id)
+      expect(ids.length, path).toBeGreaterThan(0)
+      expect((await readIds(path, Math.max(1, Math.floor(ids.length / 3)))).slice(0, ids.length), path).toEqual(ids)
+    }
+    const other = await caller.rest('GET', `/v1/usage?after=use_${'0'.repeat(32)}`)
+    expect([other.status, other.body.error.code, other.body.error.param]).toEqual([400, 'invalid_request', 'after'])
   })
 }

@@ -8,12 +8,12 @@ import {
   type Update,
 } from '../../../ports/document-store.ts'
 import { meets, type Test, toTests } from '../../documents/filter.ts'
-import { type Access, chooseIndex, chooseKey } from '../../documents/index-choice.ts'
+import { type Access, chooseIndex, chooseKey, toCountSort } from '../../documents/index-choice.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
-import { limited, ordered, type Sql, selectSql } from './query-sql.ts'
+import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
 /** What a collection needs from its store. */
 export interface StoreAccess {
@@ -61,12 +61,15 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
   }
 
-  async countDocuments(filter: Filter): Promise<number> {
+  async countDocuments(filter: Filter, { limit }: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
-    const access = this.#chooseAccess(tests, undefined, filter)
-    if (access.judged.length > 0) return (await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))).length
+    const access = this.#chooseAccess(tests, toCountSort(tests, limit), filter)
+    if (access.judged.length > 0) {
+      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))
+      return Math.min(length, limit ?? length)
+    }
     await this.#store.ready
-    const [row] = await this.#store.readAside(selectSql('count(*)', this.spec, access))
+    const [row] = await this.#store.readAside(countSql(this.spec, access, limit))
     return Number(row?.[0])
   }
 

@@ -29,6 +29,12 @@ export function ordered(sql: Sql, access: Access, direction: 1 | -1): Sql {
   return { ...sql, text: `${sql.text} ORDER BY ${keys.join(', ')}` }
 }
 
+export function countSql(spec: CollectionSpec, access: Access, limit: number | undefined): Sql {
+  if (limit === undefined) return selectSql('count(*)', spec, access)
+  const counted = limited(selectSql('1', spec, access), limit)
+  return { ...counted, text: `SELECT count(*) FROM (${counted.text})` }
+}
+
 export function limited(sql: Sql, limit: number): Sql {
   return { text: `${sql.text} LIMIT ?`, parameters: [...sql.parameters, limit] }
 }

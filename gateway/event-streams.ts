@@ -1,0 +1,129 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ExecutionResult } from 'graphql'
+import { KisError } from '../subgraphs/common/errors.ts'
+import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { EndedByRestart, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
+import { EventStream } from '../subgraphs/common/server/event-stream.ts'
+import type { Drainable } from '../subgraphs/common/server/listen.ts'
+import type { Variables } from './federation/request-context.ts'
+import { type Operations, type Results, type SubscriptionContext, single } from './operations.ts'
+import type { PersistedOperations } from './persisted-operations.ts'
+import type { SocketRegistry } from './socket-registry.ts'
+
+export interface EventStreamParts {
+  readonly operations: Operations
+  readonly persisted: PersistedOperations
+  readonly registry: SocketRegistry
+  readonly clock: Clock
+}
+
+/** What a request asks for. */
+interface Asked {
+  readonly query: string
+  readonly operationName: string | undefined
+  readonly variables: Variables
+}
+
+/**
+ * GraphQL over server-sent events: one operation a request, the "distinct connections mode" of graphql-sse. An operation
+ * counts with those that its key runs over sockets.
+ */
+export class EventStreams implements Drainable {
+  readonly #parts: EventStreamParts
+  readonly #drain = new SocketDrain()
+
+  constructor(parts: EventStreamParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Answers with events if the client wants that: it takes nothing else, or takes them and asks for a subscription.
+   * False: the request is answered in another way.
+   */
+  async answer(request: FastifyRequest, reply: FastifyReply, context: SubscriptionContext, isService: boolean): Promise<boolean> {
+    const { accept = '' } = request.headers
+    const asked = accept.includes('text/event-stream') ? readAsked(request) : undefined
+    if (!asked) return false
+    const results = this.#begin(asked, request.method, context, isService, /json|\*\/\*/.test(accept))
+    if (!results) return false
+    await this.#send(reply, results, context)
+    return true
+  }
+
+  /** Undefined: the operation is answered as JSON. */
+  #begin(
+    { query, operationName, variables }: Asked,
+    method: string,
+    context: SubscriptionContext,
+    isService: boolean,
+    takesJson: boolean,
+  ): Results | undefined {
+    const { operations, persisted, registry } = this.#parts
+    const failed = (error: unknown) => single(async () => operations.failed(error, context.requestId))
+    const prepared = operations.prepare(query, operationName, context.requestId)
+    if (!('document' in prepared)) return takesJson ? undefined : single(async () => prepared)
+    const kind = prepared.operation.operation
+    if (takesJson && kind !== 'subscription') return undefined
+    try {
+      if (method === 'GET' && kind === 'mutation') throw new KisError('invalid_request', 'Send a mutation by POST.')
+      if (!isService) persisted.requireOpen(prepared.hash, context.caller)
+      const leave = registry.beginStream(context.caller)
+      if (!leave)
+        throw new KisError(
+          'rate_limit_exceeded',
+          'This key, or its organization, has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
+        )
+      const results =
+        kind === 'subscription'
+          ? operations.subscribe(prepared, variables, context, leave)
+          : single(() => operations.execute(prepared, variables, context), leave)
+      return this.#drain.results(results, () => operations.failed(new EndedByRestart(), context.requestId))
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  async #send(reply: FastifyReply, results: Results, { signal }: SubscriptionContext): Promise<void> {
+    using events = new EventStream(reply, this.#parts.clock)
+    const leave = () => void results.return?.()
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      // A subscription without an event so far is open all the same.
+      await events.write('')
+      for await (const result of results) await events.write(format('next', result))
+      await events.write(format('complete'))
+    } catch (error) {
+      if (!signal.aborted) throw error
+    } finally {
+      leave()
+      events.end()
+    }
+  }
+
+  /** Ends all running operations, each with an error as its last result. */
+  end(): void {
+    this.#drain.end()
+  }
+}
+
+function format(event: 'next' | 'complete', result?: ExecutionResult): string {
+  return `event: ${event}\ndata: ${result ? JSON.stringify(result) : ''}\n\n`
+}
+
+/** Undefined: the request is not well-formed, which GraphQL over HTTP answers. */
+function readAsked({ method, url, body }: FastifyRequest): Asked | undefined {
+  const given = method === 'GET' ? Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])) : body
+  if (typeof given !== 'object' || given === null) return undefined
+  const { query, operationName, variables } = given as Record<string, unknown>
+  const values = typeof variables === 'string' ? parsedOrNull(variables) : (variables ?? {})
+  if (typeof query !== 'string' || typeof values !== 'object' || values === null || Array.isArray(values)) return undefined
+  return { query, operationName: typeof operationName === 'string' ? operationName : undefined, variables: values as Variables }
+}
+
+function parsedOrNull(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,79 @@
+export const LANGUAGES = ['en', 'ar'] as const
+export type Language = (typeof LANGUAGES)[number]
+
+const TEXTS = {
+  en: { direction: 'ltr', name: 'English', title: 'Reference', skip: 'API reference' },
+  ar: { direction: 'rtl', name: 'العربية', title: 'المرجع', skip: 'مرجع الواجهة البرمجية' },
+} as const
+
+/**
+ * What the page may do: run the renderer of this service and talk to this service. The renderer sets styles of elements,
+ * which no nonce covers.
+ */
+export const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** Starts the renderer. A file of its own, so that the page needs no inline script. */
+export const START_SCRIPT = `const app = document.getElementById('app')
+Scalar.createApiReference(app, JSON.parse(app.dataset.configuration))
+`
+
+/** Descriptions of the API are English; the words of the page are in the reader's language. */
+export function renderPage(title: string, language: Language): string {
+  const { direction, skip } = TEXTS[language]
+  const configuration = {
+    url: '/v1/openapi.json',
+    localization: { locale: language, direction },
+    // Whatever the renderer offers of its maker's services is off: the page talks to no other host.
+    withDefaultFonts: false,
+    telemetry: false,
+    agent: { disabled: true },
+    mcp: { disabled: true },
+    hideClientButton: true,
+    showDeveloperTools: 'never',
+    persistAuth: false,
+    authentication: { preferredSecurityScheme: 'apiKey' },
+    defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+  }
+  const others = LANGUAGES.map((each) =>
+    each === language
+      ? `<b lang="${each}">${TEXTS[each].name}</b>`
+      : `<a href="/docs?lang=${each}" lang="${each}" hreflang="${each}">${TEXTS[each].name}</a>`,
+  )
+  return `<!doctype html>
+<html lang="${language}" dir="${direction}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(title)}</title><style>${STYLE}</style></head>
+<body><nav class="languages">${others.join(' ')} <a href="/v1/openapi.json">openapi.json</a> <a href="/v1/workflow.schema.json">workflow.schema.json</a></nav>
+<main id="app" aria-label="${escaped(skip)}" data-configuration="${escaped(JSON.stringify(configuration))}"></main>
+<noscript><p>This page needs JavaScript. The same as JSON: <a href="/v1/openapi.json">openapi.json</a>.</p></noscript>
+<script src="/docs/scalar.js" defer></script><script src="/docs/start.js" defer></script></body></html>
+`
+}
+
+/** Code and identifiers stay left to right in an Arabic page. */
+const STYLE = `
+body { margin: 0; font-family: system-ui, sans-serif }
+.languages { display: flex; flex-wrap: wrap; gap: .8rem; padding: .5rem 1rem; font-size: .875rem; border-bottom: 1px solid #8885 }
+pre, code { direction: ltr; unicode-bidi: isolate }
+`
+
+/** The language that the reader asked for, or the first of the browser's languages that the page has. */
+export function chooseLanguage(asked: unknown, accepted: string | undefined): Language {
+  const isOurs = (language: unknown): language is Language => LANGUAGES.includes(language as Language)
+  if (isOurs(asked)) return asked
+  const languages = (accepted ?? '').slice(0, 200).split(',')
+  return languages.map((each) => each.trim().slice(0, 2).toLowerCase()).find(isOurs) ?? 'en'
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}

@@ -1,0 +1,127 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
+import { KisError } from '../../subgraphs/common/errors.ts'
+
+/** Parts of one form. The largest form of any route has about ten. */
+const MAX_PARTS = 100
+/** Bytes of the headers of one part: a name, a file name, a type. */
+const MAX_HEADER_BYTES = 16 * 1024
+/** Bytes of one field that is text. */
+const MAX_FIELD_BYTES = 16 * 1024
+
+export interface FormStream {
+  readonly headers: IncomingHttpHeaders
+  readonly stream: Readable | undefined
+}
+
+/** The one file of a form: its name in the form, and what becomes of its bytes. */
+export interface FileOfForm<Taken> {
+  readonly param: string
+  /** Most bytes; default: no bound of its own. */
+  readonly maxBytes?: number
+  /** Reads the bytes. The form goes on as they are read. */
+  take(fileName: string, bytes: Readable): Promise<Taken>
+}
+
+/**
+ * Reads a form while it comes in. It holds the text fields alone. `taken` is undefined if the form has no such file.
+ * After a failure the request is still there: it can be answered, and whoever answers lets the rest pass.
+ * @throws {KisError} the form is malformed or exceeds a bound, or the file was not taken; nothing is being taken any more
+ */
+export async function readFormStream<Taken>(
+  { headers, stream }: FormStream,
+  { param, maxBytes = Number.POSITIVE_INFINITY, take }: FileOfForm<Taken>,
+): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly taken: Taken | undefined }> {
+  const source = stream!
+  const fields = new Map<string, unknown>()
+  const end = Promise.withResolvers<void>()
+  const parser = openParser(headers, maxBytes)
+  let file: Readable | undefined
+  let taking: Promise<Taken> | undefined
+  const add = (name: string, value: unknown) => {
+    if (fields.has(name)) end.reject(new KisError('invalid_request', `\`${name}\` was sent more than once.`, { param: name }))
+    fields.set(name, value)
+  }
+  parser.on('field', (name, value, isNameCut, isValueCut) => {
+    if (isNameCut || isValueCut)
+      end.reject(new KisError('string_above_max_length', `A field of the form has at most ${MAX_FIELD_BYTES} bytes.`, { param: name }))
+    add(name, value)
+  })
+  parser.on('file', (name, bytes, fileName) => {
+    add(name, FILE)
+    // `end` tells of its errors.
+    bytes.on('error', () => undefined)
+    if (name !== param || taking) return bytes.resume()
+    bytes.once('limit', () =>
+      end.reject(new KisError('payload_too_large', `\`${param}\` has more than ${maxBytes} bytes, the most of one request.`, { param })),
+    )
+    file = bytes
+    taking = take(readFileName(fileName), bytes)
+    taking.catch(end.reject)
+    return undefined
+  })
+  parser.once('partsLimit', () => end.reject(new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)))
+  parser.once('finish', end.resolve)
+  parser.on('error', (cause: unknown) => end.reject(malformed(cause)))
+  source.once('error', (error) => end.reject(asLeft(error)))
+  source.pipe(parser)
+  try {
+    await end.promise
+    return { fields: Object.fromEntries(fields), taken: await taking }
+  } catch (error) {
+    source.unpipe(parser)
+    source.resume()
+    file?.destroy(error as Error)
+    await taking?.catch(() => undefined)
+    throw error
+  }
+}
+
+/**
+ * The bytes of a body as they come in. If the reader ends early, the request is still there: it can be answered.
+ * @throws {KisError} the client left, or was too slow
+ */
+export async function* readBytes(stream: Readable): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream.iterator({ destroyOnReturn: false })
+  } catch (error) {
+    throw asLeft(error)
+  }
+}
+
+function asLeft(error: unknown): KisError {
+  return error instanceof KisError ? error : new KisError('invalid_request', 'The body was cut off.', { cause: error })
+}
+
+/** Stands for a file among the fields. */
+const FILE = Object.freeze({})
+
+/** @throws {KisError} `invalid_type`: the part is text */
+export function requireFileTaken<Taken>(param: string, taken: Taken | undefined): Taken {
+  if (taken !== undefined) return taken
+  throw new KisError('invalid_type', `\`${param}\` must be a file: a part of the form with a \`filename\`.`, { param })
+}
+
+function openParser(headers: IncomingHttpHeaders, fileSize: number): BusboyInstance {
+  try {
+    return new Busboy({
+      headers: headers as BusboyHeaders,
+      // The name is checked, not cut.
+      preservePath: true,
+      isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+      limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, fieldSize: MAX_FIELD_BYTES, fileSize },
+    })
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+/** Browsers write three characters of names so (WHATWG HTML, "multipart/form-data encoding algorithm"). */
+function readFileName(name: string): string {
+  return name.replace(/%0A|%0D|%22/gi, decodeURIComponent)
+}
+
+function malformed(cause: unknown): KisError {
+  return new KisError('invalid_request', 'The body is not a form: check its parts and the boundary of its content type.', { cause })
+}

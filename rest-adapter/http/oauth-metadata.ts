@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
+import { SCOPES } from '../../subgraphs/common/identity/principal.ts'
+
+const METADATA = '/.well-known/oauth-protected-resource'
+/** What a client of MCP has a use for: searches, and agents. */
+const USEFUL_SCOPES = SCOPES.filter((scope) => scope === 'knowledge:read' || scope === 'agents')
+
+/**
+ * Tells clients of `/mcp` where they get an access token (RFC 9728). They ask at the address itself, or with the path
+ * of the resource behind it.
+ */
+export function registerOAuthMetadata(app: FastifyInstance, oauth: OAuthSettings | null): void {
+  if (!oauth) return
+  const { pathname } = new URL(oauth.resource)
+  const metadata = {
+    resource: oauth.resource,
+    authorization_servers: [oauth.issuer],
+    scopes_supported: USEFUL_SCOPES,
+    bearer_methods_supported: ['header'],
+  }
+  for (const path of new Set([METADATA, METADATA + (pathname === '/' ? '' : pathname)])) app.get(path, async () => metadata)
+}
+
+/** Says, beside a refused key or token, how one is sent (RFC 6750), and where a client gets a token. */
+export function makeChallenge(authorization: string | undefined, oauth: OAuthSettings | null): string {
+  if (!oauth) return 'Bearer'
+  const { origin, pathname } = new URL(oauth.resource)
+  const refused = authorization === undefined ? '' : 'error="invalid_token", '
+  return `Bearer ${refused}resource_metadata="${origin}${METADATA}${pathname === '/' ? '' : pathname}"`
+}

@@ -1,0 +1,75 @@
+import { gatewayOperation } from '../../schema/operations.ts'
+import type { Call } from '../http/route.ts'
+import { appendStream, PIECE_BYTES } from './append.ts'
+import { FILE, type FileData } from './file-object.ts'
+
+export const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)
+const CREATE = gatewayOperation('mutation CreateFormUpload($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }')
+const COMPLETE = gatewayOperation(`mutation CompleteFormUpload($input: CompleteUploadInput!) {
+  completeUpload(input: $input) { upload { file { ${FILE} } } } }`)
+const CANCEL = gatewayOperation('mutation CancelFormUpload($id: ID!) { cancelUpload(id: $id) { upload { id } } }')
+
+/** A file whose bytes have come in, and which is not stored yet. Call one of the two. */
+export interface ReceivedFile {
+  /** Stores it. If that fails, nothing of it is left. */
+  store(): Promise<FileData>
+  discard(): Promise<void>
+}
+
+/**
+ * Reads the bytes of a file of unknown length. It holds one piece: a small file, or the next piece of an upload. If it
+ * fails, nothing of the file is left.
+ * @param names what the caller calls the name and the content
+ */
+export async function receiveFile(
+  call: Call,
+  name: string,
+  source: AsyncIterable<Uint8Array>,
+  names: { readonly name: string; readonly contentBase64: string },
+): Promise<ReceivedFile> {
+  const chunks = source[Symbol.asyncIterator]()
+  const held: Uint8Array[] = []
+  let heldBytes = 0
+  while (heldBytes <= PIECE_BYTES) {
+    const { done, value } = await chunks.next()
+    if (done) return smallFile(call, name, Buffer.concat(held), names)
+    held.push(value)
+    heldBytes += value.length
+  }
+  const { id } = (await call.ask(CREATE, { input: { name } }, names)).createUpload.upload
+  const discard = () => call.cleanUp(CANCEL, { id })
+  try {
+    await appendStream(call, id, 0, joined(held, chunks), names)
+  } catch (error) {
+    await discard()
+    throw error
+  }
+  return {
+    discard,
+    async store() {
+      try {
+        return (await call.ask(COMPLETE, { input: { id } })).completeUpload.upload.file!
+      } catch (error) {
+        // If the client leaves during the completion, the file is made all the same, as with a small one.
+        if (!call.context.signal.aborted) await discard()
+        throw error
+      }
+    },
+  }
+}
+
+/** A large file as one text would hold up the whole process; a small one takes one call. */
+function smallFile(call: Call, name: string, bytes: Buffer, names: { readonly name: string }): ReceivedFile {
+  return {
+    discard: async () => undefined,
+    async store() {
+      const input = { name, contentBase64: bytes.toString('base64') }
+      return (await call.ask(UPLOAD, { input }, names)).uploadFile.file
+    },
+  }
+}
+
+async function* joined(first: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* first
+  yield* { [Symbol.asyncIterator]: () => rest }
+}

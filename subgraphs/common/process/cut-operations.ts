@@ -1,0 +1,54 @@
+import type { WebSocket } from 'ws'
+
+/** Close code of a client that needs nothing any more. */
+export const NORMAL_CLOSE = 1000
+/** Longest note, in bytes. */
+const MAX_NOTE_BYTES = 128
+/** Notes of one socket. The operation of a note ends right after it. */
+const MAX_NOTES = 1_000
+
+/**
+ * A ping of `graphql-transport-ws` by which a service says that the client of one of its subscriptions was cut off. It
+ * then completes the subscription. The protocol's `complete` alone says that the client wants no more.
+ */
+export function cutNote(subscription: string): string {
+  return JSON.stringify({ type: 'ping', payload: { cut: subscription } })
+}
+
+/** The name of a subscription in `extensions`, for notes about it. */
+export function readSubscription(extensions: Readonly<Record<string, unknown>> | null | undefined): string | undefined {
+  const name = extensions?.subscription
+  return typeof name === 'string' ? name : undefined
+}
+
+/** Reads the notes of a socket. Call it before graphql-ws reads from the socket. */
+export class CutOperations {
+  readonly #cut = new Set<string>()
+  /** True once the socket was lost, without a normal close. */
+  isLost = false
+
+  constructor(socket: WebSocket) {
+    socket.on('message', (data: Buffer) => {
+      if (data.length <= MAX_NOTE_BYTES && data.includes('"cut"')) this.#note(String(data))
+    })
+    socket.once('close', (code) => {
+      this.isLost = code !== NORMAL_CLOSE
+    })
+  }
+
+  /** Reports whether the client of the subscription was cut off. */
+  has(subscription: string | undefined): boolean {
+    return this.isLost || (subscription !== undefined && this.#cut.has(subscription))
+  }
+
+  #note(text: string): void {
+    try {
+      const cut: unknown = JSON.parse(text)?.payload?.cut
+      if (typeof cut !== 'string') return
+      this.#cut.add(cut)
+      if (this.#cut.size > MAX_NOTES) this.#cut.delete(this.#cut.values().next().value!)
+    } catch {
+      // graphql-ws closes the socket for what is no JSON.
+    }
+  }
+}

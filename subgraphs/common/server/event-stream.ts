@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import type { OutgoingHttpHeaders } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import type { Clock } from '../process/clock.ts'
+
+/** Proxies and clients close connections that are silent for 30 to 60 s. */
+const KEEP_ALIVE_MS = 15_000
+
+/** A client that reads nothing for this long counts as gone, so that it cannot keep a vendor's work running. */
+const STALL_MS = 30_000
+
+/**
+ * Server-sent events as the answer to a request. Headers are sent with the first event, so that an earlier failure can
+ * still be an ordinary answer.
+ */
+export class EventStream implements Disposable {
+  readonly #reply: FastifyReply
+  readonly #clock: Clock
+  readonly #beforeHeaders: () => void
+  readonly #closed = new AbortController()
+  #lastWriteMs = 0
+
+  constructor(reply: FastifyReply, clock: Clock, beforeHeaders: () => void = () => undefined) {
+    this.#reply = reply
+    this.#clock = clock
+    this.#beforeHeaders = beforeHeaders
+  }
+
+  get isOpen(): boolean {
+    return this.#reply.raw.headersSent
+  }
+
+  /** Has no effect once the stream is open. */
+  addHeaders(headers: Readonly<Record<string, string>>): void {
+    if (!this.isOpen) this.#reply.headers(headers)
+  }
+
+  /** Writes whole events. Resolves when the client has room for more, or has left. An empty text opens the stream. */
+  async write(text: string): Promise<void> {
+    if (!this.isOpen) this.#open()
+    const { raw } = this.#reply
+    if (raw.destroyed) return
+    this.#lastWriteMs = this.#clock.now().getTime()
+    if (raw.write(text)) return
+    const done = new AbortController()
+    const { signal } = done
+    const stalled = this.#clock.sleep(STALL_MS, signal).then(() => raw.destroy())
+    await Promise.race([once(raw, 'drain', { signal }), once(raw, 'close', { signal }), stalled]).catch(() => raw.destroy())
+    done.abort()
+  }
+
+  end(): void {
+    this[Symbol.dispose]()
+    this.#reply.raw.end()
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed.abort()
+  }
+
+  #open(): void {
+    const reply = this.#reply
+    this.#beforeHeaders()
+    reply.hijack()
+    reply.raw.writeHead(200, {
+      ...(reply.getHeaders() as OutgoingHttpHeaders),
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      // Otherwise nginx buffers the answer.
+      'x-accel-buffering': 'no',
+    })
+    void this.#keepAlive()
+  }
+
+  async #keepAlive(): Promise<void> {
+    const { signal } = this.#closed
+    for (let waitMs = KEEP_ALIVE_MS; !signal.aborted; ) {
+      await this.#clock.sleep(waitMs, signal).catch(() => undefined)
+      const silentMs = this.#clock.now().getTime() - this.#lastWriteMs
+      // A client without room for more is slow, not silent.
+      if (silentMs >= KEEP_ALIVE_MS && !signal.aborted && !this.#reply.raw.writableNeedDrain) await this.write(': keep-alive\n\n')
+      waitMs = silentMs >= KEEP_ALIVE_MS ? KEEP_ALIVE_MS : KEEP_ALIVE_MS - silentMs
+    }
+  }
+}

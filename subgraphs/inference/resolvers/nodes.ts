@@ -1,0 +1,82 @@
+import { KisError } from '../../common/errors.ts'
+import { requirePrincipal, requireScope, type Scope } from '../../common/identity/principal.ts'
+import { isOffered } from '../domain/engines/residency.ts'
+import type { Owner } from '../ports/owned-nodes.ts'
+import { findRun } from '../use-cases/agents/read-runs.ts'
+import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
+import { findWorkflow } from '../use-cases/workflows/workflows.ts'
+import { findView } from './agents.ts'
+import type { Context } from './context.ts'
+import type { QueryResolvers } from './generated.ts'
+
+const MAX_IDS = 100
+/** The longest are of chunks. */
+const PREFIXED_ID = /^([a-z]+)_[0-9a-z_]{1,60}$/
+
+interface Kind {
+  readonly type: string
+  readonly owner: Owner
+  /** What its own field requires. Null: its owner decides who may read it. */
+  readonly scope: Scope | null
+}
+
+/** Kinds of objects of other subgraphs, by the first letters of their ids. */
+const KINDS: ReadonlyMap<string, Kind> = new Map([
+  ['col', { type: 'Collection', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['file', { type: 'File', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['doc', { type: 'Document', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['chunk', { type: 'Chunk', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['gq', { type: 'GoldQuestion', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['evl', { type: 'Evaluation', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['remb', { type: 'Reembedding', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['web', { type: 'WebSource', owner: 'knowledge', scope: 'knowledge:read' }],
+  ['upload', { type: 'Upload', owner: 'knowledge', scope: 'knowledge:write' }],
+  ['part', { type: 'Upload', owner: 'knowledge', scope: 'knowledge:write' }],
+  ['org', { type: 'Organization', owner: 'billing', scope: null }],
+  ['key', { type: 'ApiKey', owner: 'billing', scope: null }],
+  ['wal', { type: 'Wallet', owner: 'billing', scope: 'billing:read' }],
+  ['ent', { type: 'LedgerEntry', owner: 'billing', scope: 'billing:read' }],
+  ['use', { type: 'UsageRecord', owner: 'billing', scope: 'billing:read' }],
+  ['whe', { type: 'WebhookEndpoint', owner: 'billing', scope: 'admin' }],
+  ['whd', { type: 'WebhookDelivery', owner: 'billing', scope: 'admin' }],
+])
+
+export const nodeQueries: QueryResolvers = {
+  node: (_parent, { id }, context) => findNode(id, context),
+  nodes(_parent, { ids }, context) {
+    if (ids.length > MAX_IDS)
+      throw new KisError('invalid_request', `\`nodes\` takes at most ${MAX_IDS} ids; ask again for the rest.`, { param: 'ids' })
+    // Each its own promise, so that one that fails leaves the others. Codegen has no type for a promise of null.
+    return ids.map((id) => findNode(id, context) as Promise<NonNullable<Awaited<ReturnType<typeof findNode>>>>)
+  },
+}
+
+/** Null: nothing has the id, or what has it belongs to another organization. */
+async function findNode(id: string, { deps, nodes, ...ask }: Context) {
+  const principal = requirePrincipal(ask.caller)
+  const prefix = PREFIXED_ID.exec(id)?.[1] ?? ''
+  switch (prefix) {
+    case 'agt':
+      return named('Agent', await findView(deps, ask, id))
+    case 'run':
+      return named('AgentRun', await findRun(deps, ask, id))
+    case 'wfl':
+      return named('Workflow', await findWorkflow(deps, ask, id))
+    case 'wfr':
+      return named('WorkflowRun', await findWorkflowRun(deps, ask, id))
+  }
+  const kind = KINDS.get(prefix)
+  if (kind) {
+    if (kind.scope) requireScope(principal, kind.scope)
+    return (await nodes.has(kind.owner, { type: kind.type, id })) ? { __typename: kind.type, id } : null
+  }
+  // Ids of models are the operator's, so they have no letters of their own. An alias is no id.
+  const model = deps.catalog.find(id)
+  if (model?.id !== id) return null
+  requireScope(principal, 'inference')
+  return isOffered(model, principal) ? named('Model', model) : null
+}
+
+function named<T extends object>(type: string, found: T | null) {
+  return found && { ...found, __typename: type }
+}

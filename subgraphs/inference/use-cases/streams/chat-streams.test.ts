@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { type Step, stream, usageChunk } from '../../test-support/scripted-engine.ts'
+import { streamChatCompletion } from '../calls/stream-chat-completion.ts'
+import { ChatStreams, KEPT_MS } from './chat-streams.ts'
+import { type FollowedChatEvent, GRACE_MS, type SourceEvent } from './live-stream.ts'
+
+const request = { model: 'chat', stream: true, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 }
+/** "Hello" is 6 tokens, at 1,000 nano-USD. */
+const INPUT = 6_000n
+/** Of one piece, a token at 2,000 nano-USD. */
+const PIECE = 2_000n
+/** A text that takes a mebibyte of memory. */
+const LARGE = 'x'.repeat(512 * 1024)
+
+const isCut = () => true
+
+/** The events of a call with pieces of a mebibyte, which waits or ends after them. */
+async function* largeEvents(pieces: number, atEnd: 'ends' | 'waits'): AsyncGenerator<SourceEvent, undefined> {
+  const nothing = { warnings: null, rateLimits: null, usage: null, cost: null }
+  for (let i = 0; i < pieces; i++) {
+    yield { ...nothing, chunks: [{ choices: [{ index: 0, delta: { content: LARGE }, finish_reason: null }] }] } as unknown as SourceEvent
+  }
+  if (atEnd === 'waits') await new Promise(() => undefined)
+  return undefined
+}
+
+function world(steps: readonly Step[]) {
+  const { deps, billing, far } = parts()
+  far.steps = [...steps]
+  const streams = new ChatStreams(deps)
+  const open = (ask = asking(), idempotencyKey: string | null = null) =>
+    streams.open({ ...ask, isCut: ask.isCut ?? isCut }, { operation: 'chat_completion_stream', request, idempotencyKey }, (asked) =>
+      streamChatCompletion(deps, asked, request),
+    )
+  const follow = (id: string, after: string | null = null, ask = asking()) => streams.follow({ ...ask, isCut }, id, after)
+  return { deps, billing, far, streams, open, follow }
+}
+
+type Events = AsyncIterator<FollowedChatEvent, undefined>
+
+async function take(events: Events, count: number): Promise<FollowedChatEvent[]> {
+  const got: FollowedChatEvent[] = []
+  while (got.length < count) {
+    const { done, value } = await events.next()
+    if (done) throw new Error(`ended after ${got.length} events`)
+    got.push(value)
+  }
+  return got
+}
+
+async function rest(events: Events): Promise<FollowedChatEvent[]> {
+  const got: FollowedChatEvent[] = []
+  for (;;) {
+    const { done, value } = await events.next()
+    if (done) return got
+    got.push(value)
+  }
+}
+
+const textOf = (events: readonly FollowedChatEvent[]) =>
+  events
+    .flatMap(({ chunks }) => chunks)
+    .map((chunk) => (chunk as { choices?: { delta: { content?: string } }[] }).choices?.[0]?.delta.content ?? '')
+    .join('')
+    .replaceAll(LARGE, 'L')
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+describe('a call whose connection is lost', () => {
+  it('goes on for a while, then stops and is charged for what it made', async () => {
+    const { open, follow, billing, far } = world([...stream(9).slice(0, 5), 'wait'])
+    const events = open()
+    const [{ id }] = (await take(events, 2)) as [FollowedChatEvent, FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    expect([billing.openHolds, far.ended]).toEqual([1, 0])
+    await vi.advanceTimersByTimeAsync(1)
+    await vi.waitFor(() => expect(billing.only.state).toBe('settled'))
+    expect([billing.only.charged, far.ended, far.chats]).toEqual([INPUT + 5n * PIECE, 1, 1])
+    const late = follow(id)
+    expect(textOf(await take(late, 5))).toBe('w0 w1 w2 w3 w4 ')
+    await expect(late.next()).rejects.toMatchObject({ code: 'invalid_request', shouldRetry: false })
+  })
+
+  it('goes on for as long as somebody follows it, and again after that', async () => {
+    const { open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
+    const events = open()
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    const again = follow(id, cursor)
+    expect(textOf(await take(again, 4))).toBe('w1 w2 w3 w4 ')
+    await vi.advanceTimersByTimeAsync(GRACE_MS * 3)
+    expect(billing.openHolds).toBe(1)
+    await again.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    expect(billing.openHolds).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    await vi.waitFor(() => expect(billing.openHolds).toBe(0))
+  })
+
+  it('stops at once when its client wants no more, or has no id yet', async () => {
+    const steps: Step[] = [...stream(9).slice(0, 5), 'wait']
+    const left = world(steps)
+    const events = left.open({ ...asking(), isCut: () => false })
+    await take(events, 1)
+    await events.return!()
+    await vi.waitFor(() => expect(left.billing.only.state).toBe('settled'))
+    const early = world(['wait'])
+    const none = early.open()
+    void none.next()
+    await vi.waitFor(() => expect(early.far.chats).toBe(1))
+    await none.return!()
+    await vi.waitFor(() => expect(early.billing.openHolds).toBe(0))
+  })
+
+  it('stops with the process, and is charged for what it made', async () => {
+    const { open, billing, streams } = world([...stream(9).slice(0, 5), 'wait'])
+    const events = open()
+    await take(events, 5)
+    await events.return!()
+    streams[Symbol.dispose]()
+    await vi.waitFor(() => expect(billing.only).toMatchObject({ state: 'settled', charged: INPUT + 5n * PIECE }))
+  })
+})
+
+describe('a stream that is followed again', () => {
+  it('has each event once, after any cursor, and one charge', async () => {
+    const { open, follow, billing, far } = world([...stream(4), [usageChunk(20, 4)]])
+    const events = open()
+    const all = await rest(events)
+    const { id } = all[0]!
+    expect(new Set(all.map((event) => event.id))).toEqual(new Set([id]))
+    expect(all.map(({ cursor }) => cursor)).toEqual(['1', '2', '3', '4', '5'])
+    for (const [i, { cursor }] of all.entries()) expect(await rest(follow(id, cursor))).toEqual(all.slice(i + 1))
+    expect(await rest(follow(id))).toEqual(all)
+    expect([far.chats, billing.holds.size]).toEqual([1, 1])
+  })
+
+  it('is unknown to other keys and a while after its end, as an id that never was', async () => {
+    const { open, follow } = world([...stream(1), [usageChunk(20, 1)]])
+    const [{ id }] = (await rest(open())) as [FollowedChatEvent, FollowedChatEvent]
+    const other = asking({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })
+    const missing = { code: 'not_found', message: expect.stringContaining(`\`${id}\``) }
+    await expect(follow(id, null, other).next()).rejects.toMatchObject(missing)
+    await vi.advanceTimersByTimeAsync(KEPT_MS)
+    await expect(follow(id).next()).rejects.toMatchObject(missing)
+    await expect(follow('strm_none').next()).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  it('takes the scope `inference`', async () => {
+    const { follow } = world([])
+    await expect(follow('strm_none', null, asking({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({ code: 'permission_denied' })
+  })
+
+  it('may have 50 followers of a key; another is told to wait', async () => {
+    const { open, follow } = world([...stream(9).slice(0, 1), 'wait'])
+    const [{ id }] = (await take(open(), 1)) as [FollowedChatEvent]
+    const followers = Array.from({ length: 50 }, () => follow(id))
+    for (const follower of followers) await take(follower, 1)
+    await expect(follow(id).next()).rejects.toMatchObject({ code: 'rate_limit_exceeded', retryAfterMs: 1_000 })
+    await followers[0]!.return!()
+    expect(await take(follow(id), 1)).toHaveLength(1)
+  })
+})
+
+describe('what is kept of streams', () => {
+  const openLarge = ({ streams }: ReturnType<typeof world>, pieces: number, ask = asking()) =>
+    streams.openRun({ ...ask, isCut }, {}, () => largeEvents(pieces, 'ends'))
+
+  it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
+    const kept = world([])
+    const all = await rest(openLarge(kept, 12))
+    const { id } = all[0]!
+    await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await rest(kept.follow(id, '9')))).toBe('LLL')
+  })
+
+  it('lets a call without a follower wait when it is full, and loses nothing', async () => {
+    const full = world([])
+    const events = openLarge(full, 20)
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    expect(textOf(await rest(full.follow(id, cursor)))).toBe('L'.repeat(19))
+  })
+
+  it('is 16 MiB an organization: ended streams go first, the oldest before the others', async () => {
+    const kept = world([])
+    const ids: string[] = []
+    for (let i = 0; i < 4; i++) ids.push((await rest(openLarge(kept, 6)))[0]!.id)
+    await rest(openLarge(kept, 6, asking({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
+    for (const id of ids.slice(0, 2)) await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
+    for (const id of ids.slice(2)) expect(textOf(await rest(kept.follow(id)))).toBe('L'.repeat(6))
+  })
+})
+
+describe('a repeat with the same idempotency key', () => {
+  it('joins the call in progress from its start, and pays nothing', async () => {
+    const { open, billing, far } = world([...stream(9).slice(0, 3), 'wait'])
+    const first = open(asking(), 'again')
+    await take(first, 2)
+    const second = open(asking(), 'again')
+    const joined = await take(second, 3)
+    expect(textOf(joined)).toBe('w0 w1 w2 ')
+    expect(joined.every(({ replayed }) => replayed)).toBe(true)
+    await first.return!()
+    await second.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS * 2)
+    expect([far.chats, billing.holds.size, billing.openHolds]).toEqual([1, 1, 1])
+  })
+
+  it('is told to come again when the start is no longer kept', async () => {
+    const { streams, open } = world([])
+    const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const
+    await take(
+      streams.open(asking(), call, () => largeEvents(12, 'waits')),
+      12,
+    )
+    await expect(open(asking(), 'again').next()).rejects.toMatchObject({ code: 'idempotency_conflict', shouldRetry: true })
+  })
+})

@@ -1,0 +1,248 @@
+import { isAbsent } from '../../../common/check.ts'
+import { KisError, NotHere } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import { readRateLimits } from '../calls/limited-call.ts'
+import type { ChatEvent } from '../calls/stream-chat-completion.ts'
+import type { AskContext, KeyedDeps } from '../deps.ts'
+import { UnderWay } from '../idempotency/keyed-calls.ts'
+import { KeyedRun } from '../idempotency/keyed-run.ts'
+import { claim, detached, type SentCall } from '../idempotency/once-for-key.ts'
+import { kept, replay } from '../idempotency/stream-once-for-key.ts'
+import { type FollowedChatEvent, LiveStream, type Source, type SourceEvent } from './live-stream.ts'
+
+/** How long a stream can be followed after its end. */
+export const KEPT_MS = 30_000
+/** Most bytes that the streams of an organization, and all streams, take in this process. */
+const MAX_ORGANIZATION_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 128 * 1024 * 1024
+/** Most ended streams that are kept of an organization. */
+const MAX_ENDED = 1_000
+/** Most streams that a key may follow again at once in this process. */
+const MAX_FOLLOWED = 50
+/** Retry time that a refused follower gets. When a place becomes free is unknown. */
+const FULL_RETRY_MS = 1_000
+
+type Events = AsyncIterableIterator<FollowedChatEvent, undefined>
+type Open<Event> = (ask: AskContext) => AsyncIterator<Event, undefined>
+
+/** What the streams of one organization take. */
+interface Share {
+  bytes: number
+  /** The streams that have ended, oldest first. */
+  readonly ended: Set<LiveStream>
+}
+
+const NEVER_CUT = () => false
+
+/**
+ * The streamed chat completions of this process, which their clients can follow again after a disconnect. Disposing it
+ * stops the calls that nobody follows.
+ */
+export class ChatStreams implements Disposable {
+  readonly #deps: KeyedDeps
+  readonly #streams = new Map<string, LiveStream>()
+  readonly #shares = new Map<string, Share>()
+  readonly #ended = new Set<LiveStream>()
+  #bytes = 0
+  /** The number of followers that came back, by API key. */
+  readonly #followed = new Map<string, number>()
+
+  constructor(deps: KeyedDeps) {
+    this.#deps = deps
+  }
+
+  [Symbol.dispose](): void {
+    for (const stream of this.#streams.values()) stream.cancel()
+  }
+
+  /**
+   * Streams a call, and does what `onceForKey` does for a call with an idempotency key. A repeat follows the call that
+   * is in progress. Nothing happens before the first `next()`.
+   */
+  open(ask: AskContext, call: SentCall, open: Open<ChatEvent>): Events {
+    if (isAbsent(call.idempotencyKey)) return this.#begun(ask, (asking) => ({ events: open(asking), isLasting: false }))
+    return lazily(ask, async () => {
+      const opening = Promise.withResolvers<Source>()
+      // A repeat may come as soon as the claim is written.
+      const stream = this.#add(ask, opening.promise)
+      try {
+        const claimed = await claim(this.#deps, ask, call, stream.id)
+        opening.resolve(
+          claimed instanceof KeyedRun
+            ? {
+                events: kept(claimed, iterable(open(detached(this.#deps, ask, claimed)))),
+                isLasting: true,
+                delivered: () => claimed.delivered(),
+              }
+            : { events: replay(this.#deps, ask, claimed), isLasting: false },
+        )
+      } catch (error) {
+        opening.promise.catch(() => undefined)
+        opening.reject(error)
+        this.#remove(stream)
+        if (!(error instanceof UnderWay) || error.streamId === undefined) throw error
+        const running = this.#streams.get(error.streamId)
+        if (!running) throw new NotHere(error)
+        if (!running.isWhole) throw error
+        return this.#joined(ask, running)
+      }
+      return stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+    })
+  }
+
+  /** Streams the answer of an agent's run, which knows idempotency keys itself. */
+  openRun(ask: AskContext, { idempotencyKey }: { readonly idempotencyKey?: unknown }, open: Open<SourceEvent>): Events {
+    return this.#begun(ask, (asking) => ({ events: open(asking), isLasting: !isAbsent(idempotencyKey) }))
+  }
+
+  /**
+   * Follows a stream of the caller's key: yields its events after the cursor, to the end. Null means from the start.
+   * @throws {KisError} `not_found`: the key has no such stream.
+   * @throws {KisError} `rate_limit_exceeded`: the key follows too many streams.
+   */
+  follow(ask: AskContext, id: string, after: string | null): Events {
+    return lazily(ask, async () => {
+      const { apiKeyId } = requireScope(ask.caller, 'inference')
+      const stream = this.#streams.get(id)
+      if (!stream?.hasBegun || stream.apiKeyId !== apiKeyId)
+        throw new NotHere(
+          new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
+        )
+      const leave = this.#enter(apiKeyId)
+      const events = stream.follow(after, ask.isCut ?? NEVER_CUT, ask.signal)
+      return endableIterator(
+        () => events.next(),
+        async () => {
+          leave()
+          await events.return?.()
+        },
+      )
+    })
+  }
+
+  #begun(ask: AskContext, open: (ask: AskContext) => Source): Events {
+    return lazily(ask, async () => {
+      // The call may outlast its first follower.
+      const source = open({ ...ask, signal: new AbortController().signal })
+      return this.#add(ask, Promise.resolve(source)).follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+    })
+  }
+
+  /** Follows the call of an earlier request with the same idempotency key, from its start. */
+  #joined(ask: AskContext, stream: LiveStream): Events {
+    const events = stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+    let rateLimits = readRateLimits(this.#deps, ask)
+    return endableIterator<FollowedChatEvent>(
+      async () => {
+        const { done, value } = await events.next()
+        if (done) return { done: true, value: undefined }
+        const event = { ...value, rateLimits, replayed: true }
+        rateLimits = null
+        return { done: false, value: event }
+      },
+      async () => void (await events.return?.()),
+    )
+  }
+
+  #add({ caller }: AskContext, source: Promise<Source>): LiveStream {
+    const { organizationId, apiKeyId } = requireScope(caller, 'inference')
+    const names = { id: this.#deps.ids('strm'), organizationId, apiKeyId }
+    const stream = new LiveStream(names, source, {
+      grown: (grown, bytes) => this.#grown(grown, bytes),
+      ended: (ended) => this.#keep(ended),
+      track: (work) => void this.#deps.background.track(work).catch(() => undefined),
+    })
+    this.#streams.set(stream.id, stream)
+    return stream
+  }
+
+  /** Returns the function that gives the place back. */
+  #enter(apiKeyId: string): () => void {
+    const followed = this.#followed.get(apiKeyId) ?? 0
+    if (followed >= MAX_FOLLOWED) {
+      const text = `Rate limit reached: the key may follow ${MAX_FOLLOWED} streams at once.`
+      throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
+    }
+    this.#followed.set(apiKeyId, followed + 1)
+    return () => {
+      const left = this.#followed.get(apiKeyId)! - 1
+      if (left > 0) this.#followed.set(apiKeyId, left)
+      else this.#followed.delete(apiKeyId)
+    }
+  }
+
+  #grown(stream: LiveStream, bytes: number): void {
+    if (!this.#streams.has(stream.id)) return
+    const share = this.#shareOf(stream)
+    share.bytes += bytes
+    this.#bytes += bytes
+    while (share.bytes > MAX_ORGANIZATION_BYTES || this.#bytes > MAX_BYTES) {
+      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended
+      if (oldest) {
+        this.#remove(oldest)
+        continue
+      }
+      const freed = stream.forget()
+      share.bytes -= freed
+      this.#bytes -= freed
+      return
+    }
+  }
+
+  /** Keeps an ended stream for a while. One without events cannot be followed. */
+  #keep(stream: LiveStream): void {
+    if (!stream.hasBegun) this.#remove(stream)
+    if (!this.#streams.has(stream.id)) return
+    const { ended } = this.#shareOf(stream)
+    ended.add(stream)
+    this.#ended.add(stream)
+    if (ended.size > MAX_ENDED) this.#remove(ended.values().next().value!)
+    setTimeout(() => this.#remove(stream), KEPT_MS).unref()
+  }
+
+  #remove(stream: LiveStream): void {
+    if (!this.#streams.delete(stream.id)) return
+    const share = this.#shareOf(stream)
+    share.ended.delete(stream)
+    this.#ended.delete(stream)
+    share.bytes -= stream.bytes
+    this.#bytes -= stream.bytes
+    if (share.bytes <= 0 && share.ended.size === 0) this.#shares.delete(stream.organizationId)
+  }
+
+  #shareOf({ organizationId }: LiveStream): Share {
+    const known = this.#shares.get(organizationId)
+    if (known) return known
+    const share: Share = { bytes: 0, ended: new Set() }
+    this.#shares.set(organizationId, share)
+    return share
+  }
+}
+
+/** Opens the events at the first `next()`. */
+function lazily({ signal }: AskContext, open: () => Promise<Events>): Events {
+  let events: Events | undefined
+  let opening: Promise<Events> | undefined
+  let isOver = false
+  return endableIterator(
+    async () => {
+      opening ??= open()
+      events ??= await opening
+      if (isOver) {
+        await events.return?.()
+        return { done: true, value: undefined }
+      }
+      return events.next()
+    },
+    async () => {
+      isOver = true
+      await events?.return?.()
+    },
+    signal,
+  )
+}
+
+function iterable<T>(events: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {
+  return events as AsyncIterableIterator<T, undefined>
+}

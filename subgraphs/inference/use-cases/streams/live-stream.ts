@@ -1,0 +1,232 @@
+import { KisError } from '../../../common/errors.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import type { ChatEvent } from '../calls/stream-chat-completion.ts'
+import type { Replayable } from '../idempotency/once-for-key.ts'
+import { weigh } from './weigh.ts'
+
+/** How long a call goes on after its client's connection was lost. graphql-ws tries again within 20 s, four times. */
+export const GRACE_MS = 30_000
+/** Most bytes that one stream keeps, about 12,000 chunks. The oldest are forgotten first. */
+const MAX_STREAM_BYTES = 8 * 1024 * 1024
+const CURSOR = /^\d{1,9}$/
+
+export type SourceEvent = ChatEvent & Replayable
+/** An event in the form that followers receive. */
+export type FollowedChatEvent = SourceEvent & {
+  readonly id: string
+  /** The number of chunks up to the end of this event. */
+  readonly cursor: string
+}
+
+/** Where the events come from. `isLasting`: the call goes on to its end without a follower. */
+export interface Source {
+  readonly events: AsyncIterator<SourceEvent, undefined>
+  readonly isLasting: boolean
+  /** Called when a follower receives an event. */
+  readonly delivered?: () => void
+}
+
+export interface StreamNotices {
+  /** The stream keeps this many bytes more. */
+  readonly grown: (stream: LiveStream, bytes: number) => void
+  readonly ended: (stream: LiveStream) => void
+  /** Gets work that outlasts the followers. */
+  readonly track: (work: Promise<void>) => void
+}
+
+interface Kept {
+  /** The cursor before and after the event. */
+  readonly from: number
+  readonly to: number
+  readonly event: SourceEvent
+  readonly bytes: number
+}
+
+type Followed = AsyncIterableIterator<FollowedChatEvent, undefined>
+
+/**
+ * The events of one streamed call, kept in memory so that clients can follow it again. Nothing is read from the source
+ * before a follower asks for it, so a slow client slows the engine down. A stream without followers goes on by itself,
+ * for as long as it may.
+ */
+export class LiveStream {
+  readonly id: string
+  readonly organizationId: string
+  readonly apiKeyId: string
+  readonly #source: Promise<Source>
+  readonly #notices: StreamNotices
+  #kept: Kept[] = []
+  /** The number of forgotten events. */
+  #forgotten = 0
+  #cursor = 0
+  #bytes = 0
+  #followers = 0
+  #pulling: Promise<void> | undefined
+  #end: { readonly error: unknown } | undefined
+  #grace: NodeJS.Timeout | undefined
+  #isFull = false
+  #opened: Source | undefined
+  /** A follower knows the id. */
+  #isKnown = false
+
+  constructor(names: Pick<LiveStream, 'id' | 'organizationId' | 'apiKeyId'>, source: Promise<Source>, notices: StreamNotices) {
+    this.id = names.id
+    this.organizationId = names.organizationId
+    this.apiKeyId = names.apiKeyId
+    this.#source = source
+    this.#notices = notices
+  }
+
+  /** The bytes that it keeps. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** True while it can be followed from the start. */
+  get isWhole(): boolean {
+    return this.#forgotten === 0
+  }
+
+  /** True once there is an event to follow it from. */
+  get hasBegun(): boolean {
+    return this.#cursor > 0
+  }
+
+  /**
+   * Yields the events after the cursor, to the end. Null means from the start. `isCut`: asked when the follower leaves.
+   * @throws {KisError} `invalid_request`: `after` is no cursor of this stream, or what follows it is no longer kept.
+   * @throws {KisError} the error of the call.
+   */
+  follow(after: string | null, isCut: () => boolean, signal?: AbortSignal): Followed {
+    let at: number | undefined
+    let cursor = 0
+    let hasLeft = false
+    this.#followers++
+    clearTimeout(this.#grace)
+    return endableIterator<FollowedChatEvent>(
+      async () => {
+        if (at === undefined) {
+          cursor = this.#read(after)
+          const first = this.#kept.findIndex(({ to }) => to > cursor)
+          if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
+          at = this.#forgotten + (first < 0 ? this.#kept.length : first)
+        }
+        for (;;) {
+          if (at < this.#forgotten) throw forgotten()
+          const kept = this.#kept[at - this.#forgotten]
+          if (kept) {
+            at++
+            const event = this.#tell(kept, cursor)
+            cursor = kept.to
+            if (!hasLeft) this.#tellDelivered()
+            return { done: false, value: event }
+          }
+          if (this.#end) {
+            if (this.#end.error !== undefined) throw this.#end.error
+            return { done: true, value: undefined }
+          }
+          await this.#pull()
+        }
+      },
+      () => {
+        hasLeft = true
+        this.#leave(isCut())
+      },
+      signal,
+    )
+  }
+
+  /** Ends the call if it has no follower, and what it produced so far is charged. */
+  cancel(): void {
+    if (this.#end || this.#followers > 0) return
+    this.#finish(new KisError('invalid_request', 'The call was stopped, because nobody followed its stream.', { shouldRetry: false }))
+    this.#source.then(({ events }) => events.return?.()).catch(() => undefined)
+  }
+
+  /** Forgets the older half of what it keeps, and returns the bytes of that. A stream that nobody follows waits. */
+  forget(): number {
+    if (this.#followers === 0 && !this.#end && !this.#opened?.isLasting) {
+      this.#isFull = true
+      return 0
+    }
+    const old = this.#kept.splice(0, Math.ceil(this.#kept.length / 2))
+    this.#forgotten += old.length
+    const bytes = old.reduce((sum, kept) => sum + kept.bytes, 0)
+    this.#bytes -= bytes
+    return bytes
+  }
+
+  #read(after: string | null): number {
+    if (after === null) return 0
+    const cursor = CURSOR.test(after) ? Number(after) : Number.NaN
+    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
+    return cursor
+  }
+
+  /** The part of an event after a cursor. */
+  #tell({ from, to, event }: Kept, cursor: number): FollowedChatEvent {
+    const chunks = cursor > from ? event.chunks.slice(cursor - from) : event.chunks
+    return { ...event, chunks, id: this.id, cursor: String(to) }
+  }
+
+  #tellDelivered(): void {
+    this.#isKnown = true
+    this.#opened?.delivered?.()
+  }
+
+  #pull(): Promise<void> {
+    this.#pulling ??= this.#pullOne().finally(() => {
+      this.#pulling = undefined
+    })
+    return this.#pulling
+  }
+
+  async #pullOne(): Promise<void> {
+    try {
+      this.#opened ??= await this.#source
+      const { done, value } = await this.#opened.events.next()
+      if (this.#end) return
+      if (done) return this.#finish(undefined)
+      // An end without chunks has a cursor of its own, too.
+      const to = this.#cursor + Math.max(1, value.chunks.length)
+      const bytes = weigh(value)
+      this.#kept.push({ from: this.#cursor, to, event: value, bytes })
+      this.#cursor = to
+      this.#bytes += bytes
+      this.#notices.grown(this, this.#bytes > MAX_STREAM_BYTES ? bytes - this.forget() : bytes)
+    } catch (error) {
+      this.#finish(error ?? new Error('failed'))
+    }
+  }
+
+  #finish(error: unknown): void {
+    if (this.#end) return
+    this.#end = { error }
+    clearTimeout(this.#grace)
+    this.#notices.ended(this)
+  }
+
+  #leave(isCut: boolean): void {
+    this.#followers--
+    if (this.#followers > 0 || this.#end) return
+    this.#source.then(
+      ({ isLasting }) => {
+        if (this.#followers > 0 || this.#end) return
+        if (!isLasting && !(isCut && this.#isKnown)) return this.cancel()
+        if (!isLasting) this.#grace = setTimeout(() => this.cancel(), GRACE_MS)
+        this.#notices.track(this.#goOn(isLasting))
+      },
+      () => undefined,
+    )
+  }
+
+  /** Reads on until a follower comes. */
+  async #goOn(isLasting: boolean): Promise<void> {
+    this.#isFull = false
+    while (this.#followers === 0 && !this.#end && (isLasting || !this.#isFull)) await this.#pull()
+  }
+}
+
+function forgotten(): KisError {
+  return new KisError('invalid_request', 'The events after this cursor are no longer kept.', { param: 'after' })
+}

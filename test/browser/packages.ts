@@ -1,0 +1,57 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { modulesWith } from '../support/installed.ts'
+
+/** A browser inside a package, what drives it, and what makes one script of a page's modules. */
+const PACKAGES = { '@sparticuz/chromium': '153.0.0', esbuild: '0.28.2', 'playwright-core': '1.65.1' }
+/** They make the browser share a process with its pages, which ends it with the first page that fails. */
+const UNWANTED = ['--single-process', '--no-zygote']
+
+/** What the suites use of Playwright's browser. */
+export interface Browser {
+  newPage(): Promise<Page>
+  close(): Promise<void>
+}
+
+export interface Page {
+  goto(url: string): Promise<unknown>
+  on(event: 'pageerror', listen: (error: Error) => void): void
+  evaluate<Result>(script: string): Promise<Result>
+  waitForFunction(script: string, argument?: undefined, options?: { readonly timeout: number }): Promise<unknown>
+}
+
+export interface BrowserPackages {
+  readonly browser: Browser
+  /** Makes one script of a module and what it imports. `modules`: the files of imports that are not packages, by name. */
+  bundle(entry: string, modules: Readonly<Record<string, string>>): Promise<string>
+}
+
+/** A Chromium that runs; or why there is none. The packages are installed once a machine. */
+export async function startBrowser(): Promise<BrowserPackages | { readonly reason: string }> {
+  const place = await modulesWith(PACKAGES)
+  if ('reason' in place) return place
+  const { resolve } = createRequire(join(place.modules, 'any.js'))
+  const load = async (name: string) => {
+    const module = await import(pathToFileURL(resolve(name)).href)
+    return module.default ?? module
+  }
+  const [chromium, playwright, esbuild] = await Promise.all(['@sparticuz/chromium', 'playwright-core', 'esbuild'].map(load))
+  try {
+    return {
+      browser: await playwright.chromium.launch({
+        executablePath: await chromium.executablePath(),
+        args: chromium.args.filter((argument: string) => !UNWANTED.includes(argument)),
+        headless: true,
+      }),
+      async bundle(entry, modules) {
+        const options = { bundle: true, write: false, format: 'esm', logLevel: 'silent' }
+        const { outputFiles } = await esbuild.build({ entryPoints: [entry], alias: modules, ...options })
+        return outputFiles[0].text
+      },
+    }
+  } catch (error) {
+    // Chromium needs libraries that not every machine has.
+    return { reason: `Chromium does not start here: ${(error as Error).message.split('\n')[0]}` }
+  }
+}

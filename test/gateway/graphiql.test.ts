@@ -1,0 +1,62 @@
+import vm from 'node:vm'
+import { describe, expect, it } from 'vitest'
+import { CONFIG, KEY, startGateway } from './support/start.ts'
+
+const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+
+describe('GraphiQL', () => {
+  it('is what a browser gets without a key, from this service alone', async () => {
+    const { url } = await startGateway()
+    const response = await fetch(url, { headers: BROWSER })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toContain('text/html')
+    const policy = response.headers.get('content-security-policy')!
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toMatch(/script-src[^;]*unsafe|https?:|\*/)
+    const page = await response.text()
+    expect(page).not.toMatch(/https?:\/\//)
+    expect(page).not.toMatch(/<script>|\son\w+=/)
+    const addresses = [...page.matchAll(/"(\/graphql\/assets\/[^"]+)"/g)].map(([, address]) => address!)
+    expect(addresses).toHaveLength(6)
+    for (const address of addresses) {
+      const asset = await fetch(new URL(address, url))
+      expect([address, asset.status]).toEqual([address, 200])
+      const text = await asset.text()
+      if (address.endsWith('.js')) new vm.Script(text)
+      // The policy forbids both.
+      expect(text).not.toMatch(/\bnew Function\(|[^.\w]eval\(/)
+      expect(text).not.toMatch(/@import|url\(["']?https?:/)
+    }
+  })
+
+  it('sends the key with requests and in the first message of its socket', async () => {
+    const { url } = await startGateway()
+    const code = await (await fetch(`${url}/assets/page.js`)).text()
+    const stored = new Map([['kis-key', KEY]])
+    const field = { value: '' }
+    let options: Record<string, unknown> & { additionalHeaders?: () => unknown; connectionParams?: () => unknown } = {}
+    const context = vm.createContext({
+      sessionStorage: { getItem: (name: string) => stored.get(name) ?? null },
+      location: new URL(url),
+      document: { querySelector: () => ({ addEventListener() {}, elements: { namedItem: () => field } }) },
+      YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, given: typeof options) => (options = given) },
+    })
+    vm.runInContext(`globalThis.self = globalThis;${code}`, context)
+    expect(field.value).toBe(KEY)
+    expect(options).toMatchObject({ endpoint: url, subscriptionsEndpoint: url.replace('http', 'ws'), subscriptionsProtocol: 'WS' })
+    expect(options.additionalHeaders?.()).toEqual({ authorization: `Bearer ${KEY}` })
+    expect(options.connectionParams?.()).toEqual({ authorization: `Bearer ${KEY}` })
+  })
+
+  it('is not in the way of an operation, and not there without introspection', async () => {
+    const { url } = await startGateway()
+    // GraphiQL puts the query into the address, which is opened again.
+    expect((await fetch(`${url}?query={ping}`, { headers: BROWSER })).headers.get('content-type')).toContain('text/html')
+    expect((await fetch(`${url}?query={ping}`)).status).toBe(401)
+    const headers = { ...BROWSER, authorization: `Bearer ${KEY}` }
+    expect((await fetch(`${url}?query={ping}`, { headers })).headers.get('content-type')).toContain('json')
+    const closed = await startGateway({ config: { ...CONFIG, introspection: false } })
+    expect((await fetch(closed.url, { headers: BROWSER })).status).toBe(401)
+    expect((await fetch(`${closed.url}/assets/page.js`)).status).toBe(404)
+  })
+})

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-clients')
+/** A cold cache on a busy machine. Where a registry does not answer, its client notices within seconds. */
+const INSTALL_MS = 5 * 60_000
+
+export const run = promisify(execFile)
+
+export type Modules = { readonly modules: string } | { readonly reason: string }
+export type Python = { readonly python: string } | { readonly reason: string }
+
+/** A `node_modules` with npm packages, installed once a machine; or why there is none. No script of theirs runs. */
+export async function modulesWith(dependencies: Readonly<Record<string, string>>): Promise<Modules> {
+  const place = await installed('npm', dependencies, async (folder) => {
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }))
+    const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1', '--fetch-timeout=15000', '--prefix', folder]
+    await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
+  })
+  return 'folder' in place ? { modules: join(place.folder, 'node_modules') } : place
+}
+
+/** A Python that has packages, such as `openai==3.54.0`, installed once a machine; or why there is none. */
+export async function pythonWith(...packages: readonly string[]): Promise<Python> {
+  const place = await installed('python', packages, async (folder) => {
+    await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
+    const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', '--timeout', '10', ...packages]
+    await run(join(folder, 'bin', 'python'), install, { timeout: INSTALL_MS })
+  })
+  return 'folder' in place ? { python: join(place.folder, 'bin', 'python') } : place
+}
+
+/** A folder that `install` has filled. */
+async function installed(
+  kind: string,
+  packages: object,
+  install: (folder: string) => Promise<void>,
+): Promise<{ readonly folder: string } | { readonly reason: string }> {
+  const text = JSON.stringify(packages)
+  const place = join(CACHE, `${kind}-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`)
+  if (existsSync(place)) return { folder: place }
+  // Made beside its place, and moved there whole: another run may be making it, too.
+  const building = `${place}-${process.pid}`
+  try {
+    await mkdir(CACHE, { recursive: true })
+    await install(building)
+    await rename(building, place)
+    return { folder: place }
+  } catch (error) {
+    if (existsSync(place)) return { folder: place }
+    return { reason: `${text} cannot be set up here: ${(error as Error).message.split('\n')[0]}` }
+  } finally {
+    await rm(building, { recursive: true, force: true })
+  }
+}

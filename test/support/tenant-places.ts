@@ -408,6 +408,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'Document.chunks.before': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
   'Organization.changes.after': [cursor('organization')],
+  'Organization.changes.before': [cursor('organization')],
   'Organization.apiKeys.before': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
   'Wallet.entries.before': [names('entryCursor')],

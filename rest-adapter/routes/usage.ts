@@ -61,18 +61,18 @@ function toUsageRecord(data: UsageRecordData) {
 
 type UsageRecordObject = ReturnType<typeof toUsageRecord>
 
-function toFilter({ model, key_id, request_id, since, until }: JsonObject): JsonObject {
+/** What records and summaries can both be filtered by. A field that a filter does not have is refused, also if undefined. */
+function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
   return {
     modelId: model,
     apiKeyId: key_id,
-    requestId: request_id,
     since: since === undefined ? undefined : toInstant(since as number),
     until: until === undefined ? undefined : toInstant(until as number),
   }
 }
 
 async function fetchPage({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  return (await ask(LIST, { ...page, filter: toFilter(query) }, NAMES)).usage
+  return (await ask(LIST, { ...page, filter: { ...toFilter(query), requestId: query.request_id } }, NAMES)).usage
 }
 
 /** Columns of the table, in order. */

@@ -9,6 +9,7 @@ import { isToken } from './issued-tokens.ts'
 /**
  * Gives the principal that an API key, or an access token in its place, stands for.
  * @throws {InvalidApiKey} it is unknown, revoked or expired
+ * @throws {OrganizationSuspended} its organization is suspended
  */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
@@ -42,7 +43,7 @@ export class Authenticator {
   readonly #clock: Clock
   readonly #acceptsTokens: boolean
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
-  readonly #refused = new LRUCache<string, number>({ max: MAX_KEYS })
+  readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
   readonly #lookups = new Map<string, Promise<Principal>>()
 
   /** `acceptsTokens`: access tokens of an issuer count as keys. */
@@ -55,6 +56,7 @@ export class Authenticator {
   /**
    * `credentials` is the key as the client sent it, with or without `Bearer`.
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
+   * @throws {OrganizationSuspended} the key's organization is suspended
    * @throws {ServiceUnavailable} billing does not answer, or too many keys are being looked up
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
@@ -66,7 +68,8 @@ export class Authenticator {
     const now = this.#clock.now().getTime()
     const known = this.#known.get(name)
     if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
-    if (isAhead(this.#refused.get(name) ?? 0, now, REFUSAL_TTL_MS)) throw new InvalidApiKey()
+    const refused = this.#refused.get(name)
+    if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
     return this.#lookups.get(name) ?? this.#lookUp(name, apiKey, requestId, now)
   }
 
@@ -88,7 +91,7 @@ export class Authenticator {
       if (signal.aborted) throw new ServiceUnavailable('Authentication', { cause: error })
       if (isRefusal(error)) {
         this.#known.delete(name)
-        this.#refused.set(name, askedAt + REFUSAL_TTL_MS)
+        this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
       }
       throw error
     }
@@ -102,7 +105,10 @@ function isAhead(until: number, now: number, ttlMs: number): boolean {
   return until > now && until - now <= ttlMs
 }
 
-/** True for the error of a missing, unknown, revoked or expired key, also when it came from another process. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof KisError && error.code === 'invalid_api_key'
+/**
+ * True for the error of a missing, unknown, revoked or expired key, or of a suspended organization, also when it came
+ * from another process.
+ */
+export function isRefusal(error: unknown): error is KisError {
+  return error instanceof KisError && (error.code === 'invalid_api_key' || error.code === 'organization_suspended')
 }

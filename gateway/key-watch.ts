@@ -16,7 +16,7 @@ export interface Watched {
   end(why: Error): void
 }
 
-/** Ends running operations of keys that are revoked, expire or lose a needed scope. */
+/** Ends running operations of keys that are revoked, expire or lose a needed scope, or whose organization is suspended. */
 export class KeyWatch implements AsyncDisposable {
   readonly #authenticator: Authenticator
   readonly #clock: Clock
@@ -65,7 +65,7 @@ export class KeyWatch implements AsyncDisposable {
       }
     } catch (error) {
       // When billing does not answer, the operation goes on. The key's next operation is refused anyway.
-      if (isRefusal(error)) for (const watched of ofKey) watched.end(error as Error)
+      if (isRefusal(error)) for (const watched of ofKey) watched.end(error)
     }
   }
 }

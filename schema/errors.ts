@@ -5,6 +5,7 @@
  */
 export const ERRORS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error', retry: false },
+  organization_suspended: { status: 403, type: 'permission_error', retry: false },
   permission_denied: { status: 403, type: 'permission_error', retry: false },
   residency_policy_violation: { status: 403, type: 'permission_error', retry: false },
   storage_quota_exceeded: { status: 403, type: 'permission_error', retry: false },

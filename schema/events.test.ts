@@ -16,6 +16,8 @@ describe('events.yaml', () => {
   it.each(Object.keys(EVENTS))('says when %s is sent, of what, and what is in it', (type) => {
     const { when, subject, cursor, data } = documented[type]
     for (const text of [when, subject, cursor]) expect(text).toMatch(/\.$/)
+    expect(subject).toMatch(/^The /)
+    expect(cursor).toMatch('cursor' in data.properties ? /^`data\.cursor`\. / : /^None\./)
     expect(data).toMatchObject({ type: 'object', additionalProperties: false, required: Object.keys(data.properties) })
     for (const [name, { description }] of Object.entries<{ description?: string }>(data.properties)) expect(description, name).toBeDefined()
     new Ajv2020({ allowUnionTypes: true }).compile(data)

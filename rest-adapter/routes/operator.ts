@@ -1,16 +1,27 @@
-import { gatewayOperation } from '../../schema/operations.ts'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, ok, type Route } from '../http/route.ts'
-import { toEnum } from '../http/values.ts'
-import { ORGANIZATION, toOrganization } from './organization.ts'
+import { created, type JsonObject, ok, type Route } from '../http/route.ts'
+import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { LIMITS, type LimitsData, ORGANIZATION, type OrganizationData, toLimits, toOrganization } from './organization.ts'
 import { LEDGER_ENTRY, toLedgerEntry } from './wallet.ts'
 
+const MANAGED = `${ORGANIZATION} limits { ${LIMITS} } suspendedAt suspensionReason deletedAt` as const
+const CHANGE = `id kind plan limits { ${LIMITS} } reason apiKeyId at` as const
+
 const CREATE = gatewayOperation(`mutation CreateOrganization($input: CreateOrganizationInput!) {
-  createOrganization(input: $input) { key organization { ${ORGANIZATION} } } }`)
-const LIST = gatewayOperation(`query Organizations($first: Int!, $after: String) {
-  organizations(first: $first, after: $after) { edges { node { ${ORGANIZATION} } } ${PAGE_INFO} } }`)
+  createOrganization(input: $input) { key organization { ${MANAGED} } } }`)
+const LIST = gatewayOperation(`query Organizations($first: Int!, $after: String, $filter: OrganizationFilter) {
+  organizations(first: $first, after: $after, filter: $filter) { edges { node { ${MANAGED} } } pageInfo { hasNextPage endCursor } } }`)
+const GET = gatewayOperation(`query OrganizationById($id: ID!) { organization(id: $id) { ${MANAGED}
+  stored { storageBytes vectors } wallet { balance held available } } }`)
+const CHANGES = gatewayOperation(`query OrganizationChanges($id: ID!, $first: Int!, $after: String) {
+  organization(id: $id) { changes(first: $first, after: $after) { edges { node { ${CHANGE} } } ${PAGE_INFO} } } }`)
+const SUSPEND = gatewayOperation(`mutation SuspendOrganization($input: SuspendOrganizationInput!) {
+  suspendOrganization(input: $input) { organization { ${MANAGED} } } }`)
+const RESUME = gatewayOperation(`mutation ResumeOrganization($id: ID!) { resumeOrganization(id: $id) { organization { ${MANAGED} } } }`)
+const DELETE = gatewayOperation(`mutation DeleteOrganization($id: ID!) { deleteOrganization(id: $id) { organization { ${MANAGED} } } }`)
 const ASSIGN_PLAN = gatewayOperation(
-  `mutation AssignPlan($input: AssignPlanInput!) { assignPlan(input: $input) { organization { ${ORGANIZATION} } } }`,
+  `mutation AssignPlan($input: AssignPlanInput!) { assignPlan(input: $input) { organization { ${MANAGED} } } }`,
 )
 const TOP_UP = gatewayOperation(
   `mutation TopUpWallet($input: TopUpWalletInput!) { topUpWallet(input: $input) { entry { ${LEDGER_ENTRY} } } }`,
@@ -20,6 +31,57 @@ const ADJUST = gatewayOperation(
 )
 
 const NAMES = { organizationId: 'id', amount: 'amount_usd' }
+const LIST_NAMES = { ...PAGE_NAMES, 'filter.name': 'name' }
+
+interface ManagedData extends OrganizationData {
+  readonly limits: LimitsData
+  readonly suspendedAt: string | null
+  readonly suspensionReason: string | null
+  readonly deletedAt: string | null
+}
+
+function toManaged(data: ManagedData) {
+  return {
+    ...toOrganization(data),
+    limits: toLimits(data.limits),
+    suspended_at: unixSecondsOrNull(data.suspendedAt),
+    suspension_reason: data.suspensionReason,
+    deleted_at: unixSecondsOrNull(data.deletedAt),
+  }
+}
+
+function toChange(data: Selected<'OrganizationChange', typeof CHANGE>) {
+  return {
+    id: data.id,
+    object: 'organization.change',
+    created_at: unixSeconds(data.at),
+    kind: data.kind.toLowerCase(),
+    plan: data.plan,
+    limits: toLimits(data.limits),
+    reason: data.reason,
+    key_id: data.apiKeyId,
+  }
+}
+
+/** What is left out keeps the plan's limit. */
+function readLimits(limits: JsonObject) {
+  return {
+    storageBytes: limits.storage_bytes,
+    vectors: limits.vectors,
+    maxFileBytes: limits.max_file_bytes,
+    requestsPerMinute: limits.requests_per_minute,
+    tokensPerMinute: limits.tokens_per_minute,
+    concurrency: limits.concurrency,
+  }
+}
+
+const LIMIT_NAMES = {
+  ...NAMES,
+  'limits.storageBytes': 'limits.storage_bytes',
+  'limits.maxFileBytes': 'limits.max_file_bytes',
+  'limits.requestsPerMinute': 'limits.requests_per_minute',
+  'limits.tokensPerMinute': 'limits.tokens_per_minute',
+}
 
 export const operatorRoutes: readonly Route[] = [
   {
@@ -30,24 +92,79 @@ export const operatorRoutes: readonly Route[] = [
       const input = { name: body.name, plan: body.plan, residencyPolicy: policy && toEnum(policy) }
       const data = await ask(CREATE, { input })
       const { organization, key } = data.createOrganization
-      return created({ ...toOrganization(organization), key })
+      return created({ ...toManaged(organization), key })
     },
   },
   {
     method: 'GET',
     path: '/v1/organizations',
     async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.organizations, toOrganization, readId))
+      const status = query.status as string | undefined
+      const filter = { name: query.name, status: status && toEnum(status), plan: query.plan }
+      const { organizations } = await ask(LIST, { ...pageVariables(query), filter }, LIST_NAMES)
+      const { endCursor } = organizations.pageInfo
+      const list = toList(organizations, toManaged, readId)
+      // A page with a filter may end after organizations that it does not have.
+      return ok({ ...list, last_id: endCursor === null ? null : Buffer.from(endCursor, 'base64url').toString() })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/organizations/{id}',
+    async handle({ ask, params }) {
+      const { stored, wallet, ...organization } = (await ask(GET, { id: params.id })).organization
+      const { plan } = organization
+      return ok({
+        ...toManaged(organization),
+        quota: stored && {
+          storage_bytes: { used: stored.storageBytes, limit: plan.storageBytes },
+          vectors: { used: stored.vectors, limit: plan.vectors },
+        },
+        wallet: { balance_usd: wallet.balance, held_usd: wallet.held, available_usd: wallet.available },
+      })
     },
   },
   {
     method: 'PATCH',
     path: '/v1/organizations/{id}',
     async handle({ ask, params, body }) {
-      const input = { organizationId: params.id, plan: body.plan }
-      const data = await ask(ASSIGN_PLAN, { input }, NAMES)
-      return ok(toOrganization(data.assignPlan.organization))
+      const limits = body.limits as JsonObject | undefined
+      const input = { organizationId: params.id, plan: body.plan, limits: limits && readLimits(limits) }
+      const data = await ask(ASSIGN_PLAN, { input }, LIMIT_NAMES)
+      return ok(toManaged(data.assignPlan.organization))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/organizations/{id}',
+    async handle({ ask, params }) {
+      const data = await ask(DELETE, { id: params.id }, NAMES)
+      return ok(toManaged(data.deleteOrganization.organization))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/organizations/{id}/suspend',
+    async handle({ ask, params, body }) {
+      const input = { organizationId: params.id, reason: body.reason }
+      const data = await ask(SUSPEND, { input }, NAMES)
+      return ok(toManaged(data.suspendOrganization.organization))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/organizations/{id}/resume',
+    async handle({ ask, params }) {
+      const data = await ask(RESUME, { id: params.id }, NAMES)
+      return ok(toManaged(data.resumeOrganization.organization))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/organizations/{id}/changes',
+    async handle({ ask, params, query }) {
+      const data = await ask(CHANGES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+      return ok(toList(data.organization.changes, toChange, readId))
     },
   },
   {

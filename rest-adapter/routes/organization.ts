@@ -3,20 +3,26 @@ import { ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds } from '../http/values.ts'
 
 /** The fields that billing has for any organization. */
-export const ORGANIZATION = 'id name residencyPolicy lowBalanceThreshold plan { code } createdAt'
-const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }`
+export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency'
+export const ORGANIZATION = `id name residencyPolicy lowBalanceThreshold status plan { code ${LIMITS} } createdAt` as const
+const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }` as const
 
 interface QuotaData {
   readonly used: number
   readonly limit: number | null
 }
 
+export type LimitsData = Readonly<
+  Record<'storageBytes' | 'vectors' | 'maxFileBytes' | 'requestsPerMinute' | 'tokensPerMinute' | 'concurrency', number | null>
+>
+
 export interface OrganizationData {
   readonly id: string
   readonly name: string
   readonly residencyPolicy: string
   readonly lowBalanceThreshold: string | null
-  readonly plan: { readonly code: string }
+  readonly status: string
+  readonly plan: LimitsData & { readonly code: string }
   readonly createdAt: string
   /** Only asked for the caller's own organization. */
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
@@ -34,8 +40,21 @@ export function toOrganization({ quota, ...data }: OrganizationData) {
     name: data.name,
     residency_policy: data.residencyPolicy.toLowerCase(),
     low_balance_threshold_usd: data.lowBalanceThreshold,
+    status: data.status.toLowerCase(),
     plan: data.plan.code,
+    limits_in_force: toLimits(data.plan),
     quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors } : null,
+  }
+}
+
+export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinute, tokensPerMinute, concurrency }: LimitsData) {
+  return {
+    storage_bytes: storageBytes,
+    vectors,
+    max_file_bytes: maxFileBytes,
+    requests_per_minute: requestsPerMinute,
+    tokens_per_minute: tokensPerMinute,
+    concurrency,
   }
 }
 

@@ -1,18 +1,21 @@
-import { gatewayOperation } from '../../schema/operations.ts'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
+import { PRICE, toPrice } from '../chat/prices.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
-import { type Call, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 
 const RERANK = gatewayOperation(`mutation Rerank($input: RerankInput!) {
   createRerank(input: $input) { model { id } tokens searchUnits replayed ${RATE_LIMITS} results { index score } } }`)
+
+const QUOTED = 'tokens searchUnits amount isCovered'
+const QUOTE = gatewayOperation(`query RerankQuote($input: RerankQuoteInput!) { quoteRerank(input: $input) {
+  ${QUOTED} models { ${QUOTED} heldTokens heldSearchUnits rateCardVersion model { id ${PRICE} } } } }`)
 
 const NAMES = { topN: 'top_n' }
 
 /** Answers as Cohere and as Jina do: each client reads its own fields. */
 async function handle({ ask, body, ids, setHeaders, idempotencyKey }: Call) {
-  const documents = (body.documents as readonly (string | { readonly text: string })[]).map((document) =>
-    typeof document === 'string' ? document : document.text,
-  )
+  const documents = readDocuments(body)
   const input = { model: body.model, query: body.query, documents, topN: body.top_n, idempotencyKey }
   const { createRerank } = await ask(RERANK, { input }, NAMES)
   const { model, tokens, searchUnits, results } = createRerank
@@ -31,7 +34,33 @@ async function handle({ ask, body, ids, setHeaders, idempotencyKey }: Call) {
   })
 }
 
+async function handleQuote({ ask, body }: Call) {
+  const { quoteRerank } = await ask(QUOTE, { input: { model: body.model, query: body.query, documents: readDocuments(body) } })
+  return ok({
+    object: 'rerank.quote',
+    ...toFacts(quoteRerank),
+    models: quoteRerank.models.map(({ model, heldTokens, heldSearchUnits, rateCardVersion, ...facts }) => ({
+      id: model.id,
+      ...toFacts(facts),
+      held_tokens: heldTokens,
+      held_search_units: heldSearchUnits,
+      rate_card_version: rateCardVersion,
+      price: toPrice(model.price),
+    })),
+  })
+}
+
+function readDocuments(body: JsonObject): readonly string[] {
+  const documents = body.documents as readonly (string | { readonly text: string })[]
+  return documents.map((document) => (typeof document === 'string' ? document : document.text))
+}
+
+function toFacts({ tokens, searchUnits, amount, isCovered }: Selected<'RerankQuote', typeof QUOTED>) {
+  return { tokens, search_units: searchUnits, amount_usd: amount, is_covered: isCovered }
+}
+
 export const rerankRoutes: readonly Route[] = [
   { method: 'POST', path: '/v1/rerank', inference: true, handle },
+  { method: 'POST', path: '/v1/rerank/quote', inference: true, handle: handleQuote },
   { method: 'POST', path: '/v2/rerank', inference: true, handle },
 ]

@@ -5,6 +5,11 @@ export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
   since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } }
   fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
+export const SUMMARY_OF_ORGANIZATION =
+  gatewayOperation(`query UsageSummaryOfOrganization($id: ID!, $groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) {
+  organization(id: $id) { usageSummary(groupBy: $groupBy, filter: $filter) {
+  since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } } }
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
 
 export const SUMMARY_NAMES = {
   groupBy: 'group_by',

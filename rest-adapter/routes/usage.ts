@@ -4,7 +4,7 @@ import { csvLine } from '../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toInstant, unixSeconds } from '../http/values.ts'
-import { SUMMARY, SUMMARY_NAMES, toUsageSummary } from './usage-summary.ts'
+import { SUMMARY, SUMMARY_NAMES, SUMMARY_OF_ORGANIZATION, toUsageSummary } from './usage-summary.ts'
 
 const LIST =
   gatewayOperation(`query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
@@ -61,18 +61,18 @@ function toUsageRecord(data: UsageRecordData) {
 
 type UsageRecordObject = ReturnType<typeof toUsageRecord>
 
-function toFilter({ model, key_id, request_id, since, until }: JsonObject): JsonObject {
+/** What records and summaries can both be filtered by. A field that a filter does not have is refused, also if undefined. */
+function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
   return {
     modelId: model,
     apiKeyId: key_id,
-    requestId: request_id,
     since: since === undefined ? undefined : toInstant(since as number),
     until: until === undefined ? undefined : toInstant(until as number),
   }
 }
 
 async function fetchPage({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  return (await ask(LIST, { ...page, filter: toFilter(query) }, NAMES)).usage
+  return (await ask(LIST, { ...page, filter: { ...toFilter(query), requestId: query.request_id } }, NAMES)).usage
 }
 
 /** Columns of the table, in order. */
@@ -121,6 +121,12 @@ async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>):
   }
 }
 
+function toSummaryVariables(query: JsonObject) {
+  const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
+  const operation = query.operation as string | undefined
+  return { groupBy, filter: { ...toFilter(query), operation: operation?.toUpperCase() } }
+}
+
 export const usageRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -134,11 +140,16 @@ export const usageRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/usage/summary',
     async handle({ ask, query }) {
-      const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
-      const operation = query.operation as string | undefined
-      const filter = { ...toFilter(query), operation: operation?.toUpperCase() }
-      const { usageSummary } = await ask(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
+      const { usageSummary } = await ask(SUMMARY, toSummaryVariables(query), SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/organizations/{id}/usage/summary',
+    async handle({ ask, params, query }) {
+      const { organization } = await ask(SUMMARY_OF_ORGANIZATION, { id: params.id, ...toSummaryVariables(query) }, SUMMARY_NAMES)
+      return ok(toUsageSummary(organization.usageSummary))
     },
   },
 ]

@@ -1,15 +1,15 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
-import { ok, type Route } from '../http/route.ts'
+import { type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 export const LEDGER_ENTRY = 'id kind amount held balance reference at'
 
 export type LedgerEntryData = Selected<'LedgerEntry', typeof LEDGER_ENTRY>
 
-const WALLET = gatewayOperation('query Wallet { organization { id createdAt wallet { balance held available } } }')
-const ENTRIES = gatewayOperation(`query LedgerEntries($first: Int!, $after: String) {
-  organization { wallet { entries(first: $first, after: $after) { edges { cursor node { ${LEDGER_ENTRY} } } ${PAGE_INFO} } } } }`)
+const WALLET = gatewayOperation('query Wallet($id: ID) { organization(id: $id) { id createdAt wallet { balance held available } } }')
+const ENTRIES = gatewayOperation(`query LedgerEntries($id: ID, $first: Int!, $after: String) {
+  organization(id: $id) { wallet { entries(first: $first, after: $after) { edges { cursor node { ${LEDGER_ENTRY} } } ${PAGE_INFO} } } } }`)
 
 export function toLedgerEntry(data: LedgerEntryData) {
   return {
@@ -24,30 +24,30 @@ export function toLedgerEntry(data: LedgerEntryData) {
   }
 }
 
+/** Of the organization in the path, or else of the caller's own. */
+async function getWallet({ ask, params }: Call) {
+  const { organization } = await ask(WALLET, { id: params.id })
+  const { id, createdAt, wallet } = organization
+  return ok({
+    // An organization has one wallet, so its id serves for the wallet.
+    id,
+    object: 'wallet',
+    created_at: unixSeconds(createdAt),
+    balance_usd: wallet.balance,
+    held_usd: wallet.held,
+    available_usd: wallet.available,
+  })
+}
+
+/** Of the organization in the path, or else of the caller's own. */
+async function listEntries({ ask, params, query }: Call) {
+  const data = await ask(ENTRIES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+  return ok(listByCursor(data.organization.wallet.entries, toLedgerEntry))
+}
+
 export const walletRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/wallet',
-    async handle({ ask }) {
-      const { organization } = await ask(WALLET)
-      const { id, createdAt, wallet } = organization
-      return ok({
-        // An organization has one wallet, so its id serves for the wallet.
-        id,
-        object: 'wallet',
-        created_at: unixSeconds(createdAt),
-        balance_usd: wallet.balance,
-        held_usd: wallet.held,
-        available_usd: wallet.available,
-      })
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/wallet/entries',
-    async handle({ ask, query }) {
-      const data = await ask(ENTRIES, pageVariables(query), PAGE_NAMES)
-      return ok(listByCursor(data.organization.wallet.entries, toLedgerEntry))
-    },
-  },
+  { method: 'GET', path: '/v1/wallet', handle: getWallet },
+  { method: 'GET', path: '/v1/wallet/entries', handle: listEntries },
+  { method: 'GET', path: '/v1/organizations/{id}/wallet', handle: getWallet },
+  { method: 'GET', path: '/v1/organizations/{id}/wallet/entries', handle: listEntries },
 ]

@@ -1,6 +1,8 @@
+import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import type { Clock } from '../common/process/clock.ts'
 import { keepWorking } from '../common/process/keep-working.ts'
+import { eraseAccounts, ownErasureQueue } from './accounts/use-cases/erase-organization.ts'
 import { reapHolds } from './ledger/holds/reap-holds.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
 import { ownInbox } from './webhooks/use-cases/feeds.ts'
@@ -31,6 +33,7 @@ export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive
     sender.run(isExclusive, signal),
     pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
     keepSweepingWebhooks(deps, signal),
+    keepErasing({ ...deps, queue: ownErasureQueue(deps), erase: (organizationId) => eraseAccounts(deps, organizationId) }, signal),
   ])
 }
 

@@ -78,6 +78,13 @@ export class PermissionDenied extends KisError {
   }
 }
 
+/** Nothing more is begun for the organization until the operator resumes it. */
+export class OrganizationSuspended extends KisError {
+  constructor() {
+    super('organization_suspended', 'This organization is suspended. Ask the operator of the service to resume it.')
+  }
+}
+
 /** The object does not exist, or belongs to another organization: both look the same. */
 export class NotFound extends KisError {
   constructor(kind: string, id: string, param: string | null = null) {

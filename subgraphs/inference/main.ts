@@ -8,6 +8,8 @@ import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
 import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
+import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
+import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
@@ -43,6 +45,7 @@ import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
 import type { Engine, EngineParts, RunDeps, ServedDeps } from './use-cases/deps.ts'
+import { eraseOrganization } from './use-cases/erase-organization.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
@@ -147,6 +150,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       Promise.all([
         sole?.succeed(deps.keyedCalls, signal),
         keepExpiringKeyedCalls(deps, signal),
+        keepErasing({ clock, log, queue: erasureQueueOver(billing, 'inference'), erase: (id) => eraseOrganization(served, id) }, signal),
         pumpWebhooks(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference'), deps, signal),
       ]),
     () => undefined,

@@ -6,7 +6,9 @@ import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/doc
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
-import { EventLog, type EventRecord, type Telling } from '../common/events/event-log.ts'
+import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
+import { keepErasing } from '../common/erasure/keep-erasing.ts'
+import { EventLog, type Telling } from '../common/events/event-log.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
@@ -34,9 +36,9 @@ import { resolvers } from './resolvers/index.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
-import { isDocumentEvent, toWebhookEvent } from './use-cases/documents/document-events.ts'
-import { toFallEvent } from './use-cases/evaluation/evaluation-events.ts'
+import { eraseOrganization } from './use-cases/erasure/erase-organization.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
+import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
@@ -105,7 +107,7 @@ export async function createKnowledge(
   const ownFiles = new FileChecks([...(mongodb ? [] : [files.documents, files.blobs]), ...(elasticsearch ? [] : [files.index])])
   const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
-  const events = new EventLog<Telling>([collections.documents, collections.evaluations], collections, log)
+  const events = new EventLog<Telling>([collections.documents, collections.evaluations, collections.reembeddings], collections, log)
   const deps: Deps = {
     store: collections,
     blobs: blobs.late((it) => it),
@@ -124,7 +126,6 @@ export async function createKnowledge(
     log,
     wake: workers.wake,
   }
-  const toEvent = (event: EventRecord) => (isDocumentEvent(event) ? toWebhookEvent(event) : toFallEvent(event))
   const termsFailed = (error: unknown) => log.warn({ err: error }, 'the terms of the chunk index could not be checked')
   const working = Promise.all([opened, after]).then(
     async () => {
@@ -132,8 +133,12 @@ export async function createKnowledge(
       await Promise.all([
         keepSources(deps, signal),
         keepWatches(deps, signal),
+        keepErasing(
+          { clock, log, queue: erasureQueueOver(links.billing, 'knowledge'), erase: (id, ended) => eraseOrganization(deps, id, ended) },
+          signal,
+        ),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
-        pumpWebhooks(eventLogSource(events, toEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
+        pumpWebhooks(eventLogSource(events, toKnowledgeEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
       ])
     },
     () => undefined,

@@ -526,3 +526,21 @@ describe('downloads', () => {
     await expect(response.arrayBuffer()).rejects.toThrow()
   })
 })
+
+it('names all fields that a body lacks at once', async () => {
+  await using adapter = await startAdapter({})
+  const post = async (path: string, body: object) => {
+    const response = await adapter.fetch(path, { method: 'POST', body })
+    return ((await response.json()) as { error: object }).error
+  }
+  expect(await post('/v1/collections', {})).toMatchObject({
+    code: 'missing_required_parameter',
+    param: 'collection_code',
+    message: 'Missing required parameters: `collection_code`, `collection_name`, `embedding_model`.',
+  })
+  expect(await post('/v1/rerank', { model: 'm' })).toMatchObject({
+    param: 'query',
+    message: 'Missing required parameters: `query`, `documents`.',
+  })
+  expect(await post('/v1/agents', { code: 'a', name: 'A' })).toMatchObject({ message: 'Missing required parameter: `model`.' })
+})

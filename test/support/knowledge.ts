@@ -319,7 +319,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     egress: world.egress ?? new Egress(),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     // Other processes read this log too, so it does not belong to one life.
-    events: new EventLog<Telling>([store.documents, store.evaluations], store, silentLog),
+    events: new EventLog<Telling>([store.documents, store.evaluations, store.reembeddings], store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,

@@ -137,6 +137,8 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/usage query.after': [names('usageCursor')],
   'GET /v1/wallet/entries query.after': [names('entryCursor')],
   'GET /v1/organizations query.after': [names('organization')],
+  'GET /v1/organizations/{id}/wallet/entries query.after': [names('entryCursor')],
+  'GET /v1/organizations/{id}/changes query.after': [names('organization')],
 }
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
@@ -163,6 +165,9 @@ export const REST_PLAIN_OF_ONE = new Set([
   'GET /v1/runs/{id}/events header.last-event-id',
   'GET /v1/workflow-runs/{id}/events query.after',
   'GET /v1/workflow-runs/{id}/events header.last-event-id',
+  'GET /v1/organizations query.name',
+  'GET /v1/organizations query.plan',
+  'POST /v1/organizations/{id}/suspend body.reason',
 ])
 
 const CHAT = { model: 'mock-chat', ...INSTRUCTIONS }
@@ -206,6 +211,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   countResponseTokens: () => RESPONSE,
   createEmbeddings: () => ({ model: 'mock-embed', input: 'Hello' }),
   createRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
+  quoteRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createRerankV2: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createTranscription: () => ({ model: 'mock-speech' }),
   createKey: () => ({ name: 'Made', scopes: ['inference'] }),
@@ -216,6 +222,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateOrganization: () => ({ name: 'Changed' }),
   createOrganization: () => ({ name: 'Made' }),
   assignPlan: () => ({ plan: 'self-hosted' }),
+  suspendOrganization: () => ({ reason: 'Made' }),
   topUpWallet: () => ({ amount_usd: '1', reference: 'made' }),
   adjustWallet: () => ({ amount_usd: '1', reference: 'made' }),
   postMcpMessage: () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
@@ -226,6 +233,7 @@ const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given)
 /** What the places of GraphQL name, by their declaration. */
 const NODES: readonly Naming[] = NODE_KINDS.map((kind) => names(kind))
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
+  'query.organization.id': [names('organization')],
   'query.node.id': NODES,
   'query.nodes.ids': NODES.map(({ kind }) => names(kind, (given) => [given])),
   'query.organizations.after': [cursor('organization')],
@@ -296,6 +304,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.rotateApiKey.id': [names('key')],
   'mutation.revokeApiKey.id': [names('key')],
   'AssignPlanInput.organizationId': [names('organization')],
+  'SuspendOrganizationInput.organizationId': [names('organization')],
+  'mutation.resumeOrganization.id': [names('organization')],
+  'mutation.deleteOrganization.id': [names('organization')],
   'UpdateWebhookEndpointInput.id': [names('webhook')],
   'mutation.deleteWebhookEndpoint.id': [names('webhook')],
   'mutation.rotateWebhookSecret.id': [names('webhook')],
@@ -312,6 +323,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'ChatCompletionInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.model': [names('agentModel')],
   'RerankInput.model': [names('agentModel')],
+  'RerankQuoteInput.model': [names('agentModel')],
   'RerankInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.idempotencyKey': [names('idempotencyKey')],
   'TranscriptionInput.model': [names('agentModel')],
@@ -395,6 +407,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'Document.chunks.after': [cursor('chunk')],
   'Document.chunks.before': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
+  'Organization.changes.after': [cursor('organization')],
+  'Organization.changes.before': [cursor('organization')],
   'Organization.apiKeys.before': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
   'Wallet.entries.before': [names('entryCursor')],
@@ -408,9 +422,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  */
 export const GRAPHQL_PLAIN = words(`
   CollectionFilter.nameContains FileFilter.nameContains DocumentFilter.nameContains DocumentFilter.metadata
-  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan OrganizationFilter.name OrganizationFilter.plan SuspendOrganizationInput.reason
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
-  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
+  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents RerankQuoteInput.query RerankQuoteInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
@@ -423,6 +437,7 @@ export const GRAPHQL_PLAIN = words(`
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
+  organization: (own) => ({ id: own.organization }),
   node: (own) => ({ id: own.document }),
   agentRuns: () => ({}),
   workflowRuns: () => ({}),
@@ -441,6 +456,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   webhookDeliveries: (own) => ({ endpointId: own.webhook, first: 2 }),
   model: () => ({ id: 'mock-chat' }),
   quoteChatCompletion: () => ({ request: CHAT }),
+  quoteRerank: () => ({ input: { model: 'mock-rerank', query: 'harbour', documents: ['harbour'] } }),
   agent: (own) => ({ id: own.agent }),
   agents: () => ({}),
   agentRun: (own) => ({ id: own.agentRun }),
@@ -465,6 +481,9 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateOrganization: () => ({ input: { name: 'Changed' } }),
   createOrganization: () => ({ input: { name: 'Made' } }),
   assignPlan: (own) => ({ input: { organizationId: own.organization, plan: 'self-hosted' } }),
+  suspendOrganization: (own) => ({ input: { organizationId: own.organization } }),
+  resumeOrganization: (own) => ({ id: own.organization }),
+  deleteOrganization: (own) => ({ id: own.organization }),
   createWebhookEndpoint: (own) => ({ input: { url: own.elsewhere, eventTypes: ['usage.recorded'] } }),
   updateWebhookEndpoint: (own) => ({ input: { id: own.webhook, description: 'Changed' } }),
   deleteWebhookEndpoint: (own) => ({ id: own.webhook }),
@@ -553,6 +572,8 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Collection.reembeddings': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',
+  'Organization.changes': () => '{ organization { FIELD } }',
+  'Organization.usageSummary': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
 }

@@ -1,11 +1,12 @@
-import { requirePrincipal } from '../../common/identity/principal.ts'
+import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
 import { getPlan } from '../accounts/use-cases/find-principal.ts'
-import { findOrganization } from '../accounts/use-cases/organizations.ts'
+import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
 import { walletBalance, walletId } from '../ledger/domain/wallet.ts'
 import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
+import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
 
@@ -16,6 +17,18 @@ export const entities: Resolvers = {
     },
     id: ({ _id }) => _id,
     lowBalanceThreshold: ({ lowBalanceThreshold }) => (lowBalanceThreshold == null ? null : BigInt(lowBalanceThreshold)),
+    status: statusOf,
+    suspendedAt: ({ suspendedAt }) => suspendedAt ?? null,
+    suspensionReason: ({ suspensionReason }) => suspensionReason ?? null,
+    deletedAt: ({ deletedAt }) => deletedAt ?? null,
+    limits: ({ limits }) => limits ?? {},
+    changes(organization, args, { deps, caller }) {
+      return listChanges(deps, requirePrincipal(caller), organization, args)
+    },
+    usageSummary({ _id }, { filter, groupBy }, { deps, caller }) {
+      requireScope(caller, 'billing:read')
+      return summarizeUsage(deps, _id, { ...filter, groupBy })
+    },
     plan: (organization, _args, { deps }) => getPlan(deps, organization),
     wallet({ _id }, _args, { deps, caller }) {
       return getWallet(deps, requirePrincipal(caller), _id)
@@ -34,6 +47,10 @@ export const entities: Resolvers = {
     held: ({ held }) => BigInt(held),
     available: ({ available }) => BigInt(available),
     entries: ({ _id }, args, { deps }) => listEntries(deps, _id, args),
+  },
+
+  OrganizationChange: {
+    id: ({ _id }) => _id,
   },
 
   LedgerEntry: {

@@ -1,10 +1,13 @@
-import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
+import { KisError } from '../../common/errors.ts'
+import { type Caller, requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
+import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from '../accounts/use-cases/change-organization.ts'
 import { createApiKey } from '../accounts/use-cases/create-api-key.ts'
 import { createOrganization } from '../accounts/use-cases/create-organization.ts'
+import { type Eraser, noteErased } from '../accounts/use-cases/erase-organization.ts'
 import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../accounts/use-cases/update-api-key.ts'
-import { assignPlan, updateOrganization } from '../accounts/use-cases/update-organization.ts'
+import { updateOrganization } from '../accounts/use-cases/update-organization.ts'
 import type { Hold } from '../ledger/domain/wallet.ts'
 import { checkpointHold } from '../ledger/holds/checkpoint-hold.ts'
 import { dispatchHold } from '../ledger/holds/dispatch-hold.ts'
@@ -14,6 +17,13 @@ import { settleHold } from '../ledger/holds/settle-hold.ts'
 import { voidHold } from '../ledger/holds/void-hold.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
 import type { MutationResolvers } from './generated.ts'
+
+/** A service may only speak of its own data. */
+export function requireEraser(caller: Caller | null): Eraser {
+  const { service } = requireService(caller)
+  if (service !== 'knowledge' && service !== 'inference') throw new KisError('permission_denied', `${service} erases no organizations.`)
+  return service
+}
 
 function answer(id: string, { state, amount }: Hold) {
   return { id, state, amount: BigInt(amount) }
@@ -45,7 +55,23 @@ export const Mutation: MutationResolvers = {
   },
 
   async assignPlan(_parent, { input }, { deps, caller }) {
-    return { organization: await assignPlan(deps, requirePrincipal(caller), input.organizationId, input.plan) }
+    return { organization: await assignPlan(deps, requirePrincipal(caller), input) }
+  },
+
+  async suspendOrganization(_parent, { input }, { deps, caller }) {
+    return { organization: await suspendOrganization(deps, requirePrincipal(caller), input) }
+  },
+
+  async resumeOrganization(_parent, { id }, { deps, caller }) {
+    return { organization: await resumeOrganization(deps, requirePrincipal(caller), id) }
+  },
+
+  async deleteOrganization(_parent, { id }, { deps, caller }) {
+    return { organization: await deleteOrganization(deps, requirePrincipal(caller), id) }
+  },
+
+  organizationErased(_parent, { id }, { deps, caller }) {
+    return noteErased(deps, requireEraser(caller), id)
   },
 
   topUpWallet(_parent, { input }, { deps, caller }) {

@@ -1,6 +1,7 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
+import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
@@ -8,6 +9,7 @@ import { listUsage } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
 import type { QueryResolvers } from './generated.ts'
+import { requireEraser } from './mutation.ts'
 
 export const Query: QueryResolvers = {
   viewer(_parent, _args, { keys, caller }) {
@@ -15,12 +17,13 @@ export const Query: QueryResolvers = {
     return findNamedKey(keys, principal, principal.apiKeyId)
   },
 
-  organization(_parent, _args, { deps, caller }) {
-    return getOrganization(deps, requirePrincipal(caller))
+  organization(_parent, { id }, { deps, caller }) {
+    const principal = requirePrincipal(caller)
+    return getOrganization(deps, principal, id ?? principal.organizationId)
   },
 
-  organizations(_parent, args, { deps, caller }) {
-    return listOrganizations(deps, requirePrincipal(caller), args)
+  organizations(_parent, { filter, ...page }, { deps, caller }) {
+    return listOrganizations(deps, requirePrincipal(caller), page, filter ?? {})
   },
 
   apiKey(_parent, { id }, { deps, caller }) {
@@ -57,6 +60,10 @@ export const Query: QueryResolvers = {
   principalOfApiKey(_parent, { apiKey }, { deps, caller }) {
     requireService(caller)
     return principalOfApiKey(deps, apiKey)
+  },
+
+  organizationsToErase(_parent, _args, { deps, caller }) {
+    return listOrganizationsToErase(deps, requireEraser(caller))
   },
 
   installationId(_parent, _args, { deps, caller }) {

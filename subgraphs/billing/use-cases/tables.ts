@@ -1,10 +1,13 @@
-import type { ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
+import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
 import type { UsageTotal } from '../ledger/domain/usage-total.ts'
 import type { Wallet } from '../ledger/domain/wallet.ts'
 import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../webhooks/domain/records.ts'
+
+/** What an operator may limit for one organization. */
+export type PlanLimits = Omit<Plan, 'code'>
 
 /** A tenant. */
 export type Organization = {
@@ -17,7 +20,36 @@ export type Organization = {
   readonly lowBalanceThreshold?: number | null
   /** Grows with each change of the rules: the policy, the plan, or what a key may do. Absent: 0. */
   readonly revision?: number
+  /** In place of its plan's. Absent: none. */
+  readonly limits?: OrganizationLimits
+  /** Null or absent: it is not suspended. */
+  readonly suspendedAt?: Date | null
+  readonly suspensionReason?: string | null
+  /** Set when it is deleted, for good. */
+  readonly deletedAt?: Date
+  /** As `deletedAt`, until all its data is erased. */
+  readonly erasingSince?: Date
+  /** The subgraphs that have erased its data. Absent: none. */
+  readonly erasedBy?: readonly string[]
+  /** The last change that an operator made. It is copied to the others before the next one. */
+  readonly lastChange?: OrganizationChange
   readonly createdAt: Date
+}
+
+/** Absent: the plan's limit applies. */
+export type OrganizationLimits = { readonly [Limit in keyof PlanLimits]?: number }
+
+/** What an operator changed. Plan and limits are those after the change. */
+export type OrganizationChange = {
+  /** `och_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly kind: 'plan' | 'limits' | 'plan_and_limits' | 'suspended' | 'resumed' | 'deleted'
+  readonly plan: string
+  readonly limits: OrganizationLimits
+  readonly reason: string | null
+  readonly apiKeyId: string
+  readonly at: Date
 }
 
 export type ApiKey = {
@@ -60,6 +92,7 @@ export type Bootstrap = {
 
 export interface Collections {
   readonly organizations: DocumentCollection<Organization>
+  readonly organizationChanges: DocumentCollection<OrganizationChange>
   readonly apiKeys: DocumentCollection<ApiKey>
   readonly wallets: DocumentCollection<Wallet>
   readonly entries: DocumentCollection<LedgerEntry>
@@ -83,7 +116,8 @@ const USAGE_INDEXES: readonly IndexSpec[] = [
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
-    organizations: store.collection({ name: 'organizations', indexes: [] }),
+    organizations: store.collection({ name: 'organizations', indexes: [{ fields: ['erasingSince'], sparse: true }] }),
+    organizationChanges: store.collection({ name: 'organization_changes', indexes: [{ fields: ['organizationId'] }] }),
     apiKeys: store.collection({
       name: 'api_keys',
       indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }, { fields: ['organizationId', 'revokedAt'] }],

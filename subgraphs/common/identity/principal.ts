@@ -50,6 +50,8 @@ export interface Principal {
   readonly rotations: number
   /** The key is revoked or has expired. Work accepted earlier may still finish. */
   readonly isEnded?: boolean
+  /** The organization is suspended or deleted: nothing more may begin for it. What is under way may be settled. */
+  readonly isSuspended?: boolean
   /** The caller is a run of an agent or a workflow, for as long as the key has the scope `agents`. */
   readonly isRun?: boolean
 }

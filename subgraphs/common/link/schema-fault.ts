@@ -22,20 +22,31 @@ interface Fault {
   readonly instancePath: string
   readonly message?: string | undefined
   readonly parentSchema?: object | undefined
+  /** The value of the keyword. */
+  readonly schema?: unknown
+  /** The value that has the fault. */
+  readonly data?: unknown
 }
 
-/** Turns a fault into an error with a path in the caller's own names. `within` is the path of the checked value. */
-export function errorOfFault(
-  { keyword, params, instancePath, message, parentSchema }: Fault,
-  whole: string,
-  within: string | null = null,
-): KisError {
+/**
+ * Turns a fault into an error with a path in the caller's own names. `within` is the path of the checked value. All
+ * fields that an object lacks are named at once; `param` is the first of them.
+ */
+export function errorOfFault(fault: Fault, whole: string, within: string | null = null): KisError {
+  const { keyword, params, instancePath, message, parentSchema } = fault
+  const toParam = (own: string | undefined) => {
+    const path = toPath(instancePath, own)
+    return within && path ? `${within}${path.startsWith('[') ? '' : '.'}${path}` : (path ?? within)
+  }
   const own = (params.missingProperty ?? params.additionalProperty) as string | undefined
-  const path = toPath(instancePath, own)
-  const param = within && path ? `${within}${path.startsWith('[') ? '' : '.'}${path}` : (path ?? within)
+  const param = toParam(own)
   const code = CODES[keyword] ?? 'invalid_request'
   if (param === null) return new KisError(code, `${whole} ${message}.`)
-  if (keyword === 'required') return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
+  if (keyword === 'required') {
+    const missing = listMissing(fault).map((name) => `\`${toParam(name)}\``)
+    if (missing.length < 2) return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
+    return new KisError(code, `Missing required parameters: ${missing.join(', ')}.`, { param })
+  }
   if (keyword === 'additionalProperties') return new KisError('unknown_parameter', `Unknown parameter: \`${param}\`.`, { param })
   if (keyword === 'enum')
     return new KisError(
@@ -46,6 +57,12 @@ export function errorOfFault(
   const description = (parentSchema as { readonly description?: unknown } | undefined)?.description
   const meaning = typeof description === 'string' ? ` (${description.trim().replace(/\.$/, '')})` : ''
   return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
+}
+
+/** The required fields that the value lacks, in the order of the schema. */
+function listMissing({ schema, data }: Fault): readonly string[] {
+  if (!Array.isArray(schema) || typeof data !== 'object' || data === null) return []
+  return (schema as readonly string[]).filter((name) => !Object.hasOwn(data, name))
 }
 
 /** `/messages/0/content` and a field name → `messages[0].content.name`; null for the whole value. */

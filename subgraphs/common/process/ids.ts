@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 
 export type IdPrefix =
   | 'org'
+  | 'och'
   | 'key'
   | 'col'
   | 'file'

@@ -12,6 +12,8 @@ import type { OneEmbedding, Created } from '../resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../domain/catalog.ts';
 import type { UnitPrices } from '../resolvers/models.ts';
 import type { QuotedModel as Quoted } from '../use-cases/calls/quote-chat-completion.ts';
+import type { QuotedReranker as QuotedRanker } from '../use-cases/rerank/quote-rerank.ts';
+import type { RerankQuote as QuoteOfRerank } from '../resolvers/rerank.ts';
 import type { RerankAnswer } from '../use-cases/rerank/create-rerank.ts';
 import type { Transcription as Transcript } from '../use-cases/transcription/create-transcription.ts';
 import type { TranscriptionEvent as TranscriptEvent } from '../use-cases/transcription/stream-transcription.ts';
@@ -48,6 +50,7 @@ export type Query = {
   readonly models: ReadonlyArray<Model>;
   readonly model?: Maybe<Model>;
   readonly quoteChatCompletion: ChatCompletionQuote;
+  readonly quoteRerank: RerankQuote;
   readonly verifyInferenceFiles: FileVerification;
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
@@ -88,6 +91,11 @@ export type QueryModelArgs = {
 
 export type QueryQuoteChatCompletionArgs = {
   request: Scalars['ChatProtocolRequest']['input'];
+};
+
+
+export type QueryQuoteRerankArgs = {
+  input: RerankQuoteInput;
 };
 
 
@@ -568,6 +576,31 @@ export type RerankInput = {
   readonly documents: ReadonlyArray<Scalars['String']['input']>;
   readonly topN?: InputMaybe<Scalars['Int']['input']>;
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type RerankQuoteInput = {
+  readonly model: Scalars['ID']['input'];
+  readonly query: Scalars['String']['input'];
+  readonly documents: ReadonlyArray<Scalars['String']['input']>;
+};
+
+export type RerankQuote = {
+  readonly tokens: Scalars['Int']['output'];
+  readonly searchUnits: Scalars['Int']['output'];
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
+  readonly models: ReadonlyArray<QuotedReranker>;
+};
+
+export type QuotedReranker = {
+  readonly model: Model;
+  readonly rateCardVersion: Scalars['String']['output'];
+  readonly tokens: Scalars['Int']['output'];
+  readonly searchUnits: Scalars['Int']['output'];
+  readonly heldTokens: Scalars['Int']['output'];
+  readonly heldSearchUnits: Scalars['Int']['output'];
+  readonly amount: Scalars['USD']['output'];
+  readonly isCovered: Scalars['Boolean']['output'];
 };
 
 export type Reranking = {
@@ -1396,6 +1429,9 @@ export type ResolversTypes = {
   Embeddings: ResolverTypeWrapper<Created>;
   Embedding: ResolverTypeWrapper<OneEmbedding>;
   RerankInput: RerankInput;
+  RerankQuoteInput: RerankQuoteInput;
+  RerankQuote: ResolverTypeWrapper<QuoteOfRerank>;
+  QuotedReranker: ResolverTypeWrapper<QuotedRanker>;
   Reranking: ResolverTypeWrapper<RerankAnswer>;
   RerankResult: ResolverTypeWrapper<RerankResult>;
   TranscriptionFormat: ResolverTypeWrapper<'json' | 'verbose_json' | 'diarized_json' | 'srt' | 'vtt'>;
@@ -1532,6 +1568,9 @@ export type ResolversParentTypes = {
   Embeddings: Created;
   Embedding: OneEmbedding;
   RerankInput: RerankInput;
+  RerankQuoteInput: RerankQuoteInput;
+  RerankQuote: QuoteOfRerank;
+  QuotedReranker: QuotedRanker;
   Reranking: RerankAnswer;
   RerankResult: RerankResult;
   ChunkingInput: ChunkingInput;
@@ -1665,6 +1704,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   models?: Resolver<ReadonlyArray<ResolversTypes['Model']>, ParentType, ContextType, Partial<QueryModelsArgs>>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType, RequireFields<QueryModelArgs, 'id'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
+  quoteRerank?: Resolver<ResolversTypes['RerankQuote'], ParentType, ContextType, RequireFields<QueryQuoteRerankArgs, 'input'>>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
   agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
@@ -1859,6 +1899,25 @@ export type EmbeddingResolvers<ContextType = Context, ParentType extends Resolve
   index?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   float?: Resolver<Maybe<ReadonlyArray<ResolversTypes['Float']>>, ParentType, ContextType>;
   base64?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+}>;
+
+export type RerankQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['RerankQuote'] = ResolversParentTypes['RerankQuote']> = Needed<ParentType, {
+  tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  searchUnits?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  models?: Resolver<ReadonlyArray<ResolversTypes['QuotedReranker']>, ParentType, ContextType>;
+}>;
+
+export type QuotedRerankerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotedReranker'] = ResolversParentTypes['QuotedReranker']> = Needed<ParentType, {
+  model?: Resolver<ResolversTypes['Model'], ParentType, ContextType>;
+  rateCardVersion?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  tokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  searchUnits?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  heldTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  heldSearchUnits?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
 }>;
 
 export type RerankingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Reranking'] = ResolversParentTypes['Reranking']> = Needed<ParentType, {
@@ -2376,6 +2435,8 @@ export type Resolvers<ContextType = Context> = {
   EncodingFormat?: EncodingFormatResolvers;
   Embeddings?: EmbeddingsResolvers<ContextType>;
   Embedding?: EmbeddingResolvers<ContextType>;
+  RerankQuote?: RerankQuoteResolvers<ContextType>;
+  QuotedReranker?: QuotedRerankerResolvers<ContextType>;
   Reranking?: RerankingResolvers<ContextType>;
   RerankResult?: RerankResultResolvers<ContextType>;
   TranscriptionFormat?: TranscriptionFormatResolvers;

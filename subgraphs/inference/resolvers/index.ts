@@ -26,7 +26,7 @@ import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddi
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
 import { nodeQueries } from './nodes.ts'
-import { RerankingFields, rerankMutations, rerankQueries } from './rerank.ts'
+import { QuotedRerankerFields, RerankingFields, RerankQuoteFields, rerankMutations, rerankQueries } from './rerank.ts'
 import {
   TranscriptionEventFields,
   TranscriptionFields,
@@ -86,7 +86,9 @@ export const resolvers: Resolvers = {
   Model: ModelFields,
   Price: PriceFields,
   Reranking: RerankingFields,
+  RerankQuote: RerankQuoteFields,
   QuotedModel: QuotedModelFields,
+  QuotedReranker: QuotedRerankerFields,
   Transcription: TranscriptionFields,
   TranscriptionEvent: TranscriptionEventFields,
   Workflow: WorkflowFields,

@@ -1,9 +1,13 @@
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { createRerank } from '../use-cases/rerank/create-rerank.ts'
+import { type QuotedReranker, quoteRerank } from '../use-cases/rerank/quote-rerank.ts'
 import { describeRerankModel, rerankPassages } from '../use-cases/rerank/rerank-passages.ts'
-import type { MutationResolvers, QueryResolvers, RerankingResolvers } from './generated.ts'
+import type { MutationResolvers, QueryResolvers, QuotedRerankerResolvers, RerankingResolvers, RerankQuoteResolvers } from './generated.ts'
+
+export type RerankQuote = readonly QuotedReranker[]
 
 export const rerankQueries: QueryResolvers = {
+  quoteRerank: (_parent, { input }, { deps, ...ask }) => quoteRerank(deps, ask, input),
   rerankModel: (_parent, { id }, { deps, ...ask }) => describeRerankModel(deps, ask, id),
 }
 
@@ -22,4 +26,16 @@ export const rerankMutations: MutationResolvers = {
 export const RerankingFields: RerankingResolvers = {
   model: ({ modelId }, _args, { deps }) => deps.catalog.find(modelId) ?? null,
   replayed: isReplayed,
+}
+
+export const RerankQuoteFields: RerankQuoteResolvers = {
+  tokens: ([asked]) => asked!.tokens,
+  searchUnits: ([asked]) => asked!.searchUnits,
+  amount: (models) => models.map(({ amount }) => amount).reduce((a, b) => (a > b ? a : b)),
+  isCovered: ([asked]) => asked!.isCovered,
+  models: (models) => models,
+}
+
+export const QuotedRerankerFields: QuotedRerankerResolvers = {
+  rateCardVersion: ({ model }) => model.rateCard.version,
 }

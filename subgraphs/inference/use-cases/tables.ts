@@ -262,6 +262,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     runs: store.collection({
       name: 'runs',
       indexes: [
+        { fields: ['organizationId'] },
         { fields: ['organizationId', 'agentId'] },
         { fields: ['organizationId', 'agentId', 'status'] },
         { fields: ['organizationId'] },
@@ -282,7 +283,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
     }),
     keptRuns: store.collection({ name: 'kept_runs', indexes: [] }),
-    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
+    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }, { fields: ['organizationId'] }] }),
     workflows: store.collection({
       name: 'workflows',
       indexes: OWNED_INDEXES,
@@ -291,6 +292,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     workflowRuns: store.collection({
       name: 'workflow_runs',
       indexes: [
+        { fields: ['organizationId'] },
         { fields: ['organizationId', 'workflowId'] },
         { fields: ['organizationId', 'workflowId', 'status'] },
         { fields: ['organizationId'] },
@@ -305,7 +307,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     keyedCalls: store.collection({
       name: 'keyed_calls',
-      indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }],
+      indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }, { fields: ['organizationId'] }],
     }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }

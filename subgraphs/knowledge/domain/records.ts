@@ -398,7 +398,7 @@ export interface EvaluationWatchRecord {
 }
 
 /** Another embedding model for the passages of a collection. */
-export interface ReembeddingRecord {
+export interface ReembeddingRecord extends Telling {
   /** `remb_…` */
   readonly _id: string
   readonly organizationId: string

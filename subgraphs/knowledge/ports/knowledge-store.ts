@@ -54,7 +54,12 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
     uploads: store.collection({
       name: 'uploads',
-      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['partOf'], sparse: true }, { fields: ['expiresAt'] }],
+      indexes: [
+        { fields: ['openOf'], sparse: true },
+        { fields: ['partOf'], sparse: true },
+        { fields: ['expiresAt'] },
+        { fields: ['organizationId'] },
+      ],
     }),
     sources: store.collection({
       name: 'web_sources',
@@ -101,6 +106,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
+        OUTBOX_INDEX,
       ],
     }),
     events: store.collection(EVENTS),

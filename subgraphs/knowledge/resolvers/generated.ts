@@ -1226,6 +1226,12 @@ export type Model = {
 export type Organization = {
   readonly id: Scalars['ID']['output'];
   readonly quota?: Maybe<QuotaUsage>;
+  readonly stored?: Maybe<StoredAmounts>;
+};
+
+export type StoredAmounts = {
+  readonly storageBytes: Scalars['Float']['output'];
+  readonly vectors: Scalars['Float']['output'];
 };
 
 export type QuotaUsage = {
@@ -1608,6 +1614,7 @@ export type ResolversTypes = {
   StoreFile: ResolverTypeWrapper<StoreFile>;
   Model: ResolverTypeWrapper<Model>;
   Organization: ResolverTypeWrapper<Reference>;
+  StoredAmounts: ResolverTypeWrapper<StoredAmounts>;
   QuotaUsage: ResolverTypeWrapper<QuotaUsage>;
   QuotaAmount: ResolverTypeWrapper<QuotaAmount>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
@@ -1744,6 +1751,7 @@ export type ResolversParentTypes = {
   StoreFile: StoreFile;
   Model: Model;
   Organization: Reference;
+  StoredAmounts: StoredAmounts;
   QuotaUsage: QuotaUsage;
   QuotaAmount: QuotaAmount;
   PageInfo: PageInfo;
@@ -2426,7 +2434,13 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Organization']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quota?: Resolver<Maybe<ResolversTypes['QuotaUsage']>, ParentType, ContextType>;
+  stored?: Resolver<Maybe<ResolversTypes['StoredAmounts']>, ParentType, ContextType>;
 }>;
+
+export type StoredAmountsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StoredAmounts'] = ResolversParentTypes['StoredAmounts']> = {
+  storageBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  vectors?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+};
 
 export type QuotaUsageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotaUsage'] = ResolversParentTypes['QuotaUsage']> = {
   storageBytes?: Resolver<ResolversTypes['QuotaAmount'], ParentType, ContextType>;
@@ -2640,6 +2654,7 @@ export type Resolvers<ContextType = Context> = {
   StoreFile?: StoreFileResolvers<ContextType>;
   Model?: ModelResolvers<ContextType>;
   Organization?: OrganizationResolvers<ContextType>;
+  StoredAmounts?: StoredAmountsResolvers<ContextType>;
   QuotaUsage?: QuotaUsageResolvers<ContextType>;
   QuotaAmount?: QuotaAmountResolvers<ContextType>;
   PageInfo?: PageInfoResolvers<ContextType>;

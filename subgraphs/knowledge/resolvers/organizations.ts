@@ -1,4 +1,4 @@
-import { getQuota } from '../use-cases/get-quota.ts'
+import { getQuota, getStored } from '../use-cases/get-quota.ts'
 import type { OrganizationResolvers } from './generated.ts'
 
 export interface Reference {
@@ -7,5 +7,6 @@ export interface Reference {
 
 export const OrganizationFields: OrganizationResolvers = {
   quota: ({ id }, _args, { deps, ...context }) => getQuota(deps, context, id),
+  stored: ({ id }, _args, { deps, ...context }) => getStored(deps, context, id),
   __resolveReference: ({ id }) => ({ id }),
 }

@@ -1,4 +1,4 @@
-import { requirePrincipal } from '../../common/identity/principal.ts'
+import { hasScope, requirePrincipal } from '../../common/identity/principal.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { readUsage } from './count-usage.ts'
 import type { Deps } from './deps.ts'
@@ -22,4 +22,15 @@ export async function getQuota(
   if (organizationId !== principal.organizationId) return null
   const { storageBytes, vectors } = await readUsage(store, organizationId)
   return { storageBytes: { used: storageBytes, limit: plan.storageBytes }, vectors: { used: vectors, limit: plan.vectors } }
+}
+
+/** Returns what an organization stores. Returns null for another organization than the caller's, unless an operator asks. */
+export async function getStored(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  organizationId: string,
+): Promise<{ readonly storageBytes: number; readonly vectors: number } | null> {
+  const principal = requirePrincipal(caller)
+  if (organizationId !== principal.organizationId && !hasScope(principal, 'operator')) return null
+  return readUsage(store, organizationId)
 }

@@ -251,3 +251,32 @@ it('a query that is longer than the embedding model takes is searched whole', as
   const { status, body } = await caller.rest('POST', `/v1/collections/${id}/search`, { query })
   expect([status, body.data?.length]).toEqual([200, 1])
 })
+
+it('quotes a reranking with its fallbacks, and holds nothing', async () => {
+  const request = { model: 'safe', query: QUERY, documents: DOCUMENTS }
+  let quote: Json
+  const cost = await costOf(async () => {
+    quote = (await caller.rest('POST', '/v1/rerank/quote', request)).body
+  })
+  expect(cost).toBe(0n)
+  expect(quote).toMatchObject({
+    object: 'rerank.quote',
+    search_units: 1,
+    amount_usd: '0.002',
+    is_covered: true,
+    models: [
+      { id: 'safe', held_search_units: 1, amount_usd: '0.002' },
+      { id: 'local', held_search_units: 0, is_covered: true },
+    ],
+  })
+  const query =
+    'query ($input: RerankQuoteInput!) { quoteRerank(input: $input) { tokens amount models { heldTokens rateCardVersion model { id } } } }'
+  const { data } = await caller.graphql(query, { input: request })
+  expect(data.quoteRerank).toMatchObject({
+    tokens: quote.tokens,
+    amount: '0.002',
+    models: [{ model: { id: 'safe' } }, { model: { id: 'local' } }],
+  })
+  const { status, body } = await caller.rest('POST', '/v1/rerank/quote', { ...request, model: 'nobody' })
+  expect([status, body.error.code]).toEqual([404, 'model_not_found'])
+})

@@ -1,4 +1,4 @@
-import { InvalidApiKey, ServiceUnavailable } from '../../../common/errors.ts'
+import { InvalidApiKey, OrganizationSuspended, ServiceUnavailable } from '../../../common/errors.ts'
 import type { KeyRates, Plan, Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
@@ -10,7 +10,9 @@ const USE_RECORDED_EVERY_MS = 300_000
 
 /**
  * Gives the principal of a key. Text that is not a key costs no read of the store.
- * @throws {InvalidApiKey} the key is unknown, revoked or expired; the error does not say which
+ * @throws {InvalidApiKey} the key is unknown, revoked or expired, or its organization is deleted; the error does not
+ * say which
+ * @throws {OrganizationSuspended}
  */
 export async function principalOfApiKey(deps: BillingDeps, text: string): Promise<Principal> {
   const { apiKeys, organizations } = deps.collections
@@ -21,7 +23,8 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
   // Read again: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ digest })
   const ancestors = key && (await findAncestors(deps, key))
-  if (!organization || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
+  if (!organization || organization.deletedAt || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
+  if (isSuspended(organization)) throw new OrganizationSuspended()
   await recordUse(deps, key)
   return principal(deps, organization, key, ancestors)
 }
@@ -37,8 +40,8 @@ async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id
 }
 
 /**
- * Gives the principal of a key as it is now, even if it is revoked or expired; null when the key does not exist, or is
- * not of the organization. `organizationId` null: of any.
+ * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended; null
+ * when the key does not exist, or is not of the organization. `organizationId` null: of any.
  */
 export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
@@ -87,8 +90,14 @@ function principal(deps: BillingDeps, organization: Organization, key: ApiKey, f
     ancestorRates: (family ?? []).filter(hasRates).map(ownRates),
     revision: organization.revision ?? 0,
     rotations: key.rotations ?? 0,
-    isEnded: family === null || hasEnded(key, deps.clock),
+    isEnded: family === null || hasEnded(key, deps.clock) || organization.deletedAt !== undefined,
+    isSuspended: isSuspended(organization),
   }
+}
+
+/** Whether nothing more may begin for it. */
+function isSuspended({ suspendedAt, deletedAt }: Organization): boolean {
+  return suspendedAt != null || deletedAt !== undefined
 }
 
 /** Whether the key has rates of its own, beside the plan's. */
@@ -105,11 +114,12 @@ function tighter(ofPlan: number | null, ofKey: number | null = null): number | n
 }
 
 /**
+ * The organization's plan, with the organization's own limits in place of the plan's.
  * @throws {ServiceUnavailable} the operator has removed the plan from the catalog; put it back, or assign the
  * organization another
  */
 export function getPlan({ plans }: BillingDeps, organization: Organization): Plan {
   const plan = plans.find(({ code }) => code === organization.plan)
   if (!plan) throw new ServiceUnavailable(`The plan \`${organization.plan}\` of this organization`)
-  return plan
+  return { ...plan, ...organization.limits }
 }

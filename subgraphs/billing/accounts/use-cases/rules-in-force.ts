@@ -1,4 +1,4 @@
-import { NotFound, StalePrincipal } from '../../../common/errors.ts'
+import { NotFound, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
 import { isRunHold } from '../../ledger/domain/wallet.ts'
 import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
@@ -25,7 +25,11 @@ export async function putInForce(
   if (isAnyUnderWay) await clock.sleep(LET_BEGIN_MS)
 }
 
-/** @throws {StalePrincipal} the rules have changed since the principal was read */
-export function requireInForce(wallet: WalletDraft, { revision }: Principal): void {
+/**
+ * @throws {StalePrincipal} the rules have changed since the principal was read
+ * @throws {OrganizationSuspended} by the rules in force, nothing may begin
+ */
+export function requireInForce(wallet: WalletDraft, { revision, isSuspended }: Principal): void {
   if (revision < wallet.rules) throw new StalePrincipal()
+  if (isSuspended) throw new OrganizationSuspended()
 }

@@ -4,7 +4,6 @@ import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
 import { checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization } from '../../use-cases/tables.ts'
-import { checkPlan } from './create-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
 /**
@@ -37,16 +36,10 @@ function checkThreshold(threshold: bigint | null): number | null {
   return threshold === null ? null : toStored(threshold)
 }
 
-/** Moves any organization to another plan. For operators. */
-export async function assignPlan(deps: BillingDeps, principal: Principal, organizationId: string, plan: string): Promise<Organization> {
-  requireScope(principal, 'operator')
-  return change(deps, organizationId, { plan: checkPlan(deps, plan) })
-}
-
 /** Resolves once a changed rule is in force. */
 async function change(deps: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
   const organization = await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
   if (!organization) throw new NotFound('organization', id, 'organizationId')
-  if ('residencyPolicy' in fields || 'plan' in fields) await putInForce(deps, id)
+  if ('residencyPolicy' in fields) await putInForce(deps, id)
   return organization
 }

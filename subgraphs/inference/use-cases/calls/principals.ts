@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
+import { InvalidApiKey, KisError, OrganizationSuspended, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
 import { type Caller, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
@@ -89,10 +89,12 @@ export class Principals {
 
 /**
  * @throws {InvalidApiKey} the key is no longer valid, or its secret was rotated.
+ * @throws {OrganizationSuspended}
  * @throws {PermissionDenied} the key no longer has the scope for runs.
  */
 function actingAs({ isRun, rotations }: Principal, now: Principal | null): Principal {
   if (!now || now.isEnded) throw new InvalidApiKey()
+  if (now.isSuspended) throw new OrganizationSuspended()
   if (isRun) return { ...requireScope(now, 'agents'), isRun }
   if (now.rotations !== rotations) throw new InvalidApiKey()
   return now

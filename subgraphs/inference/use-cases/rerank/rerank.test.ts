@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { createRerank } from './create-rerank.ts'
+import { quoteRerank } from './quote-rerank.ts'
 import { describeRerankModel, rerankPassages } from './rerank-passages.ts'
 
 const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dddd'] }
@@ -105,5 +106,43 @@ describe('reranking', () => {
     const first = await rerankPassages(deps, asking(), passages)
     expect(await rerankPassages(deps, asking(), passages)).toMatchObject({ results: first.results, cost: UNIT })
     expect(ranks.reranked).toHaveLength(1)
+  })
+})
+
+describe('a quote of a reranking', () => {
+  it('says what the call holds then, and asks no engine', async () => {
+    const { deps, billing, ranks } = parts()
+    const [quoted] = await quoteRerank(deps, asking(), REQUEST)
+    expect([billing.writes, ranks.calls]).toEqual([[], []])
+    await createRerank(deps, asking(), REQUEST)
+    expect(quoted).toMatchObject({
+      model: { id: 'rank' },
+      searchUnits: 2,
+      heldSearchUnits: 2,
+      amount: billing.only.amount,
+      isCovered: true,
+    })
+  })
+
+  it('is not an error when the wallet cannot pay', async () => {
+    const { deps } = parts({ balance: 2n * UNIT - 1n })
+    expect(await quoteRerank(deps, asking(), REQUEST)).toMatchObject([{ amount: 2n * UNIT, isCovered: false }])
+  })
+
+  it.each([
+    { name: 'without the scope', request: REQUEST, caller: { ...somebody, scopes: [] }, code: 'permission_denied' },
+    { name: 'for a model outside the allowlist', request: REQUEST, caller: { ...somebody, modelAllowlist: [] }, code: 'model_not_found' },
+    { name: 'for a chat model', request: { ...REQUEST, model: 'chat' }, caller: somebody, code: 'model_not_found' },
+    { name: 'without documents', request: { ...REQUEST, documents: [] }, caller: somebody, code: 'invalid_request' },
+    {
+      name: 'outside the residency policy',
+      request: REQUEST,
+      caller: { ...somebody, residencyPolicy: 'local_only' as const },
+      code: 'residency_policy_violation',
+    },
+  ])('is refused as the call would be: $name', async ({ request, caller, code }) => {
+    const { deps } = parts()
+    await expect(createRerank(deps, asking(caller), request)).rejects.toMatchObject({ code })
+    await expect(quoteRerank(deps, asking(caller), request)).rejects.toMatchObject({ code })
   })
 })

@@ -1,6 +1,7 @@
 import type { Model } from '../../domain/catalog.ts'
 import type { RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rerank-usage.ts'
+import type { Quantities } from '../../ports/billing.ts'
 import type { Reranking } from '../../ports/engines.ts'
 import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
 import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
@@ -39,13 +40,13 @@ export function rerank(
   return firstToAnswer(deps, context, models, (candidate, endsAt) => {
     const { maxBatch } = getEnginePart(deps, candidate, 'rerank')
     const counted = countRerank(query, documents, maxBatch)
-    const ceiling = rerankCeiling(query, documents, maxBatch)
+    const ceiling = ceilingOf(candidate, query, documents, maxBatch)
     const usageOf = (said: Pick<Reranking, 'tokens' | 'searchUnits'>) => rerankUsage(counted, said, candidate)
     const whenGone = () => usageOf({ tokens: null, searchUnits: null })
     return billedCall(
       deps,
       context,
-      { operation: 'rerank', model: candidate, ceiling: pricedBy(candidate, ceiling), atLeast: whenGone().quantities },
+      { operation: 'rerank', model: candidate, ceiling, atLeast: whenGone().quantities },
       whenGone,
       async (signal) => {
         const { scores, ...said } = await rerankInBatches(deps, context, candidate, query, documents, signal)
@@ -87,7 +88,8 @@ function sumReports(reports: readonly (number | null)[]): number | null {
   return reports.reduce<number | null>((sum, report) => (sum === null || report === null ? null : sum + report), 0)
 }
 
-/** Only the unit that has a price is recorded with search units. */
-function pricedBy({ price }: Model, ceiling: ReturnType<typeof rerankCeiling>) {
+/** The most that a model can take for them. Only the unit that has a price is recorded with search units. */
+export function ceilingOf({ price }: Model, query: string, documents: readonly string[], maxBatch: number): Quantities {
+  const ceiling = rerankCeiling(query, documents, maxBatch)
   return price.search === null ? { ...ceiling, searchUnits: 0 } : ceiling
 }

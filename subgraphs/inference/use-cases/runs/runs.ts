@@ -240,6 +240,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
    */
   async cancel({ caller }: AskContext, runId: string): Promise<Run> {
     const { organizationId } = requireScope(caller, 'agents')
+    return this.#cancel(organizationId, runId)
+  }
+
+  async #cancel(organizationId: string, runId: string): Promise<Run> {
     const { records } = this.#kind
     const run = await records.findOneAndUpdate({ _id: runId, organizationId, status: 'running' }, { $set: { isCancelled: true } })
     const found = run ?? (await records.findOne({ _id: runId, organizationId }))
@@ -263,6 +267,20 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     // The event of the run's end is delivered before the run is deleted.
     await this.#deps.runEnds.drain(organizationId)
     await forgetRun(this.#deps, this.#kind, runId)
+  }
+
+  /** Cancels the runs of an erased organization that are in progress, and deletes the others. True if there was none. */
+  async erase(organizationId: string): Promise<boolean> {
+    const { records } = this.#kind
+    for (let after = '', isEmpty = true; ; isEmpty = false) {
+      const page = await records.find({ organizationId, _id: { $gt: after } }, { sort: { _id: 1 }, limit: MAX_SWEPT })
+      if (page.length === 0) return isEmpty
+      await this.#deps.runEnds.drain(organizationId)
+      for (const { _id, job, status } of page)
+        if (job || status === 'running') await this.#cancel(organizationId, _id)
+        else await forgetRun(this.#deps, this.#kind, _id)
+      after = page.at(-1)!._id
+    }
   }
 
   /** Stops the work of this process. Runs in progress are left to the next process. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { KisError, StalePrincipal } from '../../../common/errors.ts'
+import { KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey, type Filter, type Update } from '../../../common/ports/document-store.ts'
@@ -39,6 +39,7 @@ import { keepLines } from '../chunk-index/page-boxes.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { findAttachedFile, openFile } from '../files/files.ts'
+import { mayRepeat } from '../may-repeat.ts'
 import { transcribeSound } from '../sound/transcribe-sound.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
@@ -129,7 +130,7 @@ export async function failDocument(deps: Deps, leased: DocumentRecord, reason: s
 function toVerdict(error: unknown, document: DocumentRecord): Verdict | undefined {
   if (error instanceof Verdict) return error
   if (error instanceof ParseFailure) return new Verdict(error.code, error.message, error)
-  if (!(error instanceof KisError) || error.shouldRetry) return undefined
+  if (!(error instanceof KisError) || mayRepeat(error)) return undefined
   const code = DOCUMENT_ERROR_CODES.find((known) => known === error.code)
   return new Verdict(code ?? modelFailure(document), error.message, error)
 }
@@ -288,6 +289,7 @@ class Ingestion {
     const { organizationId, apiKeyId, payer, _id } = this.#document
     const owner = await this.#deps.accounts.findPrincipal(organizationId, apiKeyId, this.#signal)
     if (!owner) throw new LeaseLost()
+    if (owner.isSuspended) throw new OrganizationSuspended()
     if (!payer) return { caller: owner, requestId: _id, signal: this.#signal }
     const paying = await this.#deps.accounts.findPrincipal(payer.organizationId, payer.apiKeyId, this.#signal)
     if (!paying) throw new LeaseLost()

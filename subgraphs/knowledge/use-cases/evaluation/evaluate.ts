@@ -1,4 +1,4 @@
-import { KisError } from '../../../common/errors.ts'
+import { KisError, OrganizationSuspended } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
@@ -8,6 +8,7 @@ import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
+import { mayRepeat } from '../may-repeat.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { compareEvaluation } from './compare-evaluation.ts'
 import { describeFall } from './evaluation-events.ts'
@@ -44,7 +45,7 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
   } catch (error) {
     if (error instanceof LeaseLost || signal.aborted) throw error
     await write(deps, evaluation, { $set: progress() })
-    if (!(error instanceof KisError) || error.shouldRetry) throw error
+    if (mayRepeat(error)) throw error
     return failEvaluation(deps, evaluation, error)
   }
   await complete(deps, { ...evaluation, ...progress() })
@@ -111,6 +112,7 @@ async function requireIndex({ store }: EvaluateDeps, { organizationId, collectio
 async function callContext({ accounts }: EvaluateDeps, { _id, organizationId, apiKeyId }: EvaluationRecord, signal: AbortSignal) {
   const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
   if (!caller) throw new LeaseLost()
+  if (caller.isSuspended) throw new OrganizationSuspended()
   return { caller, requestId: _id, signal }
 }
 

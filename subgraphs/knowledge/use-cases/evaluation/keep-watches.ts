@@ -7,6 +7,7 @@ import type { EvaluationWatchRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { isDocumentEvent } from '../documents/document-events.ts'
+import { mayRepeat } from '../may-repeat.ts'
 import { beginEvaluation, requireEvaluator } from './evaluations.ts'
 
 /** The interval at which watches are looked at. */
@@ -139,6 +140,7 @@ async function start(
   const { _id, organizationId, apiKeyId, settings, maxFallThousandths } = watch
   const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
   if (!caller) return void (await store.evaluationWatches.findOneAndDelete({ _id }))
+  if (caller.isSuspended) return
   try {
     if (!(await store.evaluations.findOne({ _id: id }))) {
       const fall = maxFallThousandths === null ? {} : { maxFallThousandths }
@@ -148,7 +150,7 @@ async function start(
     }
     await store.evaluationWatches.findOneAndUpdate({ _id, 'starting.id': id }, { $unset: { starting: '' } })
   } catch (error) {
-    if (!(error instanceof KisError) || error.shouldRetry) throw error
+    if (!(error instanceof KisError) || mayRepeat(error)) throw error
     // Another evaluation of the collection is under way: this one is started after it.
     if (error.code === 'in_use') return
     const stopped = { error: { code: error.code, message: error.message }, startedAt: null }

@@ -144,7 +144,8 @@ export async function releaseBlob(deps: BlobDeps, id: string, fileId: string): P
   await removeUnused(deps, id)
 }
 
-async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
+/** Deletes the bytes if no file refers to them. Repeatable. */
+export async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
   const { store } = deps
   const blob = await store.blobs.findOne({ _id: id })
   if (!blob || blob.referenceCount > 0) return

@@ -109,9 +109,7 @@ export async function dropUnpackedFile(
 ): Promise<void> {
   const file = await deps.store.files.findOne({ _id: fileId, organizationId })
   if (!file?.partOf || file.attachmentCount > 0) return
-  const blob = blobId(organizationId, file.sha256)
-  await expectRelease(deps, blob, fileId)
-  if (await deps.store.files.findOneAndDelete({ _id: fileId, organizationId, attachmentCount: 0 })) await releaseBlob(deps, blob, fileId)
+  await dropUnattached(deps, file)
 }
 
 /**
@@ -146,17 +144,28 @@ export async function deleteFile(deps: Deps, context: LinkContext, id: string): 
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const file = await getFile(deps, organizationId, id)
   await dropAbsentAttachments(deps, file)
-  const blob = blobId(organizationId, file.sha256)
-  await expectRelease(deps, blob, id)
-  const deleted = await deps.store.files.findOneAndDelete({ _id: id, organizationId, attachmentCount: 0 })
-  if (!deleted) {
+  if (!(await dropUnattached(deps, file))) {
     const { attachments } = await getFile(deps, organizationId, id)
     throw new KisError(
       'in_use',
       `The file is attached as ${Object.keys(attachments).slice(0, 10).join(', ')}; delete these documents first.`,
     )
   }
-  await releaseBlob(deps, blob, id)
+}
+
+/** Deletes a file of an erased organization, unless documents are still made of it. Repeatable. */
+export async function eraseFile(deps: Deps, file: FileRecord): Promise<void> {
+  await dropAbsentAttachments(deps, file)
+  await dropUnattached(deps, file)
+}
+
+/** Deletes a file and, with its last reference, its bytes. False if documents are made of it. */
+async function dropUnattached(deps: Deps, { _id, organizationId, sha256 }: FileRecord): Promise<boolean> {
+  const blob = blobId(organizationId, sha256)
+  await expectRelease(deps, blob, _id)
+  if (!(await deps.store.files.findOneAndDelete({ _id, organizationId, attachmentCount: 0 }))) return false
+  await releaseBlob(deps, blob, _id)
+  return true
 }
 
 /**

@@ -29,8 +29,10 @@ import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection, deleteCollection } from '../documents/collections.ts'
 import { createDocument, getDocument } from '../documents/documents.ts'
+import { eraseOrganization } from '../erasure/erase-organization.ts'
 import { uploadFile } from '../files/files.ts'
 import { findReembedding, startReembedding } from '../reembedding/reembeddings.ts'
+import { createUpload } from '../uploads/uploads.ts'
 import { work } from './work.ts'
 
 const context = makeContext()
@@ -263,6 +265,51 @@ it('waits for a part of the service as long as it is not there, and takes none o
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
   expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
+})
+
+it('a document of a suspended organization waits until it is resumed, and takes none of that for a failure', async () => {
+  const world = newWorld()
+  let asked = 0
+  let isSuspended = true
+  const accounts = {
+    findPrincipal: async () => {
+      asked++
+      return { ...principal, isSuspended }
+    },
+  }
+  const deps = depsOn({ ...world, accounts })
+  const { ids } = await attach(deps, 1)
+  await using _process = startWork(deps)
+  await eventually(() => asked > 8)
+  expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'processing', error: null, job: { failures: 0 } })
+  isSuspended = false
+  await eventually(() => isSettled(deps, ids))
+  expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null })
+})
+
+it('erases a deleted organization to the last record and byte, and nothing of another', async () => {
+  const world = newWorld()
+  const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  const deps = depsOn({ ...world, accounts })
+  const { ids } = await attach(deps, 3)
+  const other = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
+  const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
+  await createUpload(deps, context, { name: 'later.txt', sizeBytes: 10 })
+  await using _process = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  await eventually(async () => (await getDocument(deps, 'org_2', document._id)).status === 'ready')
+  const { signal } = new AbortController()
+  await eventually(() => eraseOrganization(deps, principal.organizationId, signal))
+  const { collections, documents, files, uploads, blobs, events } = deps.store
+  const { organizationId } = principal
+  for (const records of [collections, files, uploads, events]) expect(await records.findOne({ organizationId })).toBeNull()
+  for (const id of ids) expect(await documents.findOne({ _id: id })).toBeNull()
+  expect((await blobs.find({}, { limit: 10 })).map((blob) => blob.organizationId)).toEqual(['org_2'])
+  const { bytesKey } = (await blobs.find({}, { limit: 1 }))[0]!
+  expect([...world.blobs.keys.keys()].filter((key) => !key.startsWith(document._id))).toEqual([bytesKey])
+  expect(await getDocument(deps, 'org_2', document._id)).toMatchObject({ status: 'ready' })
 })
 
 it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {

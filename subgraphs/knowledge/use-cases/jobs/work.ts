@@ -15,6 +15,7 @@ import { LeaseLost, Postponed } from '../documents/lease-lost.ts'
 import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
+import { isOutage } from '../may-repeat.ts'
 import { noteFailure, reembed } from '../reembedding/reembed.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
 
@@ -204,7 +205,8 @@ async function postpone<T extends JobRecord>({ clock }: Deps, records: DocumentC
 
 /**
  * Schedules the job again after a random backoff. Fails the document after too many failures. An outage of a store,
- * billing or inference does not count as a failure, so no document fails because of it, however long it lasts.
+ * billing or inference does not count as a failure, nor does a suspension of the organization, so no document fails
+ * because of it, however long it lasts.
  */
 async function recordFailure<T extends JobRecord>(
   deps: Deps,
@@ -217,11 +219,11 @@ async function recordFailure<T extends JobRecord>(
   const current = (await records.findOne({ _id: record._id, 'job.lease': record.job!.lease }))?.job
   if (!current) return
   const now = clock.now()
-  const isOutage = error instanceof KisError && error.code === 'service_unavailable'
-  const outages = isOutage ? (current.outages ?? 0) + 1 : 0
-  const failures = isOutage ? current.failures : current.failures + 1
+  const waits = isOutage(error)
+  const outages = waits ? (current.outages ?? 0) + 1 : 0
+  const failures = waits ? current.failures : current.failures + 1
   // An outage does not count against the time limit of repeats.
-  const firstFailureAt = isOutage ? null : (current.firstFailureAt ?? now)
+  const firstFailureAt = waits ? null : (current.firstFailureAt ?? now)
   log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
   const failingMs = firstFailureAt === null ? 0 : now.getTime() - firstFailureAt.getTime()
   const isReembedding = current.kind === 'reembed'
@@ -242,7 +244,7 @@ async function recordFailure<T extends JobRecord>(
     exhausted && current.kind === 'evaluate' && (await deps.store.evaluations.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (evaluation) return failEvaluation(deps, evaluation, error)
   if (isReembedding) await noteFailure(deps, { _id: record._id, lease: current.lease! }, error, exhausted)
-  const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
+  const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (waits ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },
     {

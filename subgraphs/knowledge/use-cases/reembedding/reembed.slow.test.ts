@@ -22,8 +22,10 @@ import { MemoryDocumentStore } from '../../../../test/support/memory-document-st
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
+import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
+import { formatUsd } from '../../../common/usd.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { ReembeddingRecord } from '../../domain/records.ts'
@@ -39,6 +41,7 @@ import { updateDocument } from '../documents/update-document.ts'
 import { evaluate } from '../evaluation/evaluate.ts'
 import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
 import { addGoldQuestions } from '../evaluation/gold-questions.ts'
+import { toKnowledgeEvent } from '../events/knowledge-events.ts'
 import { uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { verifyIndex } from '../verify/verify-index.ts'
@@ -161,6 +164,16 @@ async function expectFormer(library: Library): Promise<void> {
   expect(await search(deps, collectionId, 'harbour0x1')).toHaveLength(CHUNKS + 1)
 }
 
+/** The data of webhooks about one re-embedding. */
+async function toldOf({ deps }: Library, id: string) {
+  await deps.events.drain(organizationId)
+  const source = eventLogSource(deps.events, toKnowledgeEvent)
+  const end = (await source.ends([organizationId])).get(organizationId)!
+  const read = await Promise.all(Array.from({ length: end }, (_, after) => source.read(organizationId, after)))
+  const events = new Map(read.flatMap((page) => page.events.map((event) => [event.sequence, event])))
+  return [...events.values()].filter(({ subject }) => subject === id).map(({ type, data }) => ({ type, data }))
+}
+
 describe('a collection gets another embedding model', () => {
   it('for what the quote says, paid once, and searches find the same passages', async () => {
     const library = await newLibrary()
@@ -179,6 +192,11 @@ describe('a collection gets another embedding model', () => {
     expect([ended.tokens, costOf(ended), ended.done, ended.total]).toEqual([quote.tokens, quote.amount, CHUNKS + 1, CHUNKS + 1])
     expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
     expect((await readUsage(deps.store, organizationId)).vectors).toBe(vectors)
+    const models = { embedding_model: 'embed-new', former_model: 'embed' }
+    const done = { status: 'completed', passages: CHUNKS + 1, tokens: quote.tokens, cost_usd: formatUsd(quote.amount), error_code: null }
+    expect(await toldOf(library, _id)).toEqual([
+      { type: 'reembedding.completed', data: { reembedding_id: _id, collection_id: collectionId, ...models, ...done } },
+    ])
 
     // Only the new vectors are kept: the repair of a lost index needs no embedding.
     const { batches } = world.inference
@@ -363,6 +381,9 @@ describe('a re-embedding', () => {
     const ended = await read(library, _id)
     expect(ended).toMatchObject({ status: 'cancelled', stage: null, error: null, done: 16, tokens: 16 * TOKENS })
     expect(money()).toEqual({ charged: 16 * TOKENS, open: 0 })
+    expect(await toldOf(library, _id)).toMatchObject([
+      { type: 'reembedding.cancelled', data: { status: 'cancelled', passages: 16, tokens: 16 * TOKENS, error_code: null } },
+    ])
     await expectFormer(library)
     // It ends once, and the next one may begin.
     expect(await cancelReembedding(deps, context, _id)).toMatchObject({ status: 'cancelled' })
@@ -427,6 +448,9 @@ describe('a re-embedding', () => {
     world.inference.balance = 100
     await workOn(deps, _id)
     expect(await read(library, _id)).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' }, done: 0 })
+    expect(await toldOf(library, _id)).toMatchObject([
+      { type: 'reembedding.failed', data: { status: 'failed', passages: 0, cost_usd: '0', error_code: 'insufficient_quota' } },
+    ])
     await expectFormer(library)
   })
 

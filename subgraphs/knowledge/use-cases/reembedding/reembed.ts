@@ -1,4 +1,5 @@
-import { InvalidApiKey, KisError, StalePrincipal } from '../../../common/errors.ts'
+import { InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
+import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
@@ -12,8 +13,10 @@ import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/
 import type { Deps } from '../deps.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { indexDetails, readFacts } from '../documents/settle-document.ts'
+import { mayRepeat } from '../may-repeat.ts'
 import { noteChange } from '../note-change.ts'
 import { type PassageGroup, readPassages } from './read-passages.ts'
+import { describeEnd } from './reembedding-events.ts'
 
 const PAGE = 100
 const MAX_LISTED = 1_000
@@ -80,7 +83,7 @@ class Reembedding {
       } catch (error) {
         if (error instanceof Cancelled) await this.#write({ outcome: 'cancelled', error: null })
         else if (error instanceof LeaseLost || this.#signal.aborted) throw error
-        else if (error instanceof KisError && !error.shouldRetry)
+        else if (error instanceof KisError && !mayRepeat(error))
           await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
         else {
           // Nothing is held while it waits. If this fails too, billing charges the hold when it expires.
@@ -316,6 +319,7 @@ class Reembedding {
   /** Returns the context of the key that started it, with its current rules. */
   async #context(): Promise<CallContext> {
     const caller = await this.#findCaller()
+    if (caller?.isSuspended) throw new OrganizationSuspended()
     if (!caller || caller.isEnded) throw new InvalidApiKey()
     return { caller: requireScope(caller, 'knowledge:write'), requestId: this.#record._id, signal: this.#signal }
   }
@@ -386,7 +390,7 @@ class Reembedding {
     const { store, index, clock } = this.#deps
     await this.#closeHold()
     await this.#write({ stage: 'tidying' })
-    const { _id, collectionId, outcome, indexName, formerIndexName, done } = this.#record
+    const { _id, organizationId, collectionId, outcome, indexName, formerIndexName, done } = this.#record
     const isDone = outcome === 'completed'
     if (!isDone) await store.collections.findOneAndUpdate({ _id: collectionId, 'reembedding.id': _id }, { $unset: { reembedding: '' } })
     const unused = isDone ? formerIndexName : indexName
@@ -398,10 +402,13 @@ class Reembedding {
       this.#signal.throwIfAborted()
       after = documents.at(-1)!._id
     }
+    const endedAt = clock.now()
+    const { $set: marks, $push } = tell(organizationId, endedAt, describeEnd(this.#record))
     await this.#write(
-      { status: outcome, stage: null, at: null, endedAt: clock.now(), ...(isDone && { total: done }) },
-      { $unset: { job: '', openKey: '' } },
+      { status: outcome, stage: null, at: null, endedAt, ...(isDone && { total: done }), ...marks },
+      { $unset: { job: '', openKey: '' }, $push },
     )
+    this.#deps.events.kick(organizationId)
   }
 }
 

@@ -66,6 +66,7 @@ export async function startReembedding(
     startedAt: now,
     endedAt: null,
     job: newJob('reembed', organizationId, now),
+    outbox: [],
   }
   await store.reembeddings.insertOne(reembedding).catch(async (error) => {
     throw error instanceof DuplicateKey ? await underWay(deps, organizationId, error) : error

@@ -182,3 +182,15 @@ it('refuses a query without anything in it and a limit out of range', async () =
   await expect(search('x', { limit: 0 })).rejects.toMatchObject({ code: 'integer_below_min_value' })
   await expect(search('x', { limit: 51 })).rejects.toMatchObject({ code: 'integer_above_max_value' })
 })
+
+it('searches a query in Arabizi in Arabic letters, and the words as typed in passages in Arabizi', async () => {
+  const { ingested, search } = await newCollection()
+  const arabic = await ingested('قنون العمل, in short')
+  const typed = await ingested('keef el 3amal?')
+  const hits = await search('qanoon al 3amal', { mode: 'lexical' })
+  const marked = hits.map(({ document, chunk, highlights }) => [
+    document._id,
+    highlights.map(({ start, end }) => chunk.text.slice(start, end)),
+  ])
+  expect(Object.fromEntries(marked)).toEqual({ [arabic]: ['قنون', 'العمل'], [typed]: ['3amal'] })
+})

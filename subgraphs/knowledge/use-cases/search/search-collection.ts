@@ -9,7 +9,6 @@ import type { RankedChunk } from '../../domain/search/fuse.ts'
 import { findHighlights, type TextRange } from '../../domain/search/highlights.ts'
 import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
 import { detectLanguage } from '../../domain/text/language.ts'
-import { queryTerms } from '../../domain/text/text-analysis.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
@@ -19,7 +18,7 @@ import { findLive, MAX_OVERTAKEN } from './find-live.ts'
 import { rankCandidates } from './rank-candidates.ts'
 import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './rerank-chunks.ts'
 import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
-import { checkSearch, type SearchInput, type SearchRequest } from './search-request.ts'
+import { checkSearch, readLetters, type SearchInput, type SearchRequest, termsOf } from './search-request.ts'
 
 /**
  * The number of candidates from each of the rankings. It is large enough for the rankings to share candidates, and
@@ -90,7 +89,8 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   let collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
   for (const collection of collections) requireModel(principal, collection)
   const caller: CallContext = { ...context, caller: principal }
-  const { request, ...rewritten } = await rewriteSearch(deps, caller, asked)
+  const rewritten = await rewriteSearch(deps, caller, asked)
+  const request = readLetters(rewritten.request)
 
   const reranker = chooseReranker(request, collections)
   const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
@@ -120,7 +120,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   )
   const groups = request.hitsPerDocument === null ? [ranked.slice(0, request.limit)] : groupByDocument(ranked, request)
   const neighbours = await readNeighbours(deps, collections, found, groups.flat(), chunks, request.expand)
-  const stems = new Set(queryTerms(request.query).words)
+  const stems = new Set(termsOf(request).words)
   const toHit = (rank: RankedChunk): SearchHit => {
     const chunk = chunks.get(rank.chunkId)!
     return {
@@ -188,7 +188,7 @@ async function findRanked(
 async function findOfModel(
   deps: EmbeddingDeps,
   context: CallContext,
-  { text, query, mode, filter, limit, lexicalWeight }: SearchRequest,
+  { text, query, typed, mode, filter, limit, lexicalWeight }: SearchRequest,
   collections: readonly CollectionRecord[],
   pool: number,
 ): Promise<Found> {
@@ -202,7 +202,7 @@ async function findOfModel(
         ])
   const language = detectLanguage(query)
   const aim = embedded && takeAim(embedded.vector, language, model?.calibration ?? null)
-  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
+  const terms = mode === 'vector' ? { words: [], grams: [] } : termsOf({ query, typed })
   const asked = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null, ...terms, filter }
   const hasPhrases = findRequiredPhrases(query).length > 0
   const live = await Promise.all(

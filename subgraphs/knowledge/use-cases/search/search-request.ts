@@ -1,9 +1,10 @@
 import { KisError } from '../../../common/errors.ts'
+import { readArabizi } from '../../domain/search/arabizi.ts'
 import type { SearchMode } from '../../domain/search/fuse.ts'
 import { isMetadataField, parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import { normaliseText } from '../../domain/text/normalise-text.ts'
-import { normaliseForEmbedding } from '../../domain/text/text-analysis.ts'
+import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analysis.ts'
 
 const MAX_QUERY = 8_192
 const MAX_LIMIT = 50
@@ -49,6 +50,8 @@ export interface SearchRequest {
   readonly query: string
   /** The query as it is embedded. */
   readonly text: string
+  /** The query as it was typed in Arabizi; null: `query` is what was typed. */
+  readonly typed: string | null
   /** Most hits; most documents, if they are grouped. */
   readonly limit: number
   readonly mode: SearchMode
@@ -82,6 +85,7 @@ export function checkSearch(input: SearchInput): SearchRequest {
   return {
     query,
     text,
+    typed: null,
     collectionIds: checkCollections(input),
     limit: checkNumber(input.limit ?? 10, 'limit', 1, MAX_LIMIT),
     mode: input.mode ?? 'hybrid',
@@ -94,6 +98,18 @@ export function checkSearch(input: SearchInput): SearchRequest {
     hitsPerDocument: grouped ? checkNumber(input.hitsPerDocument ?? 3, 'hitsPerDocument', 1, MAX_HITS_PER_DOCUMENT) : null,
     facets: checkFacets(input.facets ?? []),
   }
+}
+
+/** The request with a query in Arabizi written in Arabic letters; any other request as it is. */
+export function readLetters(request: SearchRequest): SearchRequest {
+  const arabic = readArabizi(request.query)
+  return arabic === null ? request : { ...request, query: arabic, text: normaliseForEmbedding(arabic), typed: request.query }
+}
+
+/** The terms to look for. Passages may be in Arabizi themselves, so the words that were typed are among them. */
+export function termsOf({ query, typed }: Pick<SearchRequest, 'query' | 'typed'>): ReturnType<typeof queryTerms> {
+  const terms = queryTerms(query)
+  return typed === null ? terms : { ...terms, words: queryTerms(`${query} ${typed}`).words }
 }
 
 function checkCollections({ collectionId, collectionIds }: SearchInput): readonly string[] {

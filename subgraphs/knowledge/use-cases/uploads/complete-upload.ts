@@ -151,14 +151,17 @@ async function end(deps: Deps, { _id }: UploadRecord): Promise<void> {
 
 /** Deletes one page of expired uploads, with the bytes that no file has. Returns true if there may be more. */
 export async function sweepUploads(deps: Deps): Promise<boolean> {
-  const { store, blobs, clock } = deps
+  const { store, clock } = deps
   const before = new Date(clock.now().getTime() - SWEEP_AFTER_MS)
   const expired = await store.uploads.find({ expiresAt: { $lte: before } }, { sort: { expiresAt: 1 }, limit: SWEEP_PAGE })
-  for (const { _id, organizationId, partOf, sha256 } of expired) {
-    // Pieces that a blob has are deleted with it; its own sweep finds a blob whose file was never recorded.
-    const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
-    if (!partOf && blob?.bytesKey !== _id) await deletePieces(blobs, _id)
-    await store.uploads.findOneAndDelete({ _id })
-  }
+  for (const upload of expired) await dropUpload(deps, upload)
   return expired.length === SWEEP_PAGE
+}
+
+/** Deletes an upload with the bytes that no file has. Repeatable. */
+export async function dropUpload({ store, blobs }: Deps, { _id, organizationId, partOf, sha256 }: UploadRecord): Promise<void> {
+  // Pieces that a blob has are deleted with it; its own sweep finds a blob whose file was never recorded.
+  const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
+  if (!partOf && blob?.bytesKey !== _id) await deletePieces(blobs, _id)
+  await store.uploads.findOneAndDelete({ _id })
 }

@@ -135,6 +135,8 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
     await store.sources.findOneAndDelete({ _id })
     return
   }
+  // It is looked at again after the lease, until the organization is resumed.
+  if (caller.isSuspended) return
   const context = { caller, requestId: _id, signal }
   try {
     if (source.formerFileId !== null && document) await settle(deps, context, source, document)

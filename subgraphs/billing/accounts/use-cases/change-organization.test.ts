@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { placeHold } from '../../ledger/holds/place-hold.ts'
+import { settleHold } from '../../ledger/holds/settle-hold.ts'
+import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
+import { listEntries } from '../../ledger/use-cases/read-ledger.ts'
+import { STORES } from '../../test-support/stores.ts'
+import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
+import { createOrganization } from './create-organization.ts'
+import { eraseAccounts, listOrganizationsToErase, noteErased, ownErasureQueue } from './erase-organization.ts'
+import { principalOfApiKey, principalOfKey } from './find-principal.ts'
+import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
+
+const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0, searchUnits: 0 }
+const CARD = {
+  ...{ version: 'v1', inputTokens: 150_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n },
+  ...{ audioMilliseconds: 0n, searchUnits: 0n, tiers: [] },
+}
+
+for (const { name, open } of STORES)
+  describe(`operators change organizations on ${name}`, () => {
+    let store: DocumentStore
+    let clock: ManualClock
+    let deps: BillingDeps
+    beforeEach(async () => {
+      store = await open()
+      clock = new ManualClock()
+      deps = openBilling(store, clock)
+    })
+    afterEach(() => store[Symbol.asyncDispose]())
+
+    async function makeTenant(called = 'Tenant') {
+      const { organization, apiKey, key } = await createOrganization(deps, OPERATOR, { name: called })
+      const { _id } = organization
+      await creditWallet(deps, { kind: 'top_up', organizationId: _id, amount: 5_000_000_000n, reference: 'first' })
+      return { id: _id, key, keyId: apiKey._id }
+    }
+    const place = (principal: Principal, id = deps.ids('hold')) =>
+      placeHold(deps, principal, {
+        ...{ id, operation: 'chat_completion', modelId: 'm', requestId: 'req_1', rateCard: CARD },
+        ...{ ceiling: { ...NONE, inputTokens: 1_000 }, ttlSeconds: 60 },
+      })
+
+    it('a suspended organization holds nothing, settles what is held, and works again when it is resumed', async () => {
+      const { id, key, keyId } = await makeTenant()
+      const before = await principalOfApiKey(deps, key)
+      const held = deps.ids('hold')
+      await place(before, held)
+      const suspended = await suspendOrganization(deps, OPERATOR, { organizationId: id, reason: 'unpaid' })
+      expect(suspended).toMatchObject({ suspendedAt: clock.now(), suspensionReason: 'unpaid' })
+      await expect(principalOfApiKey(deps, key)).rejects.toMatchObject({ code: 'organization_suspended' })
+      await expect(place(before)).rejects.toMatchObject({ code: 'service_unavailable' })
+      const now = (await principalOfKey(deps, id, keyId))!
+      expect(now.isSuspended).toBe(true)
+      await expect(place(now)).rejects.toMatchObject({ code: 'organization_suspended' })
+      expect(await settleHold(deps, now, held, { ...NONE, inputTokens: 10 }, 'provider')).toMatchObject({ state: 'settled' })
+
+      expect(await suspendOrganization(deps, OPERATOR, { organizationId: id })).toMatchObject({ suspensionReason: 'unpaid' })
+      await resumeOrganization(deps, OPERATOR, id)
+      await resumeOrganization(deps, OPERATOR, id)
+      await expect(place(now)).rejects.toMatchObject({ code: 'service_unavailable' })
+      await place(await principalOfApiKey(deps, key))
+    })
+
+    it('limits of an organization stand in place of its plan, and stay on another plan', async () => {
+      const { id, key } = await makeTenant()
+      await assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors: 7, requestsPerMinute: 3, concurrency: null } })
+      await assignPlan(deps, OPERATOR, { organizationId: id, plan: 'small' })
+      expect(await principalOfApiKey(deps, key)).toMatchObject({
+        plan: { code: 'small', vectors: 7, concurrency: 512, storageBytes: 1_000_000 },
+        requestsPerMinute: 3,
+      })
+      await assignPlan(deps, OPERATOR, { organizationId: id, limits: {} })
+      expect((await principalOfApiKey(deps, key)).plan).toMatchObject({ vectors: 100, requestsPerMinute: 60 })
+      for (const [limits, code] of [
+        [{ vectors: -1 }, 'integer_below_min_value'],
+        [{ storageBytes: 1.5 }, 'unsupported_value'],
+        [{ storageBytes: 2 ** 60 }, 'integer_above_max_value'],
+      ] as const)
+        await expect(assignPlan(deps, OPERATOR, { organizationId: id, limits })).rejects.toMatchObject({ code })
+      await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
+    })
+
+    it('every change is recorded once, also of operators at the same time', async () => {
+      const { id } = await makeTenant()
+      await Promise.all([1, 2, 3].map((vectors) => assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors } })))
+      await suspendOrganization(deps, OPERATOR, { organizationId: id, reason: 'unpaid' })
+      await resumeOrganization(deps, OPERATOR, id)
+      const { edges } = await listChanges(deps, OPERATOR, await getOrganization(deps, OPERATOR, id), {})
+      expect(edges.map(({ node }) => node.kind)).toEqual(['resumed', 'suspended', 'limits', 'limits', 'limits'])
+      expect(new Set(edges.slice(2).map(({ node }) => node.limits.vectors))).toEqual(new Set([1, 2, 3]))
+      expect(edges[1]!.node).toMatchObject({ apiKeyId: 'key_operator', reason: 'unpaid', plan: 'self-hosted' })
+    })
+
+    it('lists by name, status and plan, page by page', async () => {
+      const ids: string[] = []
+      for (const called of ['Acme East', 'Bank', 'ACME West', 'بنك الشرق']) ids.push((await makeTenant(called)).id)
+      await suspendOrganization(deps, OPERATOR, { organizationId: ids[2]! })
+      await assignPlan(deps, OPERATOR, { organizationId: ids[0]!, plan: 'small' })
+      await deleteOrganization(deps, OPERATOR, ids[1]!)
+      const list = async (filter: Parameters<typeof listOrganizations>[3], page = {}) =>
+        (await listOrganizations(deps, OPERATOR, page, filter)).edges.map(({ node }) => ids.indexOf(node._id))
+      expect(await list({})).toEqual([3, 2, 1, 0])
+      expect(await list({ name: 'acme' })).toEqual([2, 0])
+      expect(await list({ name: 'الشرق' })).toEqual([3])
+      expect(await list({ status: 'suspended' })).toEqual([2])
+      expect(await list({ status: 'deleting' })).toEqual([1])
+      expect(await list({ plan: 'small', status: 'active' })).toEqual([0])
+      const { edges, pageInfo } = await listOrganizations(deps, OPERATOR, { first: 1 }, { name: 'acme' })
+      expect([edges.length, pageInfo.hasNextPage]).toEqual([1, true])
+      expect(await list({ name: 'acme' }, { first: 1, after: pageInfo.endCursor })).toEqual([0])
+    })
+
+    it('a deleted organization has no keys and keeps its accounts', async () => {
+      const { id, key, keyId } = await makeTenant()
+      await deleteOrganization(deps, OPERATOR, id)
+      await deleteOrganization(deps, OPERATOR, id)
+      await expect(principalOfApiKey(deps, key)).rejects.toMatchObject({ code: 'invalid_api_key' })
+      expect(await principalOfKey(deps, id, keyId)).toMatchObject({ isEnded: true, isSuspended: true })
+      for (const change of [
+        () => resumeOrganization(deps, OPERATOR, id),
+        () => suspendOrganization(deps, OPERATOR, { organizationId: id }),
+        () => assignPlan(deps, OPERATOR, { organizationId: id, plan: 'small' }),
+      ])
+        await expect(change()).rejects.toMatchObject({ code: 'invalid_request' })
+
+      const queue = ownErasureQueue(deps)
+      const round = () =>
+        eraseOnce(
+          { queue, erase: (organizationId) => eraseAccounts(deps, organizationId), clock, log: deps.log },
+          AbortSignal.timeout(5_000),
+        )
+      const status = async () => statusOf(await getOrganization(deps, OPERATOR, id))
+      expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([{ organizationId: id, deletedAt: clock.now() }])
+      expect(await noteErased(deps, 'knowledge', id)).toBe(true)
+      expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([])
+      clock.advance(LATE_WRITES_MS)
+      await round()
+      expect(await principalOfKey(deps, id, keyId), 'inference still needs it').not.toBeNull()
+      expect(await noteErased(deps, 'inference', id)).toBe(true)
+      await round()
+      expect(await principalOfKey(deps, id, keyId)).toBeNull()
+      expect(await status()).toBe('deleted')
+      expect(await noteErased(deps, 'inference', id)).toBe(false)
+      expect(await getOrganization(deps, OPERATOR, id)).toMatchObject({ name: 'Tenant' })
+      expect((await listEntries(deps, id, {})).edges).toHaveLength(1)
+    })
+
+    it('waits with the end for what earlier calls may still write', async () => {
+      const { id } = await makeTenant()
+      await deleteOrganization(deps, OPERATOR, id)
+      const finished: string[] = []
+      const erasure = {
+        queue: { list: () => listOrganizationsToErase(deps, 'knowledge'), finish: async (one: string) => void finished.push(one) },
+        erase: async () => true,
+        clock,
+        log: deps.log,
+      }
+      await eraseOnce(erasure, AbortSignal.timeout(5_000))
+      expect(finished).toEqual([])
+      clock.advance(LATE_WRITES_MS)
+      await eraseOnce({ ...erasure, erase: async () => false }, AbortSignal.timeout(5_000))
+      expect(finished).toEqual([])
+      await eraseOnce(erasure, AbortSignal.timeout(5_000))
+      expect(finished).toEqual([id])
+    })
+
+    it('refuses the organization of the operator, and everybody else', async () => {
+      const { id, key } = await makeTenant()
+      const { organizationId } = OPERATOR
+      await expect(deleteOrganization(deps, OPERATOR, organizationId)).rejects.toMatchObject({ code: 'in_use' })
+      await expect(suspendOrganization(deps, OPERATOR, { organizationId })).rejects.toMatchObject({ code: 'in_use' })
+      const admin = await principalOfApiKey(deps, key)
+      const another = await makeTenant()
+      for (const change of [
+        deleteOrganization(deps, admin, id),
+        resumeOrganization(deps, admin, id),
+        suspendOrganization(deps, admin, { organizationId: another.id }),
+        assignPlan(deps, admin, { organizationId: id, limits: {} }),
+        listOrganizations(deps, admin, {}, {}),
+      ])
+        await expect(change).rejects.toMatchObject({ code: 'permission_denied' })
+      await expect(getOrganization(deps, admin, another.id)).rejects.toMatchObject({ code: 'not_found' })
+    })
+  })

@@ -1,0 +1,14 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
+import { KisError } from '../../common/errors.ts'
+
+/** Errors that say nothing about the job: it waits until they end, however long that takes. */
+const WAITS: readonly ErrorCode[] = ['service_unavailable', 'organization_suspended']
+
+/** Whether a repeat of the job may succeed. */
+export function mayRepeat(error: unknown): boolean {
+  return !(error instanceof KisError) || error.shouldRetry || isOutage(error)
+}
+
+export function isOutage(error: unknown): boolean {
+  return error instanceof KisError && WAITS.includes(error.code)
+}

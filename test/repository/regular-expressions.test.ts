@@ -15,6 +15,7 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
   '\\/+$': 'addresses in the configuration of the operator',
   '\\$\\{([A-Za-z_]\\w*)(?::-([^}]*))?\\}': 'the catalog of the operator',
   '0+$': 'nine digits',
+  '^ *"""(?:[^"\\n]+"""|[\\s\\S]*?\\n *""")\\n': 'the schema of the product, at a release',
   '^invalid model\\b|model identifier is invalid|model .{0,200}\\b(decommissioned|end of its life)':
     'the first 1,000 characters of a message',
 }
@@ -27,10 +28,13 @@ const TIMED_ALONE = [
 ]
 /** Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. */
 const MADE = [
+  'schema/breaks.ts',
   'schema/generate.ts',
   'subgraphs/billing/accounts/domain/api-key.ts',
+  'subgraphs/common/documents/list-sifted.ts',
   'subgraphs/common/foreign-text.ts',
   'subgraphs/common/link/answer-time.ts',
+  'subgraphs/common/link/connection.ts',
 ]
 
 interface Literal {

@@ -4,7 +4,7 @@ import { type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAS
 import { innerValues } from '../../../schema/inner-values.ts'
 import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
-import { scalars } from './scalars.ts'
+import { scalars } from './scalars/scalars.ts'
 
 export type SubgraphName = 'billing' | 'inference' | 'knowledge'
 

@@ -7,7 +7,7 @@ import { KisError } from '../errors.ts'
  * @throws {KisError} `unsupported_value`: the body is compressed
  */
 export function requirePlainBody({ 'content-encoding': encoding }: IncomingHttpHeaders): void {
-  if (encoding === undefined || /^ *(identity)? *$/i.test(encoding)) return
+  if (['', 'identity'].includes(encoding?.trim().toLowerCase() ?? '')) return
   throw new KisError('unsupported_value', 'The service does not take compressed bodies. Send it as it is, without `content-encoding`.', {
     param: 'content-encoding',
   })

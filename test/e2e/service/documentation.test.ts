@@ -46,6 +46,13 @@ const EXAMPLES = {
   verifying: ['docs/guide/events.md', 'js', 'standardwebhooks'],
   mcp: ['docs/guide/mcp.md', 'json', 'mcpServers'],
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
+  viewer: ['docs/guide/graphql.md', 'graphql', 'viewer'],
+  events: ['docs/guide/graphql.md', 'js', 'graphql-sse'],
+  multipart: ['docs/guide/graphql.md', 'sh', 'apollo-require-preflight'],
+  partial: ['docs/guide/graphql.md', 'graphql', 'made:'],
+  // Held by subgraph-away.test.ts, and by test/clients.
+  partialAnswer: ['docs/guide/graphql.md', 'json', 'PART_UNAVAILABLE'],
+  codegen: ['docs/guide/graphql.md', 'ts', 'CodegenConfig'],
   questions: ['docs/guide/evaluation.md', 'sh', '/gold-questions'],
   evaluation: ['docs/guide/evaluation.md', 'sh', '/evaluations'],
   suggestions: ['docs/guide/evaluation.md', 'sh', '/suggestions'],
@@ -331,6 +338,36 @@ describe('the examples of the documentation', () => {
     const { data, errors } = await caller.graphql(example('query'), { id })
     expect(errors).toBeUndefined()
     expect(data.collection).toMatchObject({ chunkCount: 0, embeddingModel: { id: 'e5-small-ar-en' } })
+  })
+
+  it('find out about a key, and make two things at once', async () => {
+    const caller = makeCaller(service, service.key)
+    const { data, errors } = await caller.graphql(example('viewer'))
+    expect(errors).toBeUndefined()
+    expect(data.viewer.organization.wallet.id).toMatch(/^wal_/)
+    const { data: both } = await caller.graphql(example('partial'))
+    expect([both.made.key, both.lost.collection.id]).toEqual([expect.stringMatching(/^kis_live_/), expect.stringMatching(/^col_/)])
+  })
+
+  it('upload a file by a multipart request', async () => {
+    writeFileSync(join(folder, 'report.pdf'), 'A plain text with the name of a PDF.\n')
+    const { stdout } = await shell(example('multipart'))
+    expect(JSON.parse(stdout).data.uploadFile.file.id).toMatch(/^file_/)
+  })
+
+  it('follow an ingestion by server-sent events', async () => {
+    const caller = makeCaller(service, service.key)
+    const { id } = await newCollection(caller)
+    let isOver = false
+    const script = example('events').replace('console.log(data)', '{ console.log(JSON.stringify(data)); break }')
+    const printed = node('events', script).finally(() => {
+      isOver = true
+    })
+    for (let i = 0; !isOver; i++) {
+      await addDocument(caller, id, `${i}.txt`, `Text ${i} of the document.`)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(JSON.parse(await printed).documentUpdated.document.status).toMatch(/^(QUEUED|PROCESSING|READY)$/)
   })
 })
 

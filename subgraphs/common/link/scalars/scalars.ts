@@ -1,6 +1,6 @@
 import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
-import { KisError } from '../errors.ts'
-import { formatUsd, parseUsd } from '../usd.ts'
+import { KisError } from '../../errors.ts'
+import { formatUsd, parseUsd } from '../../usd.ts'
 import { WireTokenStates } from './wire-token-states.ts'
 import { WireVector } from './wire-vector.ts'
 

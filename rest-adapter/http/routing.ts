@@ -88,7 +88,7 @@ async function answer(
   const query = request.query as JsonObject
   checkQuery?.(query)
   const stream = request.body instanceof Readable ? request.body : undefined
-  const check = isForm(request) ? checkBody.form : checkBody.json
+  const check = (isForm(request) && checkBody.form) || checkBody.json
   const body = check && !stream ? requireBody(request.body) : {}
   if (!route.checkedBehind && !stream) check?.(body)
 

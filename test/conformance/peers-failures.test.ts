@@ -88,8 +88,7 @@ describe('where other gateways fail', () => {
     expect(status).toBe(200)
     const data = (body as string)
       .split('\n\n')
-      .filter((event) => event.startsWith('data: '))
-      .map((event) => event.slice('data: '.length))
+      .flatMap((event) => /^(?:id: \d+\n)?data: (.*)$/s.exec(event)?.[1] ?? [])
     return { data, chunks: data.filter((each) => each !== '[DONE]').map((each) => JSON.parse(each)) }
   }
   const getWallet = async () => (await caller.rest('GET', '/v1/wallet')).body as { balance_usd: string; held_usd: string }

@@ -236,9 +236,9 @@ describe('an engine that misbehaves', () => {
     caller.rest('POST', '/v1/chat/completions', { model, messages, stream: isStream, max_tokens: 500, ...fields })
   const readEvents = (body: string): readonly Chunk[] =>
     body
-      .split('\n\n')
-      .filter((event) => event.startsWith('data: {'))
-      .map((event) => JSON.parse(event.slice('data: '.length)))
+      .split('\n')
+      .filter((line) => line.startsWith('data: {'))
+      .map((line) => JSON.parse(line.slice('data: '.length)))
   const readText = (events: readonly Chunk[]) => events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('')
   /** The code of the error, in the answer or at the end of the stream. */
   const errorCode = (body: string | Chunk) => (typeof body === 'string' ? readEvents(body).at(-1) : body)?.error?.code

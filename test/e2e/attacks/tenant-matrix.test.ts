@@ -331,13 +331,14 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       const [owner, asker] = [await newTenant(), await newTenant()]
       const heard: string[] = []
       const client = asker.socket()
-      const listen = (query: string) =>
+      const listen = (query: string, into = heard) =>
         client.subscribe(
           { query },
-          { next: (value) => heard.push(JSON.stringify(value)), error: (e) => heard.push(JSON.stringify(e)), complete() {} },
+          { next: (value) => into.push(JSON.stringify(value)), error: (e) => into.push(JSON.stringify(e)), complete() {} },
         )
       listen('subscription { documentUpdated(after: "0") { documentId document { id collection { id name } file { name } } } }')
-      listen(`subscription { documentUpdated(collectionId: "${owner.has.collection}", after: "0") { documentId } }`)
+      const refused: string[] = []
+      listen(`subscription { documentUpdated(collectionId: "${owner.has.collection}", after: "0") { documentId } }`, refused)
       listen('subscription { usageRecorded(after: "0") { cursor record { id requestId } } }')
       listen('subscription { walletChanged(after: "0") { cursor balance } }')
       const place = receiver.at('/listening')
@@ -352,6 +353,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       await eventually(() => heard.some((line) => line.includes(mine.id)), 30_000)
       await eventually(() => place.received.some(({ data }) => data.document_id === mine.id), 30_000)
       await client.dispose()
+      expect(refused).toEqual([expect.stringContaining('NOT_FOUND')])
       const all = heard.join('\n') + JSON.stringify(place.received)
       for (const id of [made.id, made.file_id, ...listIds(owner)]) expect(all).not.toContain(id)
       expect(all).not.toContain(owner.mark)
@@ -493,7 +495,8 @@ async function transcript(client: Client, { name }: RootField, query: string, va
  * time of its own.
  */
 function plain({ status, headers, text }: Seen, given: string) {
-  const body = text.replaceAll(given, '«given»')
+  // Anthropic's errors tell the id of the request.
+  const body = text.replaceAll(given, '«given»').replace(/"request_id":"req_[0-9a-f]{32}"/, '"request_id":"«id»"')
   const shared = [...headers].filter(([name]) => !OF_ONE_ANSWER.has(name) && !(status < 300 && name === 'content-length'))
   return { status, headers: Object.fromEntries(shared), body: status < 300 ? withoutNew(withoutMoments(body)) : body }
 }

@@ -152,7 +152,7 @@ it.each<[string, object, string, string]>([
   ['a document without a text', { documents: [{}] }, 'missing_required_parameter', 'documents[0].text'],
   ['no query', { query: '' }, 'invalid_request', 'query'],
   ['a top_n of 0', { top_n: 0 }, 'integer_below_min_value', 'top_n'],
-  ['a chat’s messages', { messages: [] }, 'invalid_request', 'messages'],
+  ['a chat’s messages', { messages: [] }, 'unknown_parameter', 'messages'],
 ])('%s are refused before the vendor is asked', async (_name, fields, code, param) => {
   const { length } = vendor.received
   const { status, body } = await rerank('by-search', fields)

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import table from 'gpt-tokenizer/bpeRanks/cl100k_base'
 import { type Modules, modulesWith, type Python, pythonWith } from '../support/installed.ts'
 import { pythonWithOpenai } from './openai-python.ts'
 
@@ -136,10 +138,22 @@ export interface PlacedPrograms {
   remove(): Promise<void>
 }
 
+/**
+ * The file of `cl100k_base` as tiktoken keeps it, under the hash of its address. LangChain for Python counts by it, and
+ * would fetch it.
+ */
+const TOKENS = createHash('sha1').update('https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken').digest('hex')
+
+function writeTokens(): string {
+  const bytes = (piece: string | readonly number[]) => Buffer.from(piece as string)
+  return table.map((piece, rank) => `${bytes(piece).toString('base64')} ${rank}\n`).join('')
+}
+
 /** A folder with all programs, where the imports of the Node clients lead to the installed packages, if there are any. */
 export async function placePrograms(modules: string | null): Promise<PlacedPrograms> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-clients-'))
   await cp(PROGRAMS, folder, { recursive: true })
+  await writeFile(join(folder, TOKENS), writeTokens())
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   if (modules !== null) await symlink(modules, join(folder, 'node_modules'))
   return {
@@ -160,7 +174,7 @@ export async function runProgram(command: string, script: string, env: Readonly<
   // Nothing of the developer's own configuration, such as a vendor's real key, reaches a client.
   const own = { PATH: process.env.PATH ?? '', HOME: tmpdir() }
   const child = spawn(command, [script], {
-    env: { ...own, ...env },
+    env: { ...own, TIKTOKEN_CACHE_DIR: dirname(script), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: PROGRAM_MS,
     killSignal: 'SIGKILL',

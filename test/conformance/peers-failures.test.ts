@@ -86,9 +86,7 @@ describe('where other gateways fail', () => {
   async function streamed(fields: object = {}): Promise<{ readonly data: readonly string[]; readonly chunks: readonly Chunk[] }> {
     const { body, status } = await chat({ stream: true, ...fields })
     expect(status).toBe(200)
-    const data = (body as string)
-      .split('\n\n')
-      .flatMap((event) => /^(?:id: \d+\n)?data: (.*)$/s.exec(event)?.[1] ?? [])
+    const data = (body as string).split('\n\n').flatMap((event) => /^(?:id: \d+\n)?data: (.*)$/s.exec(event)?.[1] ?? [])
     return { data, chunks: data.filter((each) => each !== '[DONE]').map((each) => JSON.parse(each)) }
   }
   const getWallet = async () => (await caller.rest('GET', '/v1/wallet')).body as { balance_usd: string; held_usd: string }

@@ -45,9 +45,7 @@ def structured(prompt):
 
 
 def embeddings(_prompt):
-    # Otherwise LangChain sends tokens of OpenAI's models.
-    texts = {"check_embedding_ctx_length": False}
-    return OpenAIEmbeddings(model=EMBEDDING_MODEL, base_url=f"{URL}/v1", api_key=KEY, max_retries=0, **texts).embed_documents(TEXTS)
+    return OpenAIEmbeddings(model=EMBEDDING_MODEL, base_url=f"{URL}/v1", api_key=KEY, max_retries=0).embed_documents(TEXTS)
 
 
 def errors(_prompt):

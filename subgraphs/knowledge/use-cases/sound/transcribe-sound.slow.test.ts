@@ -156,7 +156,7 @@ it('uses the model that the document names, and checks each model that is named'
 
 it.each([
   ['nothing is said', [], 'no_text', /heard no speech/],
-  ['it is damaged', new KisError('unsupported_file_type', 'The file is not sound.'), 'unsupported_type', /not sound/],
+  ['it is damaged', new KisError('unsupported_value', 'The file is not sound.'), 'unsupported_type', /not sound/],
   ['it is too long', new KisError('payload_too_large', 'Split it.'), 'limit_exceeded', /Split/],
   ['the wallet is empty', new KisError('insufficient_quota', 'Top up.'), 'insufficient_quota', /Top up/],
   ['the policy forbids the model', new KisError('residency_policy_violation', 'No.'), 'residency_policy_violation', /No/],

@@ -46,7 +46,7 @@ async function hear(
     if (!(error instanceof KisError)) throw error
     // Another process has been at it a moment ago. It ends or its lease does, so this is no failure of the document.
     if (error.code === 'idempotency_conflict' && error.shouldRetry) throw new ServiceUnavailable('The transcription', { cause: error })
-    if (error.code === 'unsupported_file_type') throw new ParseFailure('unsupported_type', error.message, { cause: error })
+    if (error.code === 'unsupported_value') throw new ParseFailure('unsupported_type', error.message, { cause: error })
     if (error.code === 'payload_too_large') throw new ParseFailure('limit_exceeded', error.message, { cause: error })
     throw error
   }

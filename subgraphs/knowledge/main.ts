@@ -5,6 +5,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
+import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
 import { keepErasing } from '../common/erasure/keep-erasing.ts'
@@ -148,7 +149,7 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    toResolverContext: (context): Context => ({ deps, ...context, records: new RecordReads(deps.store) }),
+    toResolverContext: (context): Context => ({ deps, ...context, records: new RecordReads(deps.store), sifting: new SiftBudget() }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()

@@ -71,6 +71,12 @@ describe('the nodes of an operation', () => {
     { name: 'one for each id', query: 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', variables: { ids: ['a', 'b', 'c'] }, nodes: 3 },
     { name: 'introspection not', query: '{ __schema { types { name } } __typename }', nodes: 0 },
     { name: 'the event of a subscription', query: 'subscription { documentUpdated { document { file { id } } } }', nodes: 3 },
+    {
+      name: 'each sum of usage, and each count of a list, on each of the objects around it',
+      query:
+        '{ usage(first: 100) { edges { node { apiKey { organization { usageSummary { since } wallet { entries { totalCount } } } } } } } }',
+      nodes: 100 * (1 + 1 + 1 + 200 + 1 + 50),
+    },
     { name: 'the issue of 15 aliases', query: BOMB, nodes: 15 * (1 + 100 * (1 + 1 + 100)) },
   ]) {
     it(`are counted: ${name}`, () => expect(estimateCost(query, variables).nodes).toBe(nodes))

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { Connection } from '../link/connection.ts'
 import { idSource } from '../process/ids.ts'
-import { listSifted, nameTest, type Sieve } from './list-sifted.ts'
+import { listSifted, nameTest, type Sieve, SiftBudget } from './list-sifted.ts'
 
 interface Note {
   readonly _id: string
@@ -100,4 +100,15 @@ it('refuses a cursor of another order', async () => {
     code: 'invalid_request',
     param: 'after',
   })
+})
+
+it('reads no more than a bound for all lists of one operation that share it', async () => {
+  const list = await notes(Array.from({ length: 2_000 }, (_, i) => `note ${i}`))
+  const page = (sifting?: SiftBudget) => list({ matches: () => false, ...(sifting && { sifting }) }, { first: 1 })
+  const sifting = new SiftBudget()
+  const asked = await Promise.allSettled(Array.from({ length: 15 }, () => page(sifting)))
+  const refused = asked.filter((each) => each.status === 'rejected')
+  expect(refused.length).toBeGreaterThanOrEqual(5)
+  for (const { reason } of refused) expect(reason).toMatchObject({ code: 'operation_too_complex' })
+  expect((await page()).edges).toEqual([])
 })

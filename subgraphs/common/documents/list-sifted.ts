@@ -1,15 +1,32 @@
+import { KisError } from '../errors.ts'
 import { type Connection, encodeCursor, type PageArguments, readPage, toConnection } from '../link/connection.ts'
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
 import type { AnswerBudget } from './answer-budget.ts'
 import { listById, type OrderedPage } from './list-by-id.ts'
 import { longRecordsPage } from './long-records.ts'
 
-/** Records that are read at once, and that one page may read before it ends early. */
+/** Records that are read at once, that one page may read before it ends early, and all pages of one operation together. */
 const READ_AT_ONCE = 100
 const MAX_EXAMINED = 2_000
+const MAX_EXAMINED_OF_OPERATION = 20_000
 
 /** Between a name and an id in a cursor. No name has it. */
 const SEPARATOR = '\n'
+
+/** Bounds what the lists of one operation read in one subgraph where no index serves them. */
+export class SiftBudget {
+  #left = MAX_EXAMINED_OF_OPERATION
+
+  /** @throws {KisError} `operation_too_complex`: the operation has read as much as it may. */
+  take(records: number): void {
+    this.#left -= records
+    if (this.#left >= 0) return
+    throw new KisError(
+      'operation_too_complex',
+      `The operation reads more than ${MAX_EXAMINED_OF_OPERATION} objects by parts of their names or by their metadata. Ask for fewer such lists at once.`,
+    )
+  }
+}
 
 /** What a list is to have. A record must meet everything. */
 export interface Sieve<T> {
@@ -22,6 +39,8 @@ export interface Sieve<T> {
   readonly until?: Date | null | undefined
   /** What no index serves. Null: nothing. */
   readonly matches: ((record: T) => boolean) | null
+  /** That of the operation. Absent: the page is bounded alone. */
+  readonly sifting?: SiftBudget
   /** The field to sort by, which an index has after those of `filter`. Null: the time of creation. */
   readonly sortBy: string | null
 }
@@ -30,11 +49,12 @@ export interface Sieve<T> {
  * A page of the records that pass the sieve. Where no index serves the sieve, a page reads at most 2,000 records: it may
  * then have fewer than were asked for, or none, and says that more follow. Such a list is not counted. `budget`: the
  * records may be long, and an index serves the sieve.
- * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments.
+ * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments;
+ * `operation_too_complex`: a budget.
  */
 export async function listSifted<T extends StoredDocument>(
   records: DocumentCollection<T>,
-  { filter, idPrefix, since, until, matches, sortBy }: Sieve<T>,
+  { filter, idPrefix, since, until, matches, sortBy, sifting = new SiftBudget() }: Sieve<T>,
   { order, ...args }: OrderedPage,
   budget?: AnswerBudget,
 ): Promise<Connection<T>> {
@@ -60,6 +80,7 @@ export async function listSifted<T extends StoredDocument>(
   const found: T[] = []
   let from = page.from
   for (let examined = 0; ; ) {
+    sifting.take(READ_AT_ONCE)
     const some = await read(from, READ_AT_ONCE)
     for (const record of some) {
       if (passes(record)) found.push(record)

@@ -1,32 +1,47 @@
+import type { ExecutionResult } from 'graphql'
 import { billingOperation, knowledgeOperation } from '../../../schema/operations.ts'
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { BatchedReads } from '../../common/link/batched-reads.ts'
-import { type Link, type LinkContext, request } from '../../common/link/link.ts'
+import type { Link, LinkContext } from '../../common/link/link.ts'
 import type { NodeReference, OwnedNodes, Owner } from '../ports/owned-nodes.ts'
 
-const FIND_IN_BILLING = billingOperation(
-  'query FindNodes($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }',
-)
-const FIND_IN_KNOWLEDGE = knowledgeOperation(
-  'query FindNodes($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }',
-)
+const FIND: Readonly<Record<Owner, string>> = {
+  billing: billingOperation('query FindNodes($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }'),
+  knowledge: knowledgeOperation(
+    'query FindNodes($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }',
+  ),
+}
 
 /** Asks each owner at most once for all objects that the fields of an operation look for at the same time. */
 export function ownedNodesOver(links: Readonly<Record<Owner, Link>>, context: LinkContext): OwnedNodes {
-  const reads: Readonly<Record<Owner, BatchedReads<true>>> = {
-    billing: new BatchedReads(async (keys) => {
-      const operation = { query: FIND_IN_BILLING, variables: { representations: keys.map(toRepresentation) } }
-      return foundOf(keys, (await request(links.billing, operation, context))._entities)
-    }),
-    knowledge: new BatchedReads(async (keys) => {
-      const operation = { query: FIND_IN_KNOWLEDGE, variables: { representations: keys.map(toRepresentation) } }
-      return foundOf(keys, (await request(links.knowledge, operation, context))._entities)
-    }),
+  const readsOf = (owner: Owner) =>
+    new BatchedReads(async (keys) => {
+      const variables = { representations: keys.map(toRepresentation) }
+      return foundOf(keys, await links[owner].execute({ query: FIND[owner], variables }, context))
+    })
+  const reads: Readonly<Record<Owner, BatchedReads<true | KisError>>> = { billing: readsOf('billing'), knowledge: readsOf('knowledge') }
+  return {
+    async has(owner, reference) {
+      const found = await reads[owner].find(toKey(reference))
+      if (found instanceof KisError) throw found
+      return found ?? false
+    },
   }
-  return { has: async (owner, reference) => (await reads[owner].find(toKey(reference))) ?? false }
 }
 
-function foundOf(keys: readonly string[], entities: readonly unknown[]) {
-  return new Map(keys.flatMap((key, i) => (entities[i] ? [[key, true] as const] : [])))
+/** An object that could not be looked for has its error, so that the others of the batch are found all the same. */
+function foundOf(keys: readonly string[], { data, errors = [] }: ExecutionResult): ReadonlyMap<string, true | KisError> {
+  const whole = errors.find(({ path }) => typeof path?.[1] !== 'number')
+  if (whole) throw KisError.fromGraphQL(whole)
+  const entities = data?._entities as readonly unknown[] | undefined
+  if (!entities) throw new ServiceUnavailable('A part of the service')
+  const failed = new Map(errors.map((error) => [error.path![1], KisError.fromGraphQL(error)]))
+  return new Map(
+    keys.flatMap((key, i) => {
+      const found = failed.get(i) ?? (entities[i] ? true : null)
+      return found === null ? [] : [[key, found] as const]
+    }),
+  )
 }
 
 const toKey = ({ type, id }: NodeReference) => `${type} ${id}`

@@ -17,7 +17,7 @@ import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './g
 export const collectionQueries: QueryResolvers = {
   collection: (_parent, { id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
   collectionByCode: (_parent, { code }, { deps, ...context }) => findCollection(deps, context, { code }),
-  collections: (_parent, args, { deps, ...context }) => listCollections(deps, context, args),
+  collections: (_parent, args, { deps, sifting, ...context }) => listCollections(deps, context, args, sifting),
 }
 
 export const collectionMutations: MutationResolvers = {
@@ -41,7 +41,7 @@ export const CollectionFields: CollectionResolvers = {
   organization: ({ organizationId }) => ({ id: organizationId }),
   sources: (collection, args, { deps }) => listSources(deps, collection, args),
   ocr: ({ ocr }) => ocr ?? 'off',
-  documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
+  documents: (collection, args, { deps, sifting }) => listDocuments(deps, collection, args, sifting),
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   documentCounts: (collection, _args, { deps }) => countByStatus(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),

@@ -6,7 +6,7 @@ import type { FileResolvers, MutationResolvers, QueryResolvers } from './generat
 
 export const fileQueries: QueryResolvers = {
   file: (_parent, { id }, { deps, ...context }) => findFile(deps, context, id),
-  files: (_parent, args, { deps, ...context }) => listFiles(deps, context, args),
+  files: (_parent, args, { deps, sifting, ...context }) => listFiles(deps, context, args, sifting),
   async fileContent(_parent, args, { deps, ...context }) {
     const { file, bytes } = await readFilePiece(deps, context, args)
     return { file, content: Buffer.from(bytes).toString('base64'), offset: args.offset, length: bytes.length }

@@ -2,6 +2,7 @@ import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
 import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { SiftBudget } from '../../common/documents/list-sifted.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { subgraphSchema } from '../../common/link/subgraph.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
@@ -25,7 +26,7 @@ async function stored() {
 
 const schema = subgraphSchema('knowledge', resolvers)
 const ask = (deps: Deps, source: string, context: LinkContext) =>
-  graphql({ schema, source, contextValue: { ...context, deps, records: new RecordReads(deps.store) } })
+  graphql({ schema, source, contextValue: { ...context, deps, records: new RecordReads(deps.store), sifting: new SiftBudget() } })
 
 for (const gone of ['collection', 'file'] as const) {
   it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
@@ -33,7 +34,12 @@ for (const gone of ['collection', 'file'] as const) {
     await (gone === 'file' ? deps.store.files.deleteMany({ _id: fileId }) : deps.store.collections.deleteMany({ _id: collectionId }))
 
     const read = async () =>
-      resolvers.Document![gone]!(document, {}, { ...context, deps, records: new RecordReads(deps.store) }, {} as GraphQLResolveInfo)
+      resolvers.Document![gone]!(
+        document,
+        {},
+        { ...context, deps, records: new RecordReads(deps.store), sifting: new SiftBudget() },
+        {} as GraphQLResolveInfo,
+      )
     await expect(read()).rejects.toMatchObject({ code: 'not_found' })
   })
 }

@@ -1,4 +1,4 @@
-import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -176,6 +176,7 @@ export async function listCollections(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
   { filter, sortBy, ...page }: SortedPage & { readonly filter?: NameFilter | null },
+  sifting: SiftBudget,
 ): Promise<Connection<CollectionRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   const isNamed = nameTest(filter?.nameContains)
@@ -187,6 +188,7 @@ export async function listCollections(
       since: filter?.since,
       until: filter?.until,
       matches: isNamed && (({ name }) => isNamed(name)),
+      sifting,
       sortBy: sortBy === 'name' ? 'name' : null,
     },
     page,

@@ -1,4 +1,4 @@
-import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
@@ -272,6 +272,7 @@ export async function listDocuments(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
   { status, filter, sortBy, ...page }: SortedPage & { readonly status?: DocumentStatus | null; readonly filter?: DocumentFilter | null },
+  sifting: SiftBudget,
 ): Promise<Connection<DocumentRecord>> {
   const { nameContains, since, until } = filter ?? {}
   const fields = Object.entries(requireMetadata(filter?.metadata, 'filter.metadata'))
@@ -290,6 +291,7 @@ export async function listDocuments(
       since,
       until,
       matches: tests.length > 0 ? (document) => tests.every((test) => test(document)) : null,
+      sifting,
       sortBy: isByName ? 'fileName' : null,
     },
     page,

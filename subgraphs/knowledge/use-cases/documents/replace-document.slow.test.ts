@@ -16,6 +16,7 @@ import {
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import { SiftBudget } from '../../../common/documents/list-sifted.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { MAX_VERSIONS } from '../../domain/records.ts'
@@ -310,7 +311,7 @@ it('files of one name that come at once, each to replace, become one document', 
   const collectionId = await newCollection(deps)
   await Promise.all(['one', 'two', 'three'].map((text) => replace(deps, collectionId, 'plan.txt', `${text} harbour`)))
   const collection = (await deps.store.collections.findOne({ _id: collectionId }))!
-  const { edges } = await listDocuments(deps, collection, {})
+  const { edges } = await listDocuments(deps, collection, {}, new SiftBudget())
   expect(edges).toHaveLength(1)
   const id = edges[0]!.node._id
   await work(deps, id)

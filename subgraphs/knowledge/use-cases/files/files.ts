@@ -1,5 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
-import { listSifted, type NameFilter, nameTest, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -194,6 +194,7 @@ export async function listFiles(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
   { filter, sortBy, ...page }: SortedPage & { readonly filter?: NameFilter | null },
+  sifting: SiftBudget,
 ): Promise<Connection<FileRecord>> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   const isNamed = nameTest(filter?.nameContains)
@@ -205,6 +206,7 @@ export async function listFiles(
       since: filter?.since,
       until: filter?.until,
       matches: isNamed && (({ name }) => isNamed(name)),
+      sifting,
       sortBy: sortBy === 'name' ? 'name' : null,
     },
     page,

@@ -40,16 +40,16 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
   const { organizationId } = principal
   const begun = await getUpload(deps, organizationId, input.id)
   if (begun.status === 'completed') return begun
-  const upload = input.name ? { ...begun, name: requireFileName(input.name, 'input.name') } : begun
-  if (upload.status === 'cancelled' || upload.partOf)
-    throw new KisError('in_use', upload.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
-  const pieces = await listPieces(deps, upload, input.partIds)
-  const { sha256, md5 } = await digest(deps, upload, pieces)
+  const named = input.name ? { ...begun, name: requireFileName(input.name, 'input.name') } : begun
+  if (named.status === 'cancelled' || named.partOf)
+    throw new KisError('in_use', named.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
+  const pieces = await listPieces(deps, named, input.partIds)
+  const { sha256, md5 } = await digest(deps, named, pieces)
   if (input.md5 && input.md5.toLowerCase() !== md5)
     throw new KisError('invalid_request', `The content has the MD5 ${md5}, not the one given. Send the parts again.`, {
       param: 'input.md5',
     })
-  await seal(deps, upload, sha256)
+  const upload = { ...named, fileId: await seal(deps, named, sha256) }
   // An interrupted completion may have made the file.
   if (!(await store.files.findOne({ _id: upload.fileId, organizationId })))
     await finish(deps, principal, upload, { sha256, pieces }).catch(async (error: unknown) => {
@@ -67,14 +67,20 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
 }
 
 /**
- * From now on nothing is appended, and nobody else completes it.
+ * From now on nothing is appended, and nobody else completes it. Gives the id of the file: it begins with the time of its
+ * creation, which is now unless a completion was interrupted.
  * @throws {KisError} `in_use` if it has changed, or another completion is under way.
  */
-async function seal({ store, clock }: Deps, { _id, offset }: UploadRecord, sha256: string): Promise<void> {
+async function seal({ store, clock, ids }: Deps, upload: UploadRecord, sha256: string): Promise<string> {
+  const { _id, offset } = upload
   const now = clock.now()
+  const isFirst = upload.sha256 === undefined
+  const fileId = isFirst ? ids('file') : upload.fileId
   const stale = new Date(now.getTime() - STALE_COMPLETION_MS)
-  for (const completing of [null, { $lte: stale }])
-    if (await store.uploads.findOneAndUpdate({ _id, status: 'open', offset, completing }, { $set: { sha256, completing: now } })) return
+  for (const completing of [null, { $lte: stale }]) {
+    const filter = { _id, status: 'open' as const, offset, completing, ...(isFirst && { sha256: null }) }
+    if (await store.uploads.findOneAndUpdate(filter, { $set: { sha256, fileId, completing: now } })) return fileId
+  }
   throw new KisError('in_use', 'The upload is being completed, or has changed. Get it in a second.', { retryAfterMs: 1_000 })
 }
 

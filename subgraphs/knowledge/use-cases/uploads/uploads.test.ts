@@ -79,8 +79,12 @@ it('takes a file in pieces, however small, and keeps it in few', async () => {
   for (const [offset, letter] of [...letters].entries()) await append(deps, _id, offset, letter)
   expect(world.blobs.keys.size).toBe(1)
   expect(await findUpload(deps, context, _id)).toMatchObject({ offset: 26, status: 'open', metadata: 'mine' })
+  world.clock.ms += 3_600_000
   const done = await complete(deps, _id)
   expect(done).toMatchObject({ status: 'completed', offset: 26 })
+  // Lists of files are by their ids, which begin with the time of creation.
+  const { createdAt } = (await deps.store.files.findOne({ _id: done.fileId }))!
+  expect(done.fileId.slice('file_'.length, 'file_'.length + 12)).toBe(createdAt.getTime().toString(16).padStart(12, '0'))
   expect(await read(deps, done.fileId)).toBe(letters)
   // Again: the same file.
   expect((await complete(deps, _id)).fileId).toBe(done.fileId)

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest'
+import type { Link } from '../../common/link/link.ts'
+import { ownedNodesOver } from './owned-nodes-link.ts'
+
+const context = { requestId: 'req_1', caller: null, signal: new AbortController().signal }
+
+/** A link that answers every operation alike. */
+function answering(answer: object) {
+  const asked: unknown[] = []
+  const link = {
+    execute: async (operation: unknown) => {
+      asked.push(operation)
+      return answer
+    },
+  } as unknown as Link
+  return { asked, link }
+}
+
+const has = (link: Link, ...ids: readonly string[]) => {
+  const nodes = ownedNodesOver({ billing: link, knowledge: link }, context)
+  return Promise.allSettled(ids.map((id) => nodes.has('knowledge', { type: 'Document', id })))
+}
+const error = (path?: readonly unknown[]) => ({ message: 'No.', ...(path && { path }), extensions: { code: 'SERVICE_UNAVAILABLE' } })
+
+it('asks once for all, and an object that fails leaves the others', async () => {
+  const { asked, link } = answering({ data: { _entities: [{}, null, null] }, errors: [error(['_entities', 2])] })
+  expect(await has(link, 'doc_1', 'doc_2', 'chunk_3')).toEqual([
+    { status: 'fulfilled', value: true },
+    { status: 'fulfilled', value: false },
+    { status: 'rejected', reason: expect.objectContaining({ code: 'service_unavailable' }) },
+  ])
+  expect(asked).toHaveLength(1)
+})
+
+it('fails for all where the owner fails', async () => {
+  for (const answer of [{ errors: [error()] }, { data: null }, { data: null, errors: [error(['_entities'])] }]) {
+    const found = await has(answering(answer).link, 'doc_1', 'doc_2')
+    for (const each of found) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'service_unavailable' } })
+  }
+})

@@ -11,12 +11,13 @@ import { evalData } from '../support/data/eval-vectors.ts'
 import { mean } from '../support/data/ndcg.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
+import { soaking } from '../support/soak.ts'
 
 const data = await evalData()
 const name = 'Elasticsearch beside SQLite over XQuAD'
 const title = data ? name : `${name} (skipped: ../shared/eval is not beside this project)`
 /** A third of the 612 questions; all of them in `npm run soak`. */
-const EVERY = process.env.KIS_SOAK === '1' ? 1 : 3
+const EVERY = soaking ? 1 : 3
 const TIMEOUT_MS = 300_000
 
 await onEngine(ELASTICSEARCH, name, (url) => {

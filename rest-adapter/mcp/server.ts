@@ -49,7 +49,7 @@ function refuseUnknown(given: Readonly<Record<string, unknown>>, known: readonly
   const unknown = Object.keys(given).find((name) => !known.includes(name))
   if (unknown === undefined) return
   const param = unknown.slice(0, 64)
-  throw new KisError('invalid_request', `Unknown argument: \`${param}\`. The arguments are ${known.join(', ')}.`, { param })
+  throw new KisError('unknown_parameter', `Unknown argument: \`${param}\`. The arguments are ${known.join(', ')}.`, { param })
 }
 
 /** Turns an error that a model can act on into a result of the tool. */

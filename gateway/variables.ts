@@ -13,7 +13,7 @@ import {
   type VariableDefinitionNode,
   valueFromAST,
 } from 'graphql'
-import { checkDepth, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
+import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Variables } from './federation/request-context.ts'
 
@@ -121,7 +121,7 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
       if (field !== undefined && field !== null) checkSize(field, fieldType, [...path, name])
     }
   } else if (ANY_JSON.has(type.name)) {
-    checkDepth(value, formatPath(path))
+    checkJson(value, formatPath(path))
   } else if (typeof value === 'object' && value !== null) {
     refuse(
       'invalid_type',

@@ -26,13 +26,19 @@ export function textAt(value: unknown, param: string): string {
 /** No real data is nested deeper, and walking through it would exhaust the stack. */
 export const MAX_DEPTH = 64
 
-/** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels */
-export function checkDepth(value: unknown, param: string, depth = 0): void {
+/** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels, or names a prototype */
+export function checkJson(value: unknown, param: string, depth = 0): void {
   if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
   if (typeof value !== 'object' || value === null) return
+  // Parsers of JSON refuse both between processes.
+  for (const name of ['__proto__', 'constructor'])
+    if (Object.hasOwn(value, name) && (name === '__proto__' || hasPrototype((value as Record<string, unknown>)[name])))
+      refuse('invalid_request', param, `'${param}' has a field \`${name}\` that would change a prototype. Rename it.`)
   for (const each of Array.isArray(value) ? value : Object.values(value))
-    if (typeof each === 'object' && each !== null) checkDepth(each, param, depth + 1)
+    if (typeof each === 'object' && each !== null) checkJson(each, param, depth + 1)
 }
+
+const hasPrototype = (value: unknown) => typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype')
 
 /** @param least 0 or 1 */
 export function listAt(value: unknown, param: string, least: number, most: number): readonly unknown[] {

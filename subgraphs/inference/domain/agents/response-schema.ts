@@ -1,4 +1,4 @@
-import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
+import { checkJson, objectAt, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 /** Longest schema as JSON. Compile time grows with it. */
@@ -17,7 +17,7 @@ export interface PlacedSchema {
  */
 export function schemaAt(value: unknown, param: string): ProtocolObject {
   const schema = objectAt(value, param)
-  checkDepth(schema, param)
+  checkJson(schema, param)
   if (JSON.stringify(schema).length > MAX_SCHEMA_CHARACTERS)
     refuse('string_above_max_length', param, `A schema has at most ${MAX_SCHEMA_CHARACTERS} characters as JSON.`)
   return schema

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { checkDepth, refuse } from '../../../common/check.ts'
+import { checkJson, refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { errorOfFault } from '../../../common/link/schema-fault.ts'
 import { parseUsd } from '../../../common/usd.ts'
@@ -83,7 +83,7 @@ const hasShape = new Ajv2020({ strict: false, validateFormats: false, verbose: t
  */
 export function workflowDefinition(value: unknown, param: string): WorkflowDefinition {
   if (value === null || value === undefined) refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
-  checkDepth(value, param)
+  checkJson(value, param)
   if (JSON.stringify(value).length > MAX_CHARACTERS)
     refuse('string_above_max_length', param, `A definition has at most ${MAX_CHARACTERS} characters as JSON.`)
   if (!hasShape(value)) throw errorOfFault(hasShape.errors![0]!, 'The definition', param)

@@ -1,4 +1,4 @@
-import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
+import { checkJson, objectAt, refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { readMaxCost, readMaxSeconds, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
@@ -146,7 +146,7 @@ const PENDING: NodeRun = { state: 'pending', output: null, cost: '0', error: nul
  */
 function checkInputs(value: unknown): string {
   const inputs = objectAt(value ?? {}, 'input.inputs')
-  checkDepth(inputs, 'input.inputs')
+  checkJson(inputs, 'input.inputs')
   const text = JSON.stringify(inputs)
   if (text.length > MAX_INPUT_CHARACTERS)
     refuse('string_above_max_length', 'input.inputs', `The inputs have at most ${MAX_INPUT_CHARACTERS} characters as JSON.`)

@@ -130,12 +130,29 @@ const keyObject = {
   last_used_at: null,
   revoked_at: null,
 }
+const noLimits = {
+  storageBytes: null,
+  vectors: null,
+  maxFileBytes: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  concurrency: null,
+}
+const limits = {
+  storage_bytes: null,
+  vectors: null,
+  max_file_bytes: null,
+  requests_per_minute: null,
+  tokens_per_minute: null,
+  concurrency: null,
+}
 const organization = {
   id: 'org_1',
   name: 'Acme',
   residencyPolicy: 'LOCAL_ONLY',
   lowBalanceThreshold: '5',
-  plan: { code: 'self-hosted' },
+  status: 'ACTIVE',
+  plan: { code: 'self-hosted', ...noLimits, vectors: 7 },
   createdAt: AT,
 }
 const organizationObject = {
@@ -145,8 +162,18 @@ const organizationObject = {
   name: 'Acme',
   residency_policy: 'local_only',
   low_balance_threshold_usd: '5',
+  status: 'active',
   plan: 'self-hosted',
+  limits_in_force: { ...limits, vectors: 7 },
   quota: null,
+}
+const managed = { ...organization, limits: { ...noLimits, vectors: 7 }, suspendedAt: AT, suspensionReason: 'unpaid', deletedAt: null }
+const managedObject = {
+  ...organizationObject,
+  limits: { ...limits, vectors: 7 },
+  suspended_at: AT_SECONDS,
+  suspension_reason: 'unpaid',
+  deleted_at: null,
 }
 const quota = { storageBytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } }
 const entry = { id: 'ent_1', kind: 'TOP_UP', amount: '12.5', held: '0', balance: '112.5', reference: 'inv-1', at: AT }
@@ -297,9 +324,11 @@ const handlers = {
   RevokeApiKey: ({ id }: { id: string }) => ({ revokeApiKey: { apiKey: { id } } }),
   Organization: () => ({ organization: { ...organization, quota } }),
   UpdateOrganization: () => ({ updateOrganization: { organization: { ...organization, quota } } }),
-  CreateOrganization: () => ({ createOrganization: { key: 'kis_live_first', organization } }),
-  Organizations: () => ({ organizations: page(organization) }),
-  AssignPlan: () => ({ assignPlan: { organization } }),
+  CreateOrganization: () => ({ createOrganization: { key: 'kis_live_first', organization: managed } }),
+  Organizations: () => ({
+    organizations: { ...page(managed), pageInfo: { hasNextPage: true, endCursor: Buffer.from('org_1').toString('base64url') } },
+  }),
+  AssignPlan: () => ({ assignPlan: { organization: managed } }),
   TopUpWallet: () => ({ topUpWallet: { entry } }),
   AdjustWallet: () => ({ adjustWallet: { entry } }),
   Wallet: () => ({ organization: { id: 'org_1', createdAt: AT, wallet: { balance: '112.5', held: '2.5', available: '110' } } }),
@@ -604,14 +633,14 @@ const cases: readonly Case[] = [
     body: { name: 'Acme', plan: 'self-hosted' },
     status: 201,
     variables: { input: { name: 'Acme', plan: 'self-hosted' } },
-    answer: { ...organizationObject, key: 'kis_live_first' },
+    answer: { ...managedObject, key: 'kis_live_first' },
   },
-  { request: 'GET /v1/organizations', answer: list(organizationObject) },
+  { request: 'GET /v1/organizations', answer: list(managedObject) },
   {
     request: 'PATCH /v1/organizations/org_1',
     body: { plan: 'self-hosted' },
     variables: { input: { organizationId: 'org_1', plan: 'self-hosted' } },
-    answer: organizationObject,
+    answer: managedObject,
   },
   {
     request: 'POST /v1/organizations/org_1/top-ups',

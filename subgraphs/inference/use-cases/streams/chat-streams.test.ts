@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { type Step, stream, usageChunk } from '../../test-support/scripted-engine.ts'
@@ -12,6 +14,16 @@ const INPUT = 6_000n
 const PIECE = 2_000n
 /** A text that takes a mebibyte of memory. */
 const LARGE = 'x'.repeat(512 * 1024)
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+function isGone(ref: WeakRef<object>): boolean {
+  collectGarbage()
+  return ref.deref() === undefined
+}
+
+const weakly = ([event]: readonly FollowedChatEvent[]) => new WeakRef(event!.chunks)
 
 const isCut = () => true
 
@@ -166,7 +178,7 @@ describe('a stream that is followed again', () => {
 })
 
 describe('what is kept of streams', () => {
-  const openLarge = ({ streams }: ReturnType<typeof world>, pieces: number, ask = asking()) =>
+  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, ask = asking()) =>
     streams.openRun({ ...ask, isCut }, {}, () => largeEvents(pieces, 'ends'))
 
   it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
@@ -193,6 +205,43 @@ describe('what is kept of streams', () => {
     await rest(openLarge(kept, 6, asking({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
     for (const id of ids.slice(0, 2)) await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
     for (const id of ids.slice(2)) expect(textOf(await rest(kept.follow(id)))).toBe('L'.repeat(6))
+  })
+
+  it('leaves memory when others need the room, for slow followers, too', async () => {
+    const { streams, follow } = world([])
+    const first = weakly(await rest(openLarge({ streams }, 6)))
+    const [{ id }] = (await rest(openLarge({ streams }, 6))) as [FollowedChatEvent]
+    const slow = follow(id)
+    await take(slow, 1)
+    for (let i = 0; i < 3; i++) await rest(openLarge({ streams }, 6))
+    await expect(slow.next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    await vi.waitFor(() => expect(isGone(first)).toBe(true))
+    // Two streams are left, each with the timer that removes it.
+    expect(vi.getTimerCount()).toBe(2)
+  })
+
+  it('is its events after the end, and not the request', async () => {
+    const { streams, follow } = world([])
+    const chat = async () => {
+      const messages = [LARGE]
+      const source = Object.assign(largeEvents(1, 'ends'), { messages })
+      const [{ id }] = (await rest(streams.openRun({ ...asking(), isCut }, {}, () => source))) as [FollowedChatEvent]
+      return { id, messages: new WeakRef(messages) }
+    }
+    const { id, messages } = await chat()
+    await vi.waitFor(() => expect(isGone(messages)).toBe(true))
+    expect(textOf(await rest(follow(id)))).toBe('L')
+  })
+
+  it('stays after its time for whoever still reads it', async () => {
+    const { streams, follow } = world([])
+    const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]
+    const slow = follow(id)
+    await take(slow, 1)
+    await vi.advanceTimersByTimeAsync(KEPT_MS * 2)
+    expect(textOf(await rest(slow))).toBe('LL')
+    await vi.advanceTimersByTimeAsync(KEPT_MS)
+    await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 

@@ -43,7 +43,8 @@ export class ChatStreams implements Disposable {
   readonly #deps: KeyedDeps
   readonly #streams = new Map<string, LiveStream>()
   readonly #shares = new Map<string, Share>()
-  readonly #ended = new Set<LiveStream>()
+  /** The streams that have ended, oldest first, with the timers that remove them. */
+  readonly #ended = new Map<LiveStream, NodeJS.Timeout>()
   #bytes = 0
   /** The number of followers that came back, by API key. */
   readonly #followed = new Map<string, number>()
@@ -178,9 +179,9 @@ export class ChatStreams implements Disposable {
     share.bytes += bytes
     this.#bytes += bytes
     while (share.bytes > MAX_ORGANIZATION_BYTES || this.#bytes > MAX_BYTES) {
-      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended
+      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended.keys()
       if (oldest) {
-        this.#remove(oldest)
+        this.#evict(oldest)
         continue
       }
       const freed = stream.forget()
@@ -196,15 +197,28 @@ export class ChatStreams implements Disposable {
     if (!this.#streams.has(stream.id)) return
     const { ended } = this.#shareOf(stream)
     ended.add(stream)
-    this.#ended.add(stream)
-    if (ended.size > MAX_ENDED) this.#remove(ended.values().next().value!)
-    setTimeout(() => this.#remove(stream), KEPT_MS).unref()
+    this.#removeLater(stream)
+    if (ended.size > MAX_ENDED) this.#evict(ended.values().next().value!)
+  }
+
+  /** Removes an ended stream after a while, but not from under its followers. */
+  #removeLater(stream: LiveStream): void {
+    const remove = () => (stream.isFollowed ? this.#removeLater(stream) : this.#remove(stream))
+    this.#ended.set(stream, setTimeout(remove, KEPT_MS).unref())
+  }
+
+  /** Removes a stream to make room. What it kept is gone for its followers, too. */
+  #evict(stream: LiveStream): void {
+    this.#remove(stream)
+    stream.forgetAll()
   }
 
   #remove(stream: LiveStream): void {
     if (!this.#streams.delete(stream.id)) return
     const share = this.#shareOf(stream)
     share.ended.delete(stream)
+    // The timer would keep the stream in memory.
+    clearTimeout(this.#ended.get(stream))
     this.#ended.delete(stream)
     share.bytes -= stream.bytes
     this.#bytes -= stream.bytes

@@ -53,7 +53,8 @@ export class LiveStream {
   readonly id: string
   readonly organizationId: string
   readonly apiKeyId: string
-  readonly #source: Promise<Source>
+  /** Undefined after the end: it has the whole request, which may be far larger than the events. */
+  #source: Promise<Source> | undefined
   readonly #notices: StreamNotices
   #kept: Kept[] = []
   /** The number of forgotten events. */
@@ -80,6 +81,10 @@ export class LiveStream {
   /** The bytes that it keeps. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  get isFollowed(): boolean {
+    return this.#followers > 0
   }
 
   /** True while it can be followed from the start. */
@@ -139,8 +144,9 @@ export class LiveStream {
   /** Ends the call if it has no follower, and what it produced so far is charged. */
   cancel(): void {
     if (this.#end || this.#followers > 0) return
+    const source = this.#source
     this.#finish(new KisError('invalid_request', 'The call was stopped, because nobody followed its stream.', { shouldRetry: false }))
-    this.#source.then(({ events }) => events.return?.()).catch(() => undefined)
+    source?.then(({ events }) => events.return?.()).catch(() => undefined)
   }
 
   /** Forgets the older half of what it keeps, and returns the bytes of that. A stream that nobody follows waits. */
@@ -154,6 +160,13 @@ export class LiveStream {
     const bytes = old.reduce((sum, kept) => sum + kept.bytes, 0)
     this.#bytes -= bytes
     return bytes
+  }
+
+  /** Forgets all that it keeps. */
+  forgetAll(): void {
+    this.#forgotten += this.#kept.length
+    this.#kept = []
+    this.#bytes = 0
   }
 
   #read(after: string | null): number {
@@ -183,8 +196,10 @@ export class LiveStream {
 
   async #pullOne(): Promise<void> {
     try {
-      this.#opened ??= await this.#source
-      const { done, value } = await this.#opened.events.next()
+      const opened = await this.#source
+      if (!opened || this.#end) return
+      this.#opened = opened
+      const { done, value } = await opened.events.next()
       if (this.#end) return
       if (done) return this.#finish(undefined)
       // An end without chunks has a cursor of its own, too.
@@ -202,6 +217,8 @@ export class LiveStream {
   #finish(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
+    this.#source = undefined
+    this.#opened = undefined
     clearTimeout(this.#grace)
     this.#notices.ended(this)
   }
@@ -209,7 +226,7 @@ export class LiveStream {
   #leave(isCut: boolean): void {
     this.#followers--
     if (this.#followers > 0 || this.#end) return
-    this.#source.then(
+    this.#source?.then(
       ({ isLasting }) => {
         if (this.#followers > 0 || this.#end) return
         if (!isLasting && !(isCut && this.#isKnown)) return this.cancel()

@@ -260,6 +260,49 @@ describe('a repeat with the same idempotency key', () => {
     expect([far.chats, billing.holds.size, billing.openHolds]).toEqual([1, 1, 1])
   })
 
+  it('after its end has the same chunks, of which nothing is kept', async () => {
+    const { open, follow, far } = world([...stream(4), [usageChunk(20, 4)]])
+    const first = await rest(open(asking(), 'again'))
+    for (let i = 0; i < 3; i++) {
+      const replay = await rest(open(asking(), 'again'))
+      expect(replay.map(({ chunks }) => chunks)).toEqual(first.map(({ chunks }) => chunks))
+      expect(replay.map(({ cursor }) => cursor)).toEqual(first.map(({ cursor }) => cursor))
+      await expect(follow(replay[0]!.id).next()).rejects.toMatchObject({ code: 'not_found' })
+    }
+    expect(await rest(follow(first[0]!.id))).toEqual(first)
+    expect([far.chats, vi.getTimerCount()]).toEqual([1, 1])
+  })
+
+  it('of a run of an agent can be followed again until the run ends', async () => {
+    const { streams, follow } = world([])
+    const ending = Promise.withResolvers<void>()
+    async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
+      for await (const event of largeEvents(3, 'ends')) yield { ...event, replayed: true }
+      await ending.promise
+      return undefined
+    }
+    const events = streams.openRun({ ...asking(), isCut }, { idempotencyKey: 'again' }, replayed)
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS)
+    const again = follow(id, cursor)
+    expect(textOf(await take(again, 2))).toBe('LL')
+    ending.resolve()
+    expect(await rest(again)).toEqual([])
+    await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  it('leaves room for the streams that cost something', async () => {
+    const { streams, follow } = world([])
+    async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
+      for await (const event of largeEvents(6, 'waits')) yield { ...event, replayed: true }
+      return undefined
+    }
+    const charged = await rest(streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(6, 'ends')))
+    for (let i = 0; i < 3; i++) await take(streams.openRun({ ...asking(), isCut }, {}, replayed), 6)
+    expect(await rest(follow(charged[0]!.id))).toEqual(charged)
+  })
+
   it('is told to come again when the start is no longer kept', async () => {
     const { streams, open } = world([])
     const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const

@@ -191,9 +191,12 @@ export class ChatStreams implements Disposable {
     }
   }
 
-  /** Keeps an ended stream for a while. One without events cannot be followed. */
+  /**
+   * Keeps an ended stream for a while. One without events cannot be followed. A replay costs nothing, so that any number
+   * of them could drive out the streams of others, and it can be had again with its key.
+   */
   #keep(stream: LiveStream): void {
-    if (!stream.hasBegun) this.#remove(stream)
+    if (!stream.hasBegun || stream.isReplay) this.#remove(stream)
     if (!this.#streams.has(stream.id)) return
     const { ended } = this.#shareOf(stream)
     ended.add(stream)

@@ -66,6 +66,7 @@ export class LiveStream {
   #end: { readonly error: unknown } | undefined
   #grace: NodeJS.Timeout | undefined
   #isFull = false
+  #isReplay = false
   #opened: Source | undefined
   /** A follower knows the id. */
   #isKnown = false
@@ -81,6 +82,11 @@ export class LiveStream {
   /** The bytes that it keeps. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Its events are those of an earlier call with the same idempotency key. */
+  get isReplay(): boolean {
+    return this.#isReplay
   }
 
   get isFollowed(): boolean {
@@ -162,11 +168,13 @@ export class LiveStream {
     return bytes
   }
 
-  /** Forgets all that it keeps. */
-  forgetAll(): void {
+  /** Forgets all that it keeps, and returns the bytes of that. */
+  forgetAll(): number {
+    const bytes = this.#bytes
     this.#forgotten += this.#kept.length
     this.#kept = []
     this.#bytes = 0
+    return bytes
   }
 
   #read(after: string | null): number {
@@ -204,11 +212,14 @@ export class LiveStream {
       if (done) return this.#finish(undefined)
       // An end without chunks has a cursor of its own, too.
       const to = this.#cursor + Math.max(1, value.chunks.length)
+      this.#isReplay = value.replayed === true
+      // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
+      const freed = this.#isReplay && !opened.isLasting ? this.forgetAll() : 0
       const bytes = weigh(value)
       this.#kept.push({ from: this.#cursor, to, event: value, bytes })
       this.#cursor = to
       this.#bytes += bytes
-      this.#notices.grown(this, this.#bytes > MAX_STREAM_BYTES ? bytes - this.forget() : bytes)
+      this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
     } catch (error) {
       this.#finish(error ?? new Error('failed'))
     }
@@ -229,7 +240,7 @@ export class LiveStream {
     this.#source?.then(
       ({ isLasting }) => {
         if (this.#followers > 0 || this.#end) return
-        if (!isLasting && !(isCut && this.#isKnown)) return this.cancel()
+        if (!isLasting && !(isCut && this.#isKnown && !this.#isReplay)) return this.cancel()
         if (!isLasting) this.#grace = setTimeout(() => this.cancel(), GRACE_MS)
         this.#notices.track(this.#goOn(isLasting))
       },

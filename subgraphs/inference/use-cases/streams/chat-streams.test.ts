@@ -233,6 +233,17 @@ describe('what is kept of streams', () => {
     expect(textOf(await rest(follow(id)))).toBe('L')
   })
 
+  it('is the newest event at least: a new stream goes on when the others fill the memory', async () => {
+    const { streams, follow } = world([])
+    const openLive = (pieces: number) => streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(pieces, 'waits'))
+    for (let i = 0; i < 3; i++) await take(openLive(7), 7)
+    const late = openLive(4)
+    const [{ id, cursor }] = (await take(late, 1)) as [FollowedChatEvent]
+    expect(textOf(await take(late, 1))).toBe('L')
+    await late.return!()
+    expect(textOf(await take(follow(id, cursor), 3))).toBe('LLL')
+  })
+
   it('stays after its time for whoever still reads it', async () => {
     const { streams, follow } = world([])
     const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]

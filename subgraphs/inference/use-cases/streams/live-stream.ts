@@ -155,13 +155,16 @@ export class LiveStream {
     source?.then(({ events }) => events.return?.()).catch(() => undefined)
   }
 
-  /** Forgets the older half of what it keeps, and returns the bytes of that. A stream that nobody follows waits. */
+  /**
+   * Forgets the older half of what it keeps, but never the newest event, which followers wait for. Returns the bytes of
+   * that half. A stream that nobody follows waits.
+   */
   forget(): number {
     if (this.#followers === 0 && !this.#end && !this.#opened?.isLasting) {
       this.#isFull = true
       return 0
     }
-    const old = this.#kept.splice(0, Math.ceil(this.#kept.length / 2))
+    const old = this.#kept.splice(0, Math.floor(this.#kept.length / 2))
     this.#forgotten += old.length
     const bytes = old.reduce((sum, kept) => sum + kept.bytes, 0)
     this.#bytes -= bytes

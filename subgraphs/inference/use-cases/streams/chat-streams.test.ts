@@ -166,6 +166,39 @@ describe('a stream that is followed again', () => {
     await expect(follow('strm_none', null, asking({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
+  it('goes on after a follower was refused, and still stops if nobody else comes', async () => {
+    const { streams, open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
+    const events = open()
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    // A client that ends its subscription would end the call. 52 of them: no refused one takes a place.
+    const ask = { ...asking(), isCut: () => false }
+    for (let i = 0; i < 13; i++) {
+      for (const after of ['x', '', '-1', '1000'])
+        await expect(streams.follow(ask, id, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    }
+    expect(billing.openHolds).toBe(1)
+    const again = follow(id, cursor)
+    expect(textOf(await take(again, 4))).toBe('w1 w2 w3 w4 ')
+    await again.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    await expect(follow(id, 'x').next()).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(billing.openHolds).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    await vi.waitFor(() => expect(billing.openHolds).toBe(0))
+  })
+
+  it('goes on after a follower came too late for its cursor', async () => {
+    const { streams, follow } = world([])
+    const events = streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(12, 'waits'))
+    const [{ id }] = (await take(events, 10)) as [FollowedChatEvent]
+    await events.return!()
+    const ask = { ...asking(), isCut: () => false }
+    await expect(streams.follow(ask, id, '1').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await take(follow(id, '10'), 2))).toBe('LL')
+  })
+
   it('may have 50 followers of a key; another is told to wait', async () => {
     const { open, follow } = world([...stream(9).slice(0, 1), 'wait'])
     const [{ id }] = (await take(open(), 1)) as [FollowedChatEvent]

@@ -88,7 +88,7 @@ export class ChatStreams implements Disposable {
         if (!running.isWhole) throw error
         return this.#joined(ask, running)
       }
-      return stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+      return stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     })
   }
 
@@ -101,6 +101,7 @@ export class ChatStreams implements Disposable {
    * Follows a stream of the caller's key: yields its events after the cursor, to the end. Null means from the start.
    * @throws {KisError} `not_found`: the key has no such stream.
    * @throws {KisError} `rate_limit_exceeded`: the key follows too many streams.
+   * @throws {KisError} as `LiveStream.readCursor`.
    */
   follow(ask: AskContext, id: string, after: string | null): Events {
     return lazily(ask, async () => {
@@ -110,8 +111,10 @@ export class ChatStreams implements Disposable {
         throw new NotHere(
           new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
         )
+      // A follower that was refused must not leave: the call would end with it.
+      const cursor = stream.readCursor(after)
       const leave = this.#enter(apiKeyId)
-      const events = stream.follow(after, ask.isCut ?? NEVER_CUT, ask.signal)
+      const events = stream.follow(cursor, ask.isCut ?? NEVER_CUT, ask.signal)
       return endableIterator(
         () => events.next(),
         async () => {
@@ -126,13 +129,13 @@ export class ChatStreams implements Disposable {
     return lazily(ask, async () => {
       // The call may outlast its first follower.
       const source = open({ ...ask, signal: new AbortController().signal })
-      return this.#add(ask, Promise.resolve(source)).follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+      return this.#add(ask, Promise.resolve(source)).follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     })
   }
 
   /** Follows the call of an earlier request with the same idempotency key, from its start. */
   #joined(ask: AskContext, stream: LiveStream): Events {
-    const events = stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+    const events = stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     let rateLimits = readRateLimits(this.#deps, ask)
     return endableIterator<FollowedChatEvent>(
       async () => {

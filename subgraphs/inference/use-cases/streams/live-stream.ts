@@ -104,24 +104,31 @@ export class LiveStream {
   }
 
   /**
-   * Yields the events after the cursor, to the end. Null means from the start. `isCut`: asked when the follower leaves.
+   * Returns the number that a cursor stands for. Null means the start.
    * @throws {KisError} `invalid_request`: `after` is no cursor of this stream, or what follows it is no longer kept.
+   */
+  readCursor(after: string | null): number {
+    const cursor = after === null ? 0 : CURSOR.test(after) ? Number(after) : Number.NaN
+    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
+    if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
+    return cursor
+  }
+
+  /**
+   * Yields the events after the cursor, to the end. `isCut`: asked when the follower leaves. The last one that leaves
+   * may end the call.
+   * @throws {KisError} `invalid_request`: what follows is no longer kept, because the follower is too slow.
    * @throws {KisError} the error of the call.
    */
-  follow(after: string | null, isCut: () => boolean, signal?: AbortSignal): Followed {
-    let at: number | undefined
-    let cursor = 0
+  follow(after: number, isCut: () => boolean, signal?: AbortSignal): Followed {
+    let cursor = after
+    const first = this.#kept.findIndex(({ to }) => to > cursor)
+    let at = this.#forgotten + (first < 0 ? this.#kept.length : first)
     let hasLeft = false
     this.#followers++
     clearTimeout(this.#grace)
     return endableIterator<FollowedChatEvent>(
       async () => {
-        if (at === undefined) {
-          cursor = this.#read(after)
-          const first = this.#kept.findIndex(({ to }) => to > cursor)
-          if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
-          at = this.#forgotten + (first < 0 ? this.#kept.length : first)
-        }
         for (;;) {
           if (at < this.#forgotten) throw forgotten()
           const kept = this.#kept[at - this.#forgotten]
@@ -178,13 +185,6 @@ export class LiveStream {
     this.#kept = []
     this.#bytes = 0
     return bytes
-  }
-
-  #read(after: string | null): number {
-    if (after === null) return 0
-    const cursor = CURSOR.test(after) ? Number(after) : Number.NaN
-    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
-    return cursor
   }
 
   /** The part of an event after a cursor. */

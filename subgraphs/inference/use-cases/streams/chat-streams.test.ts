@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { type Step, stream, usageChunk } from '../../test-support/scripted-engine.ts'
@@ -12,6 +14,16 @@ const INPUT = 6_000n
 const PIECE = 2_000n
 /** A text that takes a mebibyte of memory. */
 const LARGE = 'x'.repeat(512 * 1024)
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+function isGone(ref: WeakRef<object>): boolean {
+  collectGarbage()
+  return ref.deref() === undefined
+}
+
+const weakly = ([event]: readonly FollowedChatEvent[]) => new WeakRef(event!.chunks)
 
 const isCut = () => true
 
@@ -154,6 +166,39 @@ describe('a stream that is followed again', () => {
     await expect(follow('strm_none', null, asking({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
+  it('goes on after a follower was refused, and still stops if nobody else comes', async () => {
+    const { streams, open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
+    const events = open()
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    // A client that ends its subscription would end the call. 52 of them: no refused one takes a place.
+    const ask = { ...asking(), isCut: () => false }
+    for (let i = 0; i < 13; i++) {
+      for (const after of ['x', '', '-1', '1000'])
+        await expect(streams.follow(ask, id, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    }
+    expect(billing.openHolds).toBe(1)
+    const again = follow(id, cursor)
+    expect(textOf(await take(again, 4))).toBe('w1 w2 w3 w4 ')
+    await again.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
+    await expect(follow(id, 'x').next()).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(billing.openHolds).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    await vi.waitFor(() => expect(billing.openHolds).toBe(0))
+  })
+
+  it('goes on after a follower came too late for its cursor', async () => {
+    const { streams, follow } = world([])
+    const events = streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(12, 'waits'))
+    const [{ id }] = (await take(events, 10)) as [FollowedChatEvent]
+    await events.return!()
+    const ask = { ...asking(), isCut: () => false }
+    await expect(streams.follow(ask, id, '1').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await take(follow(id, '10'), 2))).toBe('LL')
+  })
+
   it('may have 50 followers of a key; another is told to wait', async () => {
     const { open, follow } = world([...stream(9).slice(0, 1), 'wait'])
     const [{ id }] = (await take(open(), 1)) as [FollowedChatEvent]
@@ -166,7 +211,7 @@ describe('a stream that is followed again', () => {
 })
 
 describe('what is kept of streams', () => {
-  const openLarge = ({ streams }: ReturnType<typeof world>, pieces: number, ask = asking()) =>
+  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, ask = asking()) =>
     streams.openRun({ ...ask, isCut }, {}, () => largeEvents(pieces, 'ends'))
 
   it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
@@ -194,6 +239,54 @@ describe('what is kept of streams', () => {
     for (const id of ids.slice(0, 2)) await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
     for (const id of ids.slice(2)) expect(textOf(await rest(kept.follow(id)))).toBe('L'.repeat(6))
   })
+
+  it('leaves memory when others need the room, for slow followers, too', async () => {
+    const { streams, follow } = world([])
+    const first = weakly(await rest(openLarge({ streams }, 6)))
+    const [{ id }] = (await rest(openLarge({ streams }, 6))) as [FollowedChatEvent]
+    const slow = follow(id)
+    await take(slow, 1)
+    for (let i = 0; i < 3; i++) await rest(openLarge({ streams }, 6))
+    await expect(slow.next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    await vi.waitFor(() => expect(isGone(first)).toBe(true))
+    // Two streams are left, each with the timer that removes it.
+    expect(vi.getTimerCount()).toBe(2)
+  })
+
+  it('is its events after the end, and not the request', async () => {
+    const { streams, follow } = world([])
+    const chat = async () => {
+      const messages = [LARGE]
+      const source = Object.assign(largeEvents(1, 'ends'), { messages })
+      const [{ id }] = (await rest(streams.openRun({ ...asking(), isCut }, {}, () => source))) as [FollowedChatEvent]
+      return { id, messages: new WeakRef(messages) }
+    }
+    const { id, messages } = await chat()
+    await vi.waitFor(() => expect(isGone(messages)).toBe(true))
+    expect(textOf(await rest(follow(id)))).toBe('L')
+  })
+
+  it('is the newest event at least: a new stream goes on when the others fill the memory', async () => {
+    const { streams, follow } = world([])
+    const openLive = (pieces: number) => streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(pieces, 'waits'))
+    for (let i = 0; i < 3; i++) await take(openLive(7), 7)
+    const late = openLive(4)
+    const [{ id, cursor }] = (await take(late, 1)) as [FollowedChatEvent]
+    expect(textOf(await take(late, 1))).toBe('L')
+    await late.return!()
+    expect(textOf(await take(follow(id, cursor), 3))).toBe('LLL')
+  })
+
+  it('stays after its time for whoever still reads it', async () => {
+    const { streams, follow } = world([])
+    const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]
+    const slow = follow(id)
+    await take(slow, 1)
+    await vi.advanceTimersByTimeAsync(KEPT_MS * 2)
+    expect(textOf(await rest(slow))).toBe('LL')
+    await vi.advanceTimersByTimeAsync(KEPT_MS)
+    await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
+  })
 })
 
 describe('a repeat with the same idempotency key', () => {
@@ -209,6 +302,49 @@ describe('a repeat with the same idempotency key', () => {
     await second.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS * 2)
     expect([far.chats, billing.holds.size, billing.openHolds]).toEqual([1, 1, 1])
+  })
+
+  it('after its end has the same chunks, of which nothing is kept', async () => {
+    const { open, follow, far } = world([...stream(4), [usageChunk(20, 4)]])
+    const first = await rest(open(asking(), 'again'))
+    for (let i = 0; i < 3; i++) {
+      const replay = await rest(open(asking(), 'again'))
+      expect(replay.map(({ chunks }) => chunks)).toEqual(first.map(({ chunks }) => chunks))
+      expect(replay.map(({ cursor }) => cursor)).toEqual(first.map(({ cursor }) => cursor))
+      await expect(follow(replay[0]!.id).next()).rejects.toMatchObject({ code: 'not_found' })
+    }
+    expect(await rest(follow(first[0]!.id))).toEqual(first)
+    expect([far.chats, vi.getTimerCount()]).toEqual([1, 1])
+  })
+
+  it('of a run of an agent can be followed again until the run ends', async () => {
+    const { streams, follow } = world([])
+    const ending = Promise.withResolvers<void>()
+    async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
+      for await (const event of largeEvents(3, 'ends')) yield { ...event, replayed: true }
+      await ending.promise
+      return undefined
+    }
+    const events = streams.openRun({ ...asking(), isCut }, { idempotencyKey: 'again' }, replayed)
+    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    await events.return!()
+    await vi.advanceTimersByTimeAsync(GRACE_MS)
+    const again = follow(id, cursor)
+    expect(textOf(await take(again, 2))).toBe('LL')
+    ending.resolve()
+    expect(await rest(again)).toEqual([])
+    await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
+  })
+
+  it('leaves room for the streams that cost something', async () => {
+    const { streams, follow } = world([])
+    async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
+      for await (const event of largeEvents(6, 'waits')) yield { ...event, replayed: true }
+      return undefined
+    }
+    const charged = await rest(streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(6, 'ends')))
+    for (let i = 0; i < 3; i++) await take(streams.openRun({ ...asking(), isCut }, {}, replayed), 6)
+    expect(await rest(follow(charged[0]!.id))).toEqual(charged)
   })
 
   it('is told to come again when the start is no longer kept', async () => {

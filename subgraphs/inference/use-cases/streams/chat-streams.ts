@@ -43,7 +43,8 @@ export class ChatStreams implements Disposable {
   readonly #deps: KeyedDeps
   readonly #streams = new Map<string, LiveStream>()
   readonly #shares = new Map<string, Share>()
-  readonly #ended = new Set<LiveStream>()
+  /** The streams that have ended, oldest first, with the timers that remove them. */
+  readonly #ended = new Map<LiveStream, NodeJS.Timeout>()
   #bytes = 0
   /** The number of followers that came back, by API key. */
   readonly #followed = new Map<string, number>()
@@ -87,7 +88,7 @@ export class ChatStreams implements Disposable {
         if (!running.isWhole) throw error
         return this.#joined(ask, running)
       }
-      return stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+      return stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     })
   }
 
@@ -100,6 +101,7 @@ export class ChatStreams implements Disposable {
    * Follows a stream of the caller's key: yields its events after the cursor, to the end. Null means from the start.
    * @throws {KisError} `not_found`: the key has no such stream.
    * @throws {KisError} `rate_limit_exceeded`: the key follows too many streams.
+   * @throws {KisError} as `LiveStream.readCursor`.
    */
   follow(ask: AskContext, id: string, after: string | null): Events {
     return lazily(ask, async () => {
@@ -109,8 +111,10 @@ export class ChatStreams implements Disposable {
         throw new NotHere(
           new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
         )
+      // A follower that was refused must not leave: the call would end with it.
+      const cursor = stream.readCursor(after)
       const leave = this.#enter(apiKeyId)
-      const events = stream.follow(after, ask.isCut ?? NEVER_CUT, ask.signal)
+      const events = stream.follow(cursor, ask.isCut ?? NEVER_CUT, ask.signal)
       return endableIterator(
         () => events.next(),
         async () => {
@@ -125,13 +129,13 @@ export class ChatStreams implements Disposable {
     return lazily(ask, async () => {
       // The call may outlast its first follower.
       const source = open({ ...ask, signal: new AbortController().signal })
-      return this.#add(ask, Promise.resolve(source)).follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+      return this.#add(ask, Promise.resolve(source)).follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     })
   }
 
   /** Follows the call of an earlier request with the same idempotency key, from its start. */
   #joined(ask: AskContext, stream: LiveStream): Events {
-    const events = stream.follow(null, ask.isCut ?? NEVER_CUT, ask.signal)
+    const events = stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
     let rateLimits = readRateLimits(this.#deps, ask)
     return endableIterator<FollowedChatEvent>(
       async () => {
@@ -178,9 +182,9 @@ export class ChatStreams implements Disposable {
     share.bytes += bytes
     this.#bytes += bytes
     while (share.bytes > MAX_ORGANIZATION_BYTES || this.#bytes > MAX_BYTES) {
-      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended
+      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended.keys()
       if (oldest) {
-        this.#remove(oldest)
+        this.#evict(oldest)
         continue
       }
       const freed = stream.forget()
@@ -190,21 +194,37 @@ export class ChatStreams implements Disposable {
     }
   }
 
-  /** Keeps an ended stream for a while. One without events cannot be followed. */
+  /**
+   * Keeps an ended stream for a while. One without events cannot be followed. A replay costs nothing, so that any number
+   * of them could drive out the streams of others, and it can be had again with its key.
+   */
   #keep(stream: LiveStream): void {
-    if (!stream.hasBegun) this.#remove(stream)
+    if (!stream.hasBegun || stream.isReplay) this.#remove(stream)
     if (!this.#streams.has(stream.id)) return
     const { ended } = this.#shareOf(stream)
     ended.add(stream)
-    this.#ended.add(stream)
-    if (ended.size > MAX_ENDED) this.#remove(ended.values().next().value!)
-    setTimeout(() => this.#remove(stream), KEPT_MS).unref()
+    this.#removeLater(stream)
+    if (ended.size > MAX_ENDED) this.#evict(ended.values().next().value!)
+  }
+
+  /** Removes an ended stream after a while, but not from under its followers. */
+  #removeLater(stream: LiveStream): void {
+    const remove = () => (stream.isFollowed ? this.#removeLater(stream) : this.#remove(stream))
+    this.#ended.set(stream, setTimeout(remove, KEPT_MS).unref())
+  }
+
+  /** Removes a stream to make room. What it kept is gone for its followers, too. */
+  #evict(stream: LiveStream): void {
+    this.#remove(stream)
+    stream.forgetAll()
   }
 
   #remove(stream: LiveStream): void {
     if (!this.#streams.delete(stream.id)) return
     const share = this.#shareOf(stream)
     share.ended.delete(stream)
+    // The timer would keep the stream in memory.
+    clearTimeout(this.#ended.get(stream))
     this.#ended.delete(stream)
     share.bytes -= stream.bytes
     this.#bytes -= stream.bytes

@@ -53,7 +53,8 @@ export class LiveStream {
   readonly id: string
   readonly organizationId: string
   readonly apiKeyId: string
-  readonly #source: Promise<Source>
+  /** Undefined after the end: it has the whole request, which may be far larger than the events. */
+  #source: Promise<Source> | undefined
   readonly #notices: StreamNotices
   #kept: Kept[] = []
   /** The number of forgotten events. */
@@ -65,6 +66,7 @@ export class LiveStream {
   #end: { readonly error: unknown } | undefined
   #grace: NodeJS.Timeout | undefined
   #isFull = false
+  #isReplay = false
   #opened: Source | undefined
   /** A follower knows the id. */
   #isKnown = false
@@ -82,6 +84,15 @@ export class LiveStream {
     return this.#bytes
   }
 
+  /** Its events are those of an earlier call with the same idempotency key. */
+  get isReplay(): boolean {
+    return this.#isReplay
+  }
+
+  get isFollowed(): boolean {
+    return this.#followers > 0
+  }
+
   /** True while it can be followed from the start. */
   get isWhole(): boolean {
     return this.#forgotten === 0
@@ -93,24 +104,31 @@ export class LiveStream {
   }
 
   /**
-   * Yields the events after the cursor, to the end. Null means from the start. `isCut`: asked when the follower leaves.
+   * Returns the number that a cursor stands for. Null means the start.
    * @throws {KisError} `invalid_request`: `after` is no cursor of this stream, or what follows it is no longer kept.
+   */
+  readCursor(after: string | null): number {
+    const cursor = after === null ? 0 : CURSOR.test(after) ? Number(after) : Number.NaN
+    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
+    if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
+    return cursor
+  }
+
+  /**
+   * Yields the events after the cursor, to the end. `isCut`: asked when the follower leaves. The last one that leaves
+   * may end the call.
+   * @throws {KisError} `invalid_request`: what follows is no longer kept, because the follower is too slow.
    * @throws {KisError} the error of the call.
    */
-  follow(after: string | null, isCut: () => boolean, signal?: AbortSignal): Followed {
-    let at: number | undefined
-    let cursor = 0
+  follow(after: number, isCut: () => boolean, signal?: AbortSignal): Followed {
+    let cursor = after
+    const first = this.#kept.findIndex(({ to }) => to > cursor)
+    let at = this.#forgotten + (first < 0 ? this.#kept.length : first)
     let hasLeft = false
     this.#followers++
     clearTimeout(this.#grace)
     return endableIterator<FollowedChatEvent>(
       async () => {
-        if (at === undefined) {
-          cursor = this.#read(after)
-          const first = this.#kept.findIndex(({ to }) => to > cursor)
-          if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
-          at = this.#forgotten + (first < 0 ? this.#kept.length : first)
-        }
         for (;;) {
           if (at < this.#forgotten) throw forgotten()
           const kept = this.#kept[at - this.#forgotten]
@@ -139,28 +157,34 @@ export class LiveStream {
   /** Ends the call if it has no follower, and what it produced so far is charged. */
   cancel(): void {
     if (this.#end || this.#followers > 0) return
+    const source = this.#source
     this.#finish(new KisError('invalid_request', 'The call was stopped, because nobody followed its stream.', { shouldRetry: false }))
-    this.#source.then(({ events }) => events.return?.()).catch(() => undefined)
+    source?.then(({ events }) => events.return?.()).catch(() => undefined)
   }
 
-  /** Forgets the older half of what it keeps, and returns the bytes of that. A stream that nobody follows waits. */
+  /**
+   * Forgets the older half of what it keeps, but never the newest event, which followers wait for. Returns the bytes of
+   * that half. A stream that nobody follows waits.
+   */
   forget(): number {
     if (this.#followers === 0 && !this.#end && !this.#opened?.isLasting) {
       this.#isFull = true
       return 0
     }
-    const old = this.#kept.splice(0, Math.ceil(this.#kept.length / 2))
+    const old = this.#kept.splice(0, Math.floor(this.#kept.length / 2))
     this.#forgotten += old.length
     const bytes = old.reduce((sum, kept) => sum + kept.bytes, 0)
     this.#bytes -= bytes
     return bytes
   }
 
-  #read(after: string | null): number {
-    if (after === null) return 0
-    const cursor = CURSOR.test(after) ? Number(after) : Number.NaN
-    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
-    return cursor
+  /** Forgets all that it keeps, and returns the bytes of that. */
+  forgetAll(): number {
+    const bytes = this.#bytes
+    this.#forgotten += this.#kept.length
+    this.#kept = []
+    this.#bytes = 0
+    return bytes
   }
 
   /** The part of an event after a cursor. */
@@ -183,17 +207,22 @@ export class LiveStream {
 
   async #pullOne(): Promise<void> {
     try {
-      this.#opened ??= await this.#source
-      const { done, value } = await this.#opened.events.next()
+      const opened = await this.#source
+      if (!opened || this.#end) return
+      this.#opened = opened
+      const { done, value } = await opened.events.next()
       if (this.#end) return
       if (done) return this.#finish(undefined)
       // An end without chunks has a cursor of its own, too.
       const to = this.#cursor + Math.max(1, value.chunks.length)
+      this.#isReplay = value.replayed === true
+      // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
+      const freed = this.#isReplay && !opened.isLasting ? this.forgetAll() : 0
       const bytes = weigh(value)
       this.#kept.push({ from: this.#cursor, to, event: value, bytes })
       this.#cursor = to
       this.#bytes += bytes
-      this.#notices.grown(this, this.#bytes > MAX_STREAM_BYTES ? bytes - this.forget() : bytes)
+      this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
     } catch (error) {
       this.#finish(error ?? new Error('failed'))
     }
@@ -202,6 +231,8 @@ export class LiveStream {
   #finish(error: unknown): void {
     if (this.#end) return
     this.#end = { error }
+    this.#source = undefined
+    this.#opened = undefined
     clearTimeout(this.#grace)
     this.#notices.ended(this)
   }
@@ -209,10 +240,10 @@ export class LiveStream {
   #leave(isCut: boolean): void {
     this.#followers--
     if (this.#followers > 0 || this.#end) return
-    this.#source.then(
+    this.#source?.then(
       ({ isLasting }) => {
         if (this.#followers > 0 || this.#end) return
-        if (!isLasting && !(isCut && this.#isKnown)) return this.cancel()
+        if (!isLasting && !(isCut && this.#isKnown && !this.#isReplay)) return this.cancel()
         if (!isLasting) this.#grace = setTimeout(() => this.cancel(), GRACE_MS)
         this.#notices.track(this.#goOn(isLasting))
       },

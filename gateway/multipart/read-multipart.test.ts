@@ -14,7 +14,10 @@ async function request(files: number, fileBytes: number, end?: readonly [string,
   for (const name of names) form.append(name, new File(['x'.repeat(fileBytes)], `${name}.txt`))
   if (end) form.append(...end)
   const { headers, body } = new Response(form)
-  return { headers: { 'content-type': headers.get('content-type')! }, stream: Readable.from([await buffer(Readable.fromWeb(body as never))]) }
+  return {
+    headers: { 'content-type': headers.get('content-type')! },
+    stream: Readable.from([await buffer(Readable.fromWeb(body as never))]),
+  }
 }
 
 it.each([1, 300_000])('stores the files of a request one after another: of %i bytes', async (fileBytes) => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { KEY, type RunningAdapter, startAdapter } from './support.ts'
 
@@ -16,11 +16,32 @@ const FILE = {
   status: 'READY',
   createdAt: '2026-11-23T10:00:00.000Z',
 }
+const UPLOAD = {
+  ...{ id: 'upl_1', sizeBytes: SIZE, offset: 0, status: 'OPEN', metadata: null, file: null },
+  ...{ createdAt: '2026-11-23T10:00:00.000Z', expiresAt: '2026-11-24T10:00:00.000Z' },
+}
 const cancelled = { cancelUpload: { upload: { id: 'upl_1' } } }
 const created = { createUpload: { upload: { id: 'upl_1' } } }
 const appended = { appendToUpload: { upload: { offset: 0 } } }
 
-const asked = ({ gateway }: RunningAdapter) => gateway.asked.map(({ name }) => name)
+let adapter: RunningAdapter
+let complete: (signal: AbortSignal) => Promise<void>
+beforeAll(async () => {
+  adapter = await startAdapter({
+    Upload: () => ({ upload: UPLOAD }),
+    CreateFormUpload: () => created,
+    AppendToUpload: () => appended,
+    CancelFormUpload: () => cancelled,
+    async CompleteFormUpload(_variables, { signal }) {
+      await complete(signal)
+      return { completeUpload: { upload: { file: FILE } } }
+    },
+  })
+})
+beforeEach(() => void adapter.gateway.asked.splice(0))
+afterAll(() => adapter[Symbol.asyncDispose]())
+
+const asked = () => adapter.gateway.asked.map(({ name }) => name)
 
 describe('a form whose file has come in', () => {
   const part = (head: string, text: string) => `--b\r\ncontent-disposition: form-data; ${head}\r\n\r\n${text}\r\n`
@@ -28,15 +49,14 @@ describe('a form whose file has come in', () => {
   const END = '--b--\r\n'
 
   /** Sends the file, and the rest when the file is stored. */
-  async function send(adapter: RunningAdapter, rest: string) {
+  async function send(rest: string) {
     const length = file.length + rest.length
-    const client = open(adapter, 'POST /v1/files', 'content-type: multipart/form-data; boundary=b', `content-length: ${length}`)
+    const client = open('POST /v1/files', 'content-type: multipart/form-data; boundary=b', `content-length: ${length}`)
     client.write(`${file}--b`)
-    await eventually(() => asked(adapter).filter((name) => name === 'AppendToUpload').length === 2)
+    await eventually(() => asked().filter((name) => name === 'AppendToUpload').length === 2)
     await setImmediate()
     return { client, finish: () => client.write(rest.slice('--b'.length)) }
   }
-  const start = () => startAdapter({ CreateFormUpload: () => created, AppendToUpload: () => appended, CancelFormUpload: () => cancelled })
 
   it.each([
     ['a second file', part('name="file"; filename="b.txt"', 'x') + END, /more than once/],
@@ -44,18 +64,16 @@ describe('a form whose file has come in', () => {
     ['too many parts', Array.from({ length: 101 }, (_, index) => part(`name="f${index}"`, 'x')).join('') + END, /more than 100 parts/],
     ['an unknown field', part('name="other"', 'x') + END, /other/],
   ])('leaves nothing of it with %s', async (_what, rest, message) => {
-    await using adapter = await start()
-    const { client, finish } = await send(adapter, rest)
+    const { client, finish } = await send(rest)
     finish()
     expect(String((await once(client, 'data'))[0])).toMatch(message)
-    expect(asked(adapter).at(-1)).toBe('CancelFormUpload')
+    expect(asked().at(-1)).toBe('CancelFormUpload')
   })
 
   it('leaves nothing of it when its client leaves before the end', async () => {
-    await using adapter = await start()
-    const { client } = await send(adapter, part('name="purpose"', 'assistants'))
+    const { client } = await send(part('name="purpose"', 'assistants'))
     client.destroy()
-    await eventually(() => asked(adapter).at(-1) === 'CancelFormUpload')
+    await eventually(() => asked().at(-1) === 'CancelFormUpload')
   })
 })
 
@@ -66,29 +84,35 @@ describe('a large file whose client leaves as it is completed', () => {
   ] as const)('%s', async (_what, succeeds, last) => {
     const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
     let isMade = false
-    await using adapter = await startAdapter({
-      CreateFormUpload: () => created,
-      AppendToUpload: () => appended,
-      async CompleteFormUpload(_variables, { signal }) {
-        client.destroy()
-        await gone
-        signal.throwIfAborted()
-        if (!succeeds) throw new Error('the store is away')
-        isMade = true
-        return { completeUpload: { upload: { file: FILE } } }
-      },
-      CancelFormUpload: () => cancelled,
-    })
-    const client = open(adapter, 'POST /v1/files?name=a.txt', 'content-type: text/plain', `content-length: ${SIZE}`)
+    complete = async (signal) => {
+      client.destroy()
+      await gone
+      signal.throwIfAborted()
+      if (!succeeds) throw new Error('the store is away')
+      isMade = true
+    }
+    const client = open('POST /v1/files?name=a.txt', 'content-type: text/plain', `content-length: ${SIZE}`)
     client.on('close', () => setTimeout(leave, 50))
     client.write('x'.repeat(SIZE))
-    await eventually(() => asked(adapter).at(-1) === last.at(-1) && isMade === succeeds)
-    expect(asked(adapter).slice(-last.length)).toEqual(last)
+    await eventually(() => asked().at(-1) === last.at(-1) && isMade === succeeds)
+    expect(asked().slice(-last.length)).toEqual(last)
   })
 })
 
-function open({ url }: RunningAdapter, line: string, ...headers: string[]) {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+it('ends a resumable upload in tiny pieces, and goes on when its client does not stop', async () => {
+  const headers = ['tus-resumable: 1.0.0', 'upload-offset: 0', 'content-type: application/offset+octet-stream']
+  const client = open('PATCH /v1/uploads/tus/upl_1', ...headers, 'transfer-encoding: chunked')
+  const answer = once(client, 'data')
+  const pieces = '1\r\nx\r\n'.repeat(2_000)
+  const sending = setInterval(() => client.write(pieces), 5)
+  expect(String((await answer)[0])).toContain('pieces that are too small')
+  for (let more = 0; more < 5; more++) await new Promise((resolve) => client.write(pieces, () => resolve(undefined)))
+  clearInterval(sending)
+  client.destroy()
+})
+
+function open(line: string, ...headers: string[]) {
+  const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
   socket.on('error', () => undefined)
   socket.write([`${line} HTTP/1.1`, 'host: a', `authorization: Bearer ${KEY}`, ...headers, '', ''].join('\r\n'))
   return socket

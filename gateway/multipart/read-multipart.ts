@@ -4,7 +4,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { readForm } from '../../subgraphs/common/uploads/form-stream.ts'
 
-/** Files of one request. The calls that store them are made one after another. */
+/** Files of one request. */
 const MAX_FILES = 10
 /** Places in the variables that one request may give files to. */
 const MAX_PLACES = 20
@@ -54,6 +54,8 @@ export async function readMultipart(headers: IncomingHttpHeaders, stream: Readab
   let operation: Body | undefined
   let places: ReadonlyMap<string, readonly string[]> | undefined
   const stored = new Map<string, string>()
+  // One file after another: the request was admitted for one piece.
+  let last: Promise<unknown> = Promise.resolve()
   try {
     await readForm(
       { headers, stream },
@@ -71,7 +73,12 @@ export async function readMultipart(headers: IncomingHttpHeaders, stream: Readab
           if (!places) throw new KisError('invalid_request', 'Send `operations` and `map` before the files.', { param: name })
           const own = places.get(name)
           if (!own) throw notInMap(name)
-          return reader.store(fileName, bytes, own[0]!).then((id) => stored.set(name, id))
+          last = last.then(async () => {
+            // The form has failed in the meantime.
+            if (bytes.errored) throw bytes.errored
+            stored.set(name, await reader.store(fileName, bytes, own[0]!))
+          })
+          return last
         },
       },
     )

@@ -48,10 +48,10 @@ export async function receiveFile(
     discard,
     async store() {
       try {
-        return (await call.ask(COMPLETE, { input: { id } })).completeUpload.upload.file!
+        // If the client leaves now, the file is made all the same.
+        return (await call.askThrough(COMPLETE, { input: { id } })).completeUpload.upload.file!
       } catch (error) {
-        // If the client leaves during the completion, the file is made all the same, as with a small one.
-        if (!call.context.signal.aborted) await discard()
+        await discard()
         throw error
       }
     },

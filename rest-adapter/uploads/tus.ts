@@ -1,10 +1,11 @@
-import { Readable } from 'node:stream'
-import type { ReadableStream } from 'node:stream/web'
+import type { Readable } from 'node:stream'
+import { ReadableStream } from 'node:stream/web'
 import { type Lock, type Locker, MemoryLocker, Server } from '@tus/server'
 import { DataStore, Metadata, Upload } from '@tus/utils'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { appendStream } from '../../subgraphs/common/uploads/append-stream.ts'
+import { readBytes } from '../../subgraphs/common/uploads/form-stream.ts'
 import type { Answer, Call, Route } from '../http/route.ts'
 
 const PATH = '/v1/uploads/tus'
@@ -122,8 +123,15 @@ async function answer(call: Call): Promise<Answer> {
       return undefined
     },
   })
-  const response = await server.handleWeb(toRequest(call))
-  if (failure instanceof Error) throw failure
+  let cut: unknown
+  const response = await server.handleWeb(
+    toRequest(call, (error) => {
+      cut = error
+    }),
+  )
+  // The library calls all that ends a body an abort.
+  const reason = cut ?? failure
+  if (reason instanceof Error) throw reason
   const headers = Object.fromEntries([...response.headers].filter(([name]) => !name.startsWith('access-control-')))
   delete headers['content-length']
   if (uploads.fileId !== undefined) headers['x-kis-file-id'] = uploads.fileId
@@ -138,11 +146,22 @@ function lockerOf(caller: string): Locker {
   return { newLock: (id: string): Lock => locker.newLock(`${caller} ${id}`) }
 }
 
-function toRequest({ headers, method, params, stream }: Call): Request {
+/** @param onCut hears why the body has ended early */
+function toRequest({ headers, method, params, stream }: Call, onCut: (error: unknown) => void): Request {
   const url = `http://service${PATH}${params.id === undefined ? '' : `/${encodeURIComponent(params.id)}`}`
   const given = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-  const body = stream ? (Readable.toWeb(stream) as ReadableStream<Uint8Array>) : null
+  // `Readable.toWeb` would throw, where nobody catches it, on what comes in after the body was ended.
+  const body = stream ? ReadableStream.from(told(readBytes(stream), onCut)) : null
   return new Request(url, { method, headers: given, ...(body && { body, duplex: 'half' }) } as RequestInit)
+}
+
+async function* told(source: AsyncIterable<Uint8Array>, onCut: (error: unknown) => void): AsyncGenerator<Uint8Array> {
+  try {
+    yield* source
+  } catch (error) {
+    onCut(error)
+    throw error
+  }
 }
 
 const shared = { body: 'stream', protocolHeaders: TUS_HEADERS, handle: answer } as const

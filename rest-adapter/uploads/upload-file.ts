@@ -5,7 +5,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { readBytes, readFormStream, requireFileTaken } from '../../subgraphs/common/uploads/form-stream.ts'
 import type { RestConfig } from '../config.ts'
 import { isForm, isJson } from '../http/forms.ts'
-import { type Answer, type Call, created, ok } from '../http/route.ts'
+import { type Answer, type Call, created, type JsonObject, ok } from '../http/route.ts'
 import { toFile, toOpenAiFile } from './file-object.ts'
 import { type ReceivedFile, receiveFile, UPLOAD } from './receive-file.ts'
 
@@ -23,21 +23,26 @@ export async function uploadFile(call: Call): Promise<Answer> {
 }
 
 async function uploadForm(call: Call): Promise<Answer> {
-  const { fields, taken } = await readFormStream(call, {
-    param: 'file',
-    take: (name, bytes) => receiveFile(call, name, bytes, { name: 'file', contentBase64: 'file' }),
-  })
-  const file = await requireGoodForm(call, fields, taken)
+  const { fields, file } = await receiveForm(call)
   const stored = await file.store()
   return ok({ ...toOpenAiFile(stored, fields.purpose ?? 'user_data'), message: toFile(stored) })
 }
 
-async function requireGoodForm(call: Call, fields: Readonly<Record<string, unknown>>, taken: ReceivedFile | undefined) {
+/** The form may turn out wrong after its file has come in. Then nothing of the file is left. */
+async function receiveForm(call: Call): Promise<{ readonly fields: JsonObject; readonly file: ReceivedFile }> {
+  let received: ReceivedFile | undefined
   try {
+    const { fields, taken } = await readFormStream(call, {
+      param: 'file',
+      async take(name, bytes) {
+        received = await receiveFile(call, name, bytes, { name: 'file', contentBase64: 'file' })
+        return received
+      },
+    })
     call.checkForm(fields)
-    return requireFileTaken('file', taken)
+    return { fields, file: requireFileTaken('file', taken) }
   } catch (error) {
-    await taken?.discard()
+    await received?.discard()
     throw error
   }
 }

@@ -73,6 +73,17 @@ describe('operations by server-sent events', () => {
     expect(seen.operations.filter((operation) => operation.includes('poke'))).toEqual([])
   })
 
+  it.each(['variables', 'extensions'])('take the %s of a POST as an object, never as JSON in a text', async (name) => {
+    const { url, seen } = await startGateway()
+    const headers = { authorization: `Bearer ${KEY}`, accept: 'text/event-stream', 'content-type': 'application/json' }
+    const body = JSON.stringify({ query: 'query ($n: Int) { ping(n: $n) }', [name]: '{"n":7}' })
+    const response = await fetch(url, { method: 'POST', headers, body })
+    expect([response.status, seen.operations]).toEqual([400, []])
+    expect(await response.text()).toContain(name)
+    const byGet = await fetch(`${url}?${new URLSearchParams(JSON.parse(body))}`, { headers })
+    expect(await byGet.text()).toContain(name === 'variables' ? '"ping":7' : '"ping"')
+  })
+
   it('are only subscriptions for clients that take JSON as well', async () => {
     const { url } = await startGateway()
     const ask = async (query: string) => {

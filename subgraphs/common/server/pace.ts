@@ -57,13 +57,13 @@ export class Pace {
     }
     this.#lastLookMs = nowMs
     const { bodyWindowMs } = this.#limits
-    const slowBodies = [...requests].filter(
-      // Nobody reads a body that is waiting for its turn.
-      (request) =>
-        request.readableFlowing === true &&
-        !request.complete &&
-        this.#isSlow(this.#bodies, request, request.socket.bytesRead, bodyWindowMs, nowMs),
-    )
+    const slowBodies = [...requests].filter((request) => {
+      if (request.readableFlowing === true)
+        return !request.complete && this.#isSlow(this.#bodies, request, request.socket.bytesRead, bodyWindowMs, nowMs)
+      // Nobody reads a body that waits for its turn, or for what has come in to be stored.
+      this.#bodies.delete(request)
+      return false
+    })
     return { slowBodies, slowReaders: this.#slowReaders(sockets, nowMs) }
   }
 

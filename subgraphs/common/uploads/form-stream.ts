@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Readable } from 'node:stream'
+import { finished, PassThrough, type Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
 import { KisError } from '../errors.ts'
 
@@ -141,10 +141,17 @@ export async function readFormStream<Taken>(
  * @throws {KisError} the client left, or was too slow
  */
 export async function* readBytes(stream: Readable): AsyncGenerator<Uint8Array> {
+  // A pipe keeps the request flowing, by which the server knows that its client is waited for.
+  const bytes = new PassThrough()
+  const forget = finished(stream, { writable: false }, (error) => {
+    if (error) bytes.destroy(asLeft(error))
+  })
+  stream.pipe(bytes)
   try {
-    yield* stream.iterator({ destroyOnReturn: false })
-  } catch (error) {
-    throw asLeft(error)
+    yield* bytes
+  } finally {
+    forget()
+    stream.unpipe(bytes)
   }
 }
 

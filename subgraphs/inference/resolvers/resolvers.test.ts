@@ -54,7 +54,7 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
       contextWindow: 1000,
       maxOutputTokens: 100,
       dimensions: null,
-      createdAt: '1970-01-01T00:00:00.000Z',
+      createdAt: '2026-01-01T00:00:00.000Z',
       price: { input: '1', cachedInput: '0.5', output: '2', audioMinute: null },
     },
   })

@@ -1,4 +1,5 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import type { FileRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -18,6 +19,7 @@ export interface GivenFile {
  * @throws {KisError} what `uploadFile` and `completeUpload` throw; `invalid_request` if both are given, or neither is
  */
 export async function takeFile(deps: Deps, context: LinkContext, { name, contentBase64, file }: GivenFile): Promise<FileRecord> {
+  requireScope(context.caller, 'knowledge:write')
   if (typeof file === 'string') {
     if (typeof contentBase64 === 'string')
       throw new KisError('invalid_request', 'Give `file` or `contentBase64`, not both.', { param: 'input.file' })

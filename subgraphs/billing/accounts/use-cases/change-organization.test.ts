@@ -79,10 +79,15 @@ for (const { name, open } of STORES)
       expect((await principalOfApiKey(deps, key)).plan).toMatchObject({ vectors: 100, requestsPerMinute: 60 })
       for (const [limits, code] of [
         [{ vectors: -1 }, 'integer_below_min_value'],
+        [{ requestsPerMinute: 0 }, 'integer_below_min_value'],
+        [{ tokensPerMinute: 0 }, 'integer_below_min_value'],
+        [{ concurrency: 0 }, 'integer_below_min_value'],
         [{ storageBytes: 1.5 }, 'unsupported_value'],
         [{ storageBytes: 2 ** 60 }, 'integer_above_max_value'],
       ] as const)
         await expect(assignPlan(deps, OPERATOR, { organizationId: id, limits })).rejects.toMatchObject({ code })
+      const { limits } = await assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors: 0, storageBytes: 0, requestsPerMinute: 1 } })
+      expect(limits).toEqual({ vectors: 0, storageBytes: 0, requestsPerMinute: 1 })
       await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
     })
 

@@ -86,7 +86,10 @@ for (const { name, open } of STORES)
         [{ storageBytes: 2 ** 60 }, 'integer_above_max_value'],
       ] as const)
         await expect(assignPlan(deps, OPERATOR, { organizationId: id, limits })).rejects.toMatchObject({ code })
-      const { limits } = await assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors: 0, storageBytes: 0, requestsPerMinute: 1 } })
+      const { limits } = await assignPlan(deps, OPERATOR, {
+        organizationId: id,
+        limits: { vectors: 0, storageBytes: 0, requestsPerMinute: 1 },
+      })
       expect(limits).toEqual({ vectors: 0, storageBytes: 0, requestsPerMinute: 1 })
       await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
     })

@@ -94,6 +94,18 @@ for (const { name, open } of STORES)
       await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
     })
 
+    it('records the use of a key by an access token, and not that a subgraph reads its rules, or of a suspended one', async () => {
+      const { id, keyId } = await makeTenant()
+      const lastUsed = async () => (await deps.collections.apiKeys.findOne({ _id: keyId }))?.lastUsedAt ?? null
+      await principalOfKey(deps, id, keyId)
+      await suspendOrganization(deps, OPERATOR, { organizationId: id })
+      await principalOfKey(deps, null, keyId)
+      expect(await lastUsed()).toBeNull()
+      await resumeOrganization(deps, OPERATOR, id)
+      expect(await principalOfKey(deps, null, keyId)).toMatchObject({ organizationId: id })
+      expect(await lastUsed()).toEqual(clock.now())
+    })
+
     it('every change is recorded once, also of operators at the same time', async () => {
       const { id } = await makeTenant()
       await Promise.all([1, 2, 3].map((vectors) => assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors } })))

@@ -1,7 +1,7 @@
 import type { Authenticate } from '../gateway/authenticate.ts'
 import { type IssuedTokens, isToken } from '../gateway/issued-tokens.ts'
 import { billingOperation } from '../schema/operations.ts'
-import { InvalidApiKey } from '../subgraphs/common/errors.ts'
+import { InvalidApiKey, OrganizationSuspended } from '../subgraphs/common/errors.ts'
 import { hasScope } from '../subgraphs/common/identity/principal.ts'
 import { PRINCIPAL_FIELDS, principalFrom } from '../subgraphs/common/identity/principal-answer.ts'
 import { type Link, request } from '../subgraphs/common/link/link.ts'
@@ -23,6 +23,7 @@ export function authenticateBy(billing: Link, tokens: IssuedTokens | null): Auth
       const { principalOfKey } = await request(billing, { query: PRINCIPAL_OF_TOKEN, variables: { apiKeyId } }, context)
       const principal = principalOfKey && principalFrom(principalOfKey)
       if (!principal || principal.isEnded) throw new InvalidApiKey()
+      if (principal.isSuspended) throw new OrganizationSuspended()
       return scopes === null ? principal : { ...principal, scopes: scopes.filter((scope) => hasScope(principal, scope)) }
     }
     const { principalOfApiKey } = await request(billing, { query: PRINCIPAL_OF_API_KEY, variables: { apiKey: credentials } }, context)

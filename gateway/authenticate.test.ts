@@ -97,6 +97,8 @@ describe('a key', () => {
 it('sheds a flood of distinct keys while their lookups are under way', async () => {
   const { authenticator, asked } = setUp(() => new Promise(() => undefined))
   const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.getPrincipal(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
+  // They time out after the test.
+  void Promise.allSettled(lookups)
   await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   expect(asked).toHaveLength(1_000)
 })
@@ -116,6 +118,17 @@ describe('an access token', () => {
     for (const malformed of ['a.b', `a.b.${'c'.repeat(8_192)}`, 'a.b.c.d', 'a.b.ج'])
       await expect(authenticator.getPrincipal(malformed, 'req_1')).rejects.toBeInstanceOf(InvalidApiKey)
     expect(asked).toHaveLength(1)
+  })
+
+  it('takes no place of a key while its issuer hangs, and is given up', async () => {
+    const authenticate = (given: string) =>
+      given.startsWith('kis_') ? Promise.resolve(makePrincipal(given)) : new Promise<Principal>(() => undefined)
+    const authenticator = new Authenticator(authenticate, handClock(), { acceptsTokens: true })
+    const lookups = Array.from({ length: 1_100 }, (_, i) => authenticator.getPrincipal(`a.b.${i}`, 'req_1'))
+    const given = Promise.allSettled(lookups)
+    await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+    expect(await authenticator.getPrincipal(KEY, 'req_1')).toEqual(makePrincipal(KEY))
+    for (const { status } of await given) expect(status).toBe('rejected')
   })
 
   it('is refused without asking where no issuer is named', async () => {

@@ -29,7 +29,9 @@ const REFUSAL_TTL_MS = 1_000
  */
 const MAX_KEYS = 10_000
 /** Distinct keys being looked up at once. Beyond it a flood of invented keys is refused here. */
-const MAX_LOOKUPS = 1_000
+const MAX_KEY_LOOKUPS = 1_000
+/** The same for access tokens. They wait for their issuer, and leave the lookups of keys alone when it hangs. */
+const MAX_TOKEN_LOOKUPS = 100
 /** A lookup is one read. Callers notice within this time that billing is stopped. */
 const LOOKUP_TIMEOUT_MS = 2_000
 /** Billing also checks the checksum. This avoids the call for text that cannot be a key. */
@@ -44,7 +46,8 @@ export class Authenticator {
   readonly #acceptsTokens: boolean
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
   readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
-  readonly #lookups = new Map<string, Promise<Principal>>()
+  readonly #keyLookups = new Map<string, Promise<Principal>>()
+  readonly #tokenLookups = new Map<string, Promise<Principal>>()
 
   /** `acceptsTokens`: access tokens of an issuer count as keys. */
   constructor(authenticate: Authenticate, clock: Clock, { acceptsTokens = false } = {}) {
@@ -57,7 +60,7 @@ export class Authenticator {
    * `credentials` is the key as the client sent it, with or without `Bearer`.
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
    * @throws {OrganizationSuspended} the key's organization is suspended
-   * @throws {ServiceUnavailable} billing does not answer, or too many keys are being looked up
+   * @throws {ServiceUnavailable} billing or the issuer does not answer, or too many keys or tokens are being looked up
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
@@ -70,13 +73,12 @@ export class Authenticator {
     if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
     const refused = this.#refused.get(name)
     if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
-    return this.#lookups.get(name) ?? this.#lookUp(name, apiKey, requestId, now)
-  }
-
-  #lookUp(name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
-    if (this.#lookups.size >= MAX_LOOKUPS) throw new ServiceUnavailable('Authentication')
-    const lookup = this.#ask(name, apiKey, requestId, askedAt).finally(() => this.#lookups.delete(name))
-    this.#lookups.set(name, lookup)
+    const lookups = isKey ? this.#keyLookups : this.#tokenLookups
+    const underWay = lookups.get(name)
+    if (underWay) return underWay
+    if (lookups.size >= (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)) throw new ServiceUnavailable('Authentication')
+    const lookup = this.#ask(name, apiKey, requestId, now).finally(() => lookups.delete(name))
+    lookups.set(name, lookup)
     return lookup
   }
 
@@ -84,7 +86,7 @@ export class Authenticator {
     // Not the signal of the first caller: others wait for the same answer.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
-      const principal = await this.#authenticate(apiKey, { requestId, signal })
+      const principal = await Promise.race([this.#authenticate(apiKey, { requestId, signal }), aborted(signal)])
       this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
       return principal
     } catch (error) {
@@ -96,6 +98,11 @@ export class Authenticator {
       throw error
     }
   }
+}
+
+/** Rejects when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 }
 
 /**

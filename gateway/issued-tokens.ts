@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { InvalidApiKey, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { SCOPES, type Scope } from '../subgraphs/common/identity/principal.ts'
@@ -50,6 +50,7 @@ export class IssuedTokens {
    */
   async read(token: string): Promise<TokenClaims> {
     const { issuer, resource, keyClaim } = this.#settings
+    if (!claimsToBeOf(issuer, token)) throw new InvalidApiKey()
     const keys = await this.#issuerKeys()
     try {
       const { payload } = await jwtVerify(token, keys, {
@@ -65,9 +66,7 @@ export class IssuedTokens {
       return { apiKeyId, scopes: readScopes(payload) }
     } catch (error) {
       if (error instanceof InvalidApiKey) throw error
-      // The keys could not be fetched; every other error of jose is about the token.
-      if (!(error instanceof errors.JOSEError) || error instanceof errors.JWKSTimeout || error.code === 'ERR_JOSE_GENERIC')
-        throw new ServiceUnavailable('The issuer of access tokens', { cause: error })
+      if (isOfIssuer(error)) throw new ServiceUnavailable('The issuer of access tokens', { cause: error })
       throw new InvalidApiKey()
     }
   }
@@ -95,6 +94,21 @@ export class IssuedTokens {
     }
     throw new Error(`${issuer} has no metadata`)
   }
+}
+
+/** What a token says of itself, before anybody asks the issuer for its keys: a text that is none costs no request. */
+function claimsToBeOf(issuer: string, token: string): boolean {
+  try {
+    return ALGORITHMS.includes(String(decodeProtectedHeader(token).alg)) && decodeJwt(token).iss === issuer
+  } catch {
+    return false
+  }
+}
+
+/** Whether the keys could not be fetched, or are none. Every other error of jose is about the token. */
+function isOfIssuer(error: unknown): boolean {
+  if (!(error instanceof errors.JOSEError) || error.code === 'ERR_JOSE_GENERIC') return true
+  return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error instanceof errors.JWKInvalid
 }
 
 function readScopes({ scope, scp }: JWTPayload): readonly Scope[] | null {

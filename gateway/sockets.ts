@@ -47,6 +47,7 @@ const CLOSE = {
   tryAgainLater: [TRY_AGAIN, 'Try again later'],
   unauthorized: [UNAUTHORIZED, 'Unauthorized'],
   refused: [UNAUTHORIZED, 'The key is not valid'],
+  suspended: [UNAUTHORIZED, 'The organization is suspended'],
   tooSlow: [4413, 'Too much left unread'],
   tooManyMessages: [TRY_AGAIN, 'Too many messages'],
   tooManySockets: [TRY_AGAIN, 'Too many sockets of this key or organization'],
@@ -147,13 +148,17 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
   }
 }
 
+function closeFor({ code }: KisError): readonly [number, string] {
+  return code === 'organization_suspended' ? CLOSE.suspended : CLOSE.refused
+}
+
 type OnConnect = (context: SocketContext) => Promise<boolean>
 
 function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain, strangers: Strangers): OnConnect {
   return async (context) => {
     const { extra, connectionParams } = context
     const { socket, request } = extra
-    const refuse = ([code, reason]: (typeof CLOSE)[keyof typeof CLOSE]) => {
+    const refuse = ([code, reason]: readonly [number, string]) => {
       socket.close(code, reason)
       return false
     }
@@ -171,7 +176,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       drain.opened(context)
       return true
     } catch (error) {
-      return refuse(isRefusal(error) ? CLOSE.refused : CLOSE.tryAgainLater)
+      return refuse(isRefusal(error) ? closeFor(error) : CLOSE.tryAgainLater)
     }
   }
 }
@@ -244,7 +249,7 @@ async function watch({ authenticator, clock, ids }: SocketParts, registry: Socke
   const judge = (connection: Connection) =>
     authenticator.getPrincipal(connection.credentials, ids('req')).catch((error) => {
       // When billing does not answer, the socket stays open. Its next operation is refused anyway.
-      if (isRefusal(error)) registry.close(connection, ...CLOSE.refused)
+      if (isRefusal(error)) registry.close(connection, ...closeFor(error))
     })
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal).catch(() => undefined)

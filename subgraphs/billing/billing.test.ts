@@ -278,6 +278,24 @@ for (const { name, open } of STORES)
         expect(await createKey(operator, { name: 'second', scopes: ['OPERATOR'] })).toMatchObject({ key: expect.any(String) })
       })
 
+      it('and an access token with fewer scopes than its key gets no more of them', async () => {
+        const token: Principal = { ...operator, scopes: ['admin'] }
+        const { apiKey } = await createKey(operator, { name: 'second', scopes: ['OPERATOR'] })
+        const denied = { code: 'PERMISSION_DENIED' }
+        expect(await failure(token, create, { input: { name: 'x', scopes: ['OPERATOR'] } })).toMatchObject(denied)
+        for (const id of [operator.apiKeyId, apiKey.id])
+          for (const take of [
+            'rotateApiKey(id: $id) { key }',
+            'revokeApiKey(id: $id) { apiKey { id } }',
+            'updateApiKey(input: { id: $id, name: "mine" }) { apiKey { id } }',
+          ])
+            expect(await failure(token, `mutation ($id: ID!) { ${take} }`, { id })).toMatchObject(denied)
+        const plain = await createKey(token, { name: 'plain', scopes: ['ADMIN'] })
+        const raise = 'mutation ($id: ID!) { updateApiKey(input: { id: $id, scopes: [OPERATOR] }) { apiKey { id } } }'
+        expect(await failure(token, raise, { id: plain.apiKey.id })).toMatchObject(denied)
+        await data(token, 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }', { id: plain.apiKey.id })
+      })
+
       it('and an allowlist stays an upper bound', async () => {
         const { key } = await createKey(operator, { name: 'admin', scopes: ['ADMIN'], modelAllowlist: ['m'] })
         const admin = await principal(key)

@@ -8,7 +8,7 @@ import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import Provider from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../support/catalog.ts'
-import { type Caller, makeCaller, newCollection } from '../support/client.ts'
+import { type Caller, makeCaller, newCollection, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePorts, type Service, startEmbedded } from '../support/processes/service.ts'
@@ -206,5 +206,18 @@ describe('a client of MCP that requires OAuth', () => {
     expect(await status(bearer)).toBe(200)
     await operator.rest('DELETE', `/v1/keys/${other.id}`)
     await eventually(async () => (await status(bearer)) === 401)
+  })
+
+  it('refuses the tokens of a suspended organization by name, until it is resumed', async () => {
+    const tenant = await newOrganization(operator, service)
+    const { body: other } = await tenant.rest('POST', '/v1/keys', { name: 'mcp', scopes: ['knowledge:read'] })
+    const bearer = await token({ kis_api_key_id: other.id })
+    expect(await status(bearer)).toBe(200)
+    await operator.rest('POST', `/v1/organizations/${tenant.organizationId}/suspend`, {})
+    await eventually(async () => (await status(bearer)) === 403)
+    const refused = await fetch(`${service.rest}/v1/collections`, { headers: { authorization: `Bearer ${bearer}` } })
+    expect(await refused.json()).toMatchObject({ error: { code: 'organization_suspended' } })
+    await operator.rest('POST', `/v1/organizations/${tenant.organizationId}/resume`)
+    await eventually(async () => (await status(bearer)) === 200)
   })
 })

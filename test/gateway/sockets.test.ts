@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { OrganizationSuspended } from '../../subgraphs/common/errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
 import { type Closed, collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
@@ -93,6 +94,31 @@ describe('a revoked key', () => {
     await eventually(() => seen.ended === 1)
     expect(seen.contexts.map(({ isCut }) => isCut?.())).not.toContain(true)
     expect(other.socket().readyState).toBe(WebSocket.OPEN)
+  })
+
+  it('says so when its organization is suspended, of open sockets and of new ones', async () => {
+    const clock = handClock()
+    let isSuspended = false
+    const authenticate = async (apiKey: string) => {
+      if (isSuspended) throw new OrganizationSuspended()
+      return makePrincipal(apiKey)
+    }
+    const { wsUrl } = await startGateway({ clock, authenticate })
+    const { client, closed } = connect(wsUrl)
+    const { results } = collect(client, IDLE)
+    await eventually(() => results.length === 1)
+    isSuspended = true
+    const told = { code: 4401, reason: 'The organization is suspended' }
+    let event: Closed | undefined
+    void closed.then((given) => {
+      event = given
+    })
+    await eventually(() => {
+      clock.advance(1_000)
+      return event !== undefined
+    })
+    expect(event).toMatchObject(told)
+    expect(await outcome(wsUrl, { authorization: KEY })).toMatchObject(told)
   })
 
   it('is refused by HTTP and in the process within 5 s', async () => {

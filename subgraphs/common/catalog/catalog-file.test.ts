@@ -301,6 +301,11 @@ it('a plan has the defaults of the built-in one only where null would be no limi
   })
 })
 
+it('a plan allows at least one call', () => {
+  for (const limit of ['requests_per_minute', 'tokens_per_minute', 'concurrency'])
+    expect(() => parseCatalog(`plans:\n  none: { ${limit}: 0 }\n`, 'c', {})).toThrow(`${limit}: must be a whole number from 1 to`)
+})
+
 describe('the file', () => {
   let place: string
   beforeAll(() => {

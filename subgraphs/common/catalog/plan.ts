@@ -31,13 +31,16 @@ export const SELF_HOSTED: CatalogPlan = {
 
 const LIMIT = optional(whole(0, Number.MAX_SAFE_INTEGER))
 
+/** Limits of calls. Operators suspend an organization that may make none. */
+const CALL_LIMIT = optional(whole(1, Number.MAX_SAFE_INTEGER))
+
 export const PLAN = mapping({
   storage_bytes: LIMIT,
   vectors: LIMIT,
   max_file_bytes: LIMIT,
-  requests_per_minute: LIMIT,
-  tokens_per_minute: LIMIT,
-  concurrency: LIMIT,
+  requests_per_minute: CALL_LIMIT,
+  tokens_per_minute: CALL_LIMIT,
+  concurrency: CALL_LIMIT,
   operation_nodes: LIMIT,
 })
 

@@ -79,11 +79,31 @@ for (const { name, open } of STORES)
       expect((await principalOfApiKey(deps, key)).plan).toMatchObject({ vectors: 100, requestsPerMinute: 60 })
       for (const [limits, code] of [
         [{ vectors: -1 }, 'integer_below_min_value'],
+        [{ requestsPerMinute: 0 }, 'integer_below_min_value'],
+        [{ tokensPerMinute: 0 }, 'integer_below_min_value'],
+        [{ concurrency: 0 }, 'integer_below_min_value'],
         [{ storageBytes: 1.5 }, 'unsupported_value'],
         [{ storageBytes: 2 ** 60 }, 'integer_above_max_value'],
       ] as const)
         await expect(assignPlan(deps, OPERATOR, { organizationId: id, limits })).rejects.toMatchObject({ code })
+      const { limits } = await assignPlan(deps, OPERATOR, {
+        organizationId: id,
+        limits: { vectors: 0, storageBytes: 0, requestsPerMinute: 1 },
+      })
+      expect(limits).toEqual({ vectors: 0, storageBytes: 0, requestsPerMinute: 1 })
       await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
+    })
+
+    it('records the use of a key by an access token, and not that a subgraph reads its rules, or of a suspended one', async () => {
+      const { id, keyId } = await makeTenant()
+      const lastUsed = async () => (await deps.collections.apiKeys.findOne({ _id: keyId }))?.lastUsedAt ?? null
+      await principalOfKey(deps, id, keyId)
+      await suspendOrganization(deps, OPERATOR, { organizationId: id })
+      await principalOfKey(deps, null, keyId)
+      expect(await lastUsed()).toBeNull()
+      await resumeOrganization(deps, OPERATOR, id)
+      expect(await principalOfKey(deps, null, keyId)).toMatchObject({ organizationId: id })
+      expect(await lastUsed()).toEqual(clock.now())
     })
 
     it('every change is recorded once, also of operators at the same time', async () => {

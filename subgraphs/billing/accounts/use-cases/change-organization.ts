@@ -31,14 +31,17 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, input:
   return change(deps, principal, input.organizationId, () => ({ kind, set: { ...(plan && { plan }), ...(limits && { limits }) } }))
 }
 
+/** Limits of calls. An organization that may make none is suspended. */
+const AT_LEAST_ONE: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] satisfies (keyof OrganizationLimits)[]
+
 function checkLimits(limits: NonNullable<AssignPlanInput['limits']>): OrganizationLimits {
   const given = Object.entries(limits).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-  return Object.fromEntries(given.map(([name, limit]) => [name, checkLimit(limit, `limits.${name}`)]))
+  return Object.fromEntries(given.map(([name, limit]) => [name, checkLimit(limit, `limits.${name}`, AT_LEAST_ONE.includes(name) ? 1 : 0)]))
 }
 
-function checkLimit(limit: number, param: string): number {
+function checkLimit(limit: number, param: string, least: number): number {
   if (!Number.isInteger(limit)) throw new KisError('unsupported_value', `\`${param}\` is a whole number.`, { param })
-  return checkInteger(limit, param, 0, Number.MAX_SAFE_INTEGER)
+  return checkInteger(limit, param, least, Number.MAX_SAFE_INTEGER)
 }
 
 /**

@@ -25,15 +25,21 @@ export async function principalOfApiKey(deps: BillingDeps, text: string): Promis
   const ancestors = key && (await findAncestors(deps, key))
   if (!organization || organization.deletedAt || !key || !ancestors || hasEnded(key, deps.clock)) throw new InvalidApiKey()
   if (isSuspended(organization)) throw new OrganizationSuspended()
-  await recordUse(deps, key)
+  await recordUseOfText(deps, key)
   return principal(deps, organization, key, ancestors)
 }
 
+/** Whoever has the text of a key has seen it. */
+async function recordUseOfText(deps: BillingDeps, key: ApiKey): Promise<void> {
+  const { _id, unseen } = key
+  if (!unseen) return recordUse(deps, key)
+  await deps.collections.apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: deps.clock.now() }, $unset: { unseen: '' } })
+}
+
 /** Writes rarely, so that a busy key does not cost a write with each of its calls. */
-async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id, unseen, lastUsedAt }: ApiKey): Promise<void> {
+async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id, lastUsedAt }: ApiKey): Promise<void> {
   const now = clock.now()
-  if (unseen) await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now }, $unset: { unseen: '' } })
-  else if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= USE_RECORDED_EVERY_MS) {
+  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= USE_RECORDED_EVERY_MS) {
     // A store that can only be read must not lock everybody out.
     await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now } }).catch(() => undefined)
   }
@@ -41,7 +47,8 @@ async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id
 
 /**
  * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended; null
- * when the key does not exist, or is not of the organization. `organizationId` null: of any.
+ * when the key does not exist, or is not of the organization. `organizationId` null: of any, for a caller who comes with
+ * an access token that names the key, which counts as a use of it.
  */
 export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
@@ -49,9 +56,10 @@ export async function principalOfKey(deps: BillingDeps, organizationId: string |
   const organization = owner === undefined ? null : await organizations.findOne({ _id: owner })
   // Read after the organization: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  return organization && key?.organizationId === organization._id
-    ? principal(deps, organization, key, await findAncestors(deps, key))
-    : null
+  if (!organization || key?.organizationId !== organization._id) return null
+  const found = principal(deps, organization, key, await findAncestors(deps, key))
+  if (organizationId === null && !found.isEnded && !found.isSuspended) await recordUse(deps, key)
+  return found
 }
 
 /**

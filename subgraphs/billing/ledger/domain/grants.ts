@@ -15,12 +15,13 @@ export interface Grants {
 
 /**
  * Ensures that nobody hands out, changes or takes over a key that may do more, or lives longer, than their own stored
- * key `own`.
+ * key `own`. An access token may do less than its key, so the scopes of the principal count, too.
  * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models
  * or make more calls a minute, or it would outlive the caller's key
  */
 export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
-  for (const scope of wanted.scopes) if (!hasScope({ ...principal, scopes: own.scopes }, scope)) throw new PermissionDenied(scope)
+  const stored = { ...principal, scopes: own.scopes }
+  for (const scope of wanted.scopes) if (!hasScope(principal, scope) || !hasScope(stored, scope)) throw new PermissionDenied(scope)
   const { modelAllowlist } = own
   if (modelAllowlist && !(wanted.modelAllowlist ?? ['every model']).every((model) => modelAllowlist.includes(model)))
     throw new KisError('permission_denied', 'The key may only use models that your own key may use.')

@@ -116,4 +116,12 @@ describe('over any time', () => {
       { numRuns: full(5_000) },
     )
   })
+
+  it('nothing passes a limit of 0, and it says to ask again in a minute', () => {
+    const meter = new RateMeter()
+    for (const now of [0, 1_000_000]) {
+      expect([meter.waitMs(1, 0, now), meter.remaining(0, now), meter.resetMs(0, now)]).toEqual([60_000, 0, 60_000])
+      meter.take(1, 0, now)
+    }
+  })
 })

@@ -7,7 +7,8 @@ const WINDOW_MS = 60_000
  * t)` pass. Its unit is a 60,000th, of which `limit` drain in a millisecond. So all numbers are whole, and waiting
  * exactly as long as it says is always enough.
  *
- * Each call passes the limit, because it may change. Times are whole milliseconds of any one clock.
+ * Each call passes the limit, because it may change. Of a limit of 0, nothing passes; ask again in a minute. Times are
+ * whole milliseconds of any one clock.
  */
 export class RateMeter {
   #taken = 0
@@ -19,6 +20,7 @@ export class RateMeter {
    */
   waitMs(amount: number, limit: number, now: number): number {
     this.#drain(limit, now)
+    if (limit <= 0) return WINDOW_MS
     const over = this.#taken + (amount - limit) * WINDOW_MS
     return Math.ceil(Math.max(0, Math.min(over, this.#taken)) / limit)
   }
@@ -38,7 +40,7 @@ export class RateMeter {
   /** Milliseconds until the whole limit is available again. */
   resetMs(limit: number, now: number): number {
     this.#drain(limit, now)
-    return Math.ceil(this.#taken / limit)
+    return limit <= 0 ? WINDOW_MS : Math.ceil(this.#taken / limit)
   }
 
   /** When the clock was set back, nothing drains, and time goes on from there. */

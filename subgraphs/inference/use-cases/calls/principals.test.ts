@@ -45,6 +45,12 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
   })
 
+  it('is refused if it is an access token without the scope, whatever its key may do', async () => {
+    const world = changed({ scopes: ['admin'] })
+    await expect(world.deps.principals.now({ ...somebody, scopes: ['billing:read'] })).resolves.toMatchObject({ scopes: ['billing:read'] })
+    await expect(call(world, { ...somebody, scopes: ['billing:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
+  })
+
   it.each<[string, Partial<Principal> | null, string]>([
     ['another residency policy', { residencyPolicy: 'local_only' }, 'residency_policy_violation'],
     ['another allowlist', { modelAllowlist: [] }, 'model_not_found'],

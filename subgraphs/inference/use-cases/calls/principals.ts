@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, OrganizationSuspended, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
-import { type Caller, type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { type Caller, hasScope, type Principal, requireScope, SCOPES } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
 import type { AskContext, Services } from '../deps.ts'
@@ -88,16 +88,18 @@ export class Principals {
 }
 
 /**
+ * The caller by the rules of now. It has no scope that it did not have: an access token may have fewer than its key.
  * @throws {InvalidApiKey} the key is no longer valid, or its secret was rotated.
  * @throws {OrganizationSuspended}
  * @throws {PermissionDenied} the key no longer has the scope for runs.
  */
-function actingAs({ isRun, rotations }: Principal, now: Principal | null): Principal {
+function actingAs(caller: Principal, now: Principal | null): Principal {
+  const { isRun, rotations } = caller
   if (!now || now.isEnded) throw new InvalidApiKey()
   if (now.isSuspended) throw new OrganizationSuspended()
   if (isRun) return { ...requireScope(now, 'agents'), isRun }
   if (now.rotations !== rotations) throw new InvalidApiKey()
-  return now
+  return { ...now, scopes: SCOPES.filter((scope) => hasScope(caller, scope) && hasScope(now, scope)) }
 }
 
 /**

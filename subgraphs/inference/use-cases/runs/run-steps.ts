@@ -190,10 +190,12 @@ export class RunSteps {
     if (!isPassing && (!this.#passing.includes(error.code) || tries >= MAX_TRIES)) throw error
     const jittered = waitMs * (0.5 + Math.random() / 2)
     const now = this.#deps.clock.now().getTime()
+    // Not `??`: a time that is no number must not end the wait.
+    const leastMs = error.retryAfterMs || 0
     return {
       tries: isPassing ? tries : tries + 1,
       waitMs: Math.min(waitMs * 2, LONGEST_WAIT_MS),
-      dueMs: now + Math.min(LONGEST_WAIT_MS, Math.max(error.retryAfterMs ?? 0, jittered)),
+      dueMs: now + Math.min(LONGEST_WAIT_MS, Math.max(leastMs, jittered)),
     }
   }
 

@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { expect, it, onTestFinished } from 'vitest'
+import { systemClock } from '../subgraphs/common/process/clock.ts'
+import { IssuedTokens } from './issued-tokens.ts'
+
+const RESOURCE = 'https://kis.example/mcp'
+
+/** An issuer that publishes `keys`, and what it was asked for. */
+async function startIssuer(keys: unknown) {
+  const asked: string[] = []
+  const server = createServer(({ url = '' }, response) => {
+    asked.push(url)
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify(url === '/keys' ? keys : { issuer, jwks_uri: `${issuer}/keys` }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { issuer, asked, tokens: new IssuedTokens({ issuer, resource: RESOURCE, keyClaim: 'key_id' }, systemClock) }
+}
+
+const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
+const sign = (claims: object) =>
+  new SignJWT({ aud: RESOURCE, key_id: 'key_1', ...claims }).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('5m').sign(privateKey)
+
+it('reads a token by the keys of its issuer', async () => {
+  const { issuer, tokens } = await startIssuer({ keys: [await exportJWK(publicKey)] })
+  expect(await tokens.read(await sign({ iss: issuer }))).toEqual({ apiKeyId: 'key_1', scopes: null })
+  await expect(tokens.read(await sign({ iss: issuer, aud: 'https://elsewhere.example' }))).rejects.toMatchObject({
+    code: 'invalid_api_key',
+  })
+})
+
+it('asks the issuer nothing about a text that does not say it is of that issuer', async () => {
+  const { issuer, asked, tokens } = await startIssuer({ keys: [] })
+  const [, payload] = (await sign({ iss: issuer })).split('.')
+  const header = (alg: string) => Buffer.from(JSON.stringify({ alg })).toString('base64url')
+  for (const text of [
+    'a.b.c',
+    await sign({ iss: 'https://elsewhere.example' }),
+    `${header('none')}.${payload}.x`,
+    `${header('HS256')}.${payload}.x`,
+    `${header('ES256')}.${header('ES256')}.x`,
+  ])
+    await expect(tokens.read(text)).rejects.toMatchObject({ code: 'invalid_api_key' })
+  expect(asked).toEqual([])
+})
+
+for (const [what, keys] of [
+  ['an error', { error: 'down' }],
+  ['no object', null],
+  ['a list that is none', { keys: 'none' }],
+] as const)
+  it(`blames the issuer, and not the token, for keys that are ${what}`, async () => {
+    const { issuer, tokens } = await startIssuer(keys)
+    await expect(tokens.read(await sign({ iss: issuer }))).rejects.toMatchObject({ code: 'service_unavailable' })
+  })

@@ -171,6 +171,23 @@ for (const { name, open } of STORES)
       expect((await listEntries(deps, id, {})).edges).toHaveLength(1)
     })
 
+    it('the queue goes past organizations that the subgraph has erased and another has not', async () => {
+      const template = (await deps.collections.organizations.findOne({ _id: (await makeTenant()).id }))!
+      const put = (number: number, erasedBy: readonly string[]) => {
+        const at = clock.now()
+        return { ...template, _id: `org_${String(number).padStart(32, '0')}`, deletedAt: at, erasingSince: at, erasedBy }
+      }
+      for (let i = 0; i < 101; i++) await deps.collections.organizations.insertOne(put(i, ['knowledge']))
+      clock.advance(1_000)
+      const ready = put(101, ['knowledge', 'inference'])
+      const fresh = put(102, [])
+      for (const one of [ready, fresh]) await deps.collections.organizations.insertOne(one)
+      const ids = (list: readonly { readonly organizationId: string }[]) => list.map(({ organizationId }) => organizationId)
+      expect(ids(await listOrganizationsToErase(deps, 'knowledge'))).toEqual([fresh._id])
+      expect(await listOrganizationsToErase(deps, 'inference')).toHaveLength(100)
+      expect(ids(await ownErasureQueue(deps).list(AbortSignal.timeout(5_000)))[0]).toBe(ready._id)
+    })
+
     it('waits with the end for what earlier calls may still write', async () => {
       const { id } = await makeTenant()
       await deleteOrganization(deps, OPERATOR, id)

@@ -3,6 +3,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import { checkInteger, checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization, OrganizationChange, OrganizationLimits } from '../../use-cases/tables.ts'
+import { eraseWebhooks } from '../../webhooks/use-cases/erase-webhooks.ts'
 import { checkPlan } from './create-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
@@ -79,13 +80,15 @@ export async function resumeOrganization(deps: BillingDeps, principal: Principal
 export async function deleteOrganization(deps: BillingDeps, principal: Principal, id: string): Promise<Organization> {
   requireOther(principal, id, 'deleted')
   const now = deps.clock.now()
-  return change(
+  const deleted = await change(
     deps,
     principal,
     id,
     ({ deletedAt }) => (deletedAt ? null : { kind: 'deleted', set: { deletedAt: now, erasingSince: now } }),
     'also deleted',
   )
+  await eraseWebhooks(deps, id)
+  return deleted
 }
 
 /** Operators have the keys that resume organizations and see the others. */

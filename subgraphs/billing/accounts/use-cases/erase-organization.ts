@@ -10,7 +10,7 @@ const PAGE = 100
 
 /** Lists the deleted organizations that this subgraph has not erased yet, the ones deleted first. */
 export async function listOrganizationsToErase(deps: BillingDeps, eraser: Eraser): Promise<readonly ErasedOrganization[]> {
-  return (await listErasing(deps)).filter(({ erasedBy }) => !erasedBy?.includes(eraser)).map(toErased)
+  return (await listErasing(deps, ({ erasedBy }) => !erasedBy?.includes(eraser))).map(toErased)
 }
 
 /** Records that a subgraph has erased the organization. Idempotent. False: the organization is not being deleted. */
@@ -21,10 +21,14 @@ export async function noteErased({ collections }: BillingDeps, eraser: Eraser, i
   return (await collections.organizations.findOneAndUpdate({ _id: id }, { $push: { erasedBy: eraser } })) !== null
 }
 
-/** Billing's own queue: every organization that is being erased. */
+/** Billing's own queue: what only billing has still to erase, and the oldest of the others, for their webhooks. */
 export function ownErasureQueue(deps: BillingDeps): ErasureQueue {
   return {
-    list: async () => (await listErasing(deps)).map(toErased),
+    async list() {
+      const last = await listErasing(deps, isErasedByOthers)
+      const oldest = await listErasing(deps, (organization) => !isErasedByOthers(organization))
+      return [...last, ...oldest].map(toErased)
+    },
     async finish(_id) {
       await deps.collections.organizations.findOneAndUpdate({ _id }, { $unset: { erasingSince: '', erasedBy: '' } })
     },
@@ -39,13 +43,26 @@ export async function eraseAccounts(deps: BillingDeps, organizationId: string): 
   const { organizations, apiKeys } = deps.collections
   await eraseWebhooks(deps, organizationId)
   const organization = await organizations.findOne({ _id: organizationId })
-  if (!OTHERS.every((eraser) => organization?.erasedBy?.includes(eraser))) return false
+  if (!organization || !isErasedByOthers(organization)) return false
   while ((await apiKeys.deleteMany({ organizationId })) > 0);
   return true
 }
 
-function listErasing({ collections, clock }: BillingDeps): Promise<readonly Organization[]> {
-  return collections.organizations.find({ erasingSince: { $lte: clock.now() } }, { sort: { erasingSince: 1 }, limit: PAGE })
+function isErasedByOthers({ erasedBy }: Organization): boolean {
+  return OTHERS.every((eraser) => erasedBy?.includes(eraser))
+}
+
+/** At most a page of them, the ones deleted first. It looks past those that are not wanted, however many they are. */
+async function listErasing(
+  { collections, clock }: BillingDeps,
+  isWanted: (organization: Organization) => boolean,
+): Promise<readonly Organization[]> {
+  const filter = { erasingSince: { $lte: clock.now() } }
+  for (let limit = PAGE; ; limit *= 2) {
+    const found = await collections.organizations.find(filter, { sort: { erasingSince: 1 }, limit })
+    const wanted = found.filter(isWanted)
+    if (wanted.length >= PAGE || found.length < limit) return wanted.slice(0, PAGE)
+  }
 }
 
 function toErased({ _id, erasingSince }: Organization): ErasedOrganization {

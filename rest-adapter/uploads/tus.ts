@@ -1,11 +1,10 @@
-import type { Readable } from 'node:stream'
-import { ReadableStream } from 'node:stream/web'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
 import { type Lock, type Locker, MemoryLocker, Server } from '@tus/server'
 import { DataStore, Metadata, Upload } from '@tus/utils'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { appendStream } from '../../subgraphs/common/uploads/append-stream.ts'
-import { readBytes } from '../../subgraphs/common/uploads/form-stream.ts'
 import type { Answer, Call, Route } from '../http/route.ts'
 
 const PATH = '/v1/uploads/tus'
@@ -124,14 +123,15 @@ async function answer(call: Call): Promise<Answer> {
     },
   })
   let cut: unknown
-  const response = await server.handleWeb(
-    toRequest(call, (error) => {
-      cut = error
-    }),
-  )
+  call.stream?.once('error', (error) => {
+    cut = error
+    // `Readable.toWeb` would throw, where nobody catches it, on what comes in after the body was ended.
+    call.stream!.removeAllListeners('data')
+  })
+  const response = await server.handleWeb(toRequest(call))
   // The library calls all that ends a body an abort.
-  const reason = cut ?? failure
-  if (reason instanceof Error) throw reason
+  if (cut instanceof KisError) throw cut
+  if (failure instanceof Error) throw failure
   const headers = Object.fromEntries([...response.headers].filter(([name]) => !name.startsWith('access-control-')))
   delete headers['content-length']
   if (uploads.fileId !== undefined) headers['x-kis-file-id'] = uploads.fileId
@@ -146,22 +146,11 @@ function lockerOf(caller: string): Locker {
   return { newLock: (id: string): Lock => locker.newLock(`${caller} ${id}`) }
 }
 
-/** @param onCut hears why the body has ended early */
-function toRequest({ headers, method, params, stream }: Call, onCut: (error: unknown) => void): Request {
+function toRequest({ headers, method, params, stream }: Call): Request {
   const url = `http://service${PATH}${params.id === undefined ? '' : `/${encodeURIComponent(params.id)}`}`
   const given = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-  // `Readable.toWeb` would throw, where nobody catches it, on what comes in after the body was ended.
-  const body = stream ? ReadableStream.from(told(readBytes(stream), onCut)) : null
+  const body = stream ? (Readable.toWeb(stream) as ReadableStream<Uint8Array>) : null
   return new Request(url, { method, headers: given, ...(body && { body, duplex: 'half' }) } as RequestInit)
-}
-
-async function* told(source: AsyncIterable<Uint8Array>, onCut: (error: unknown) => void): AsyncGenerator<Uint8Array> {
-  try {
-    yield* source
-  } catch (error) {
-    onCut(error)
-    throw error
-  }
 }
 
 const shared = { body: 'stream', protocolHeaders: TUS_HEADERS, handle: answer } as const

@@ -26,7 +26,9 @@ export function endTinyPieces(
       bytes += length
       if (pieces <= FREE_PIECES || bytes >= pieces * LEAST_MEAN_BYTES) return
       raw.off('data', count)
-      raw.emit('error', new KisError('invalid_request', 'The body comes in pieces that are too small. Send it in larger ones.'))
+      const error = new KisError('invalid_request', 'The body comes in pieces that are too small. Send it in larger ones.')
+      // The reader still gets this piece, and might be done with it.
+      process.nextTick(() => raw.listenerCount('error') > 0 && raw.emit('error', error))
     }
     // Nothing flows before the next turn, and the body's reader listens by then.
     raw.on('data', count)

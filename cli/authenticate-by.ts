@@ -1,5 +1,5 @@
-import type { Authenticate } from '../gateway/authenticate.ts'
-import { type IssuedTokens, isToken } from '../gateway/issued-tokens.ts'
+import type { Authenticate } from '../gateway/keys/authenticate.ts'
+import { type IssuedTokens, isToken } from '../gateway/keys/issued-tokens.ts'
 import { billingOperation } from '../schema/operations.ts'
 import { InvalidApiKey, OrganizationSuspended } from '../subgraphs/common/errors.ts'
 import { hasScope } from '../subgraphs/common/identity/principal.ts'

@@ -1,6 +1,6 @@
 import type { Link, LinkContext, Operation } from '../subgraphs/common/link/link.ts'
 import { endableIterator } from '../subgraphs/common/process/endable-iterator.ts'
-import type { Authenticator } from './authenticate.ts'
+import type { Authenticator } from './keys/authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 
 /**

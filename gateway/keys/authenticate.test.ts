@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
-import { handClock } from '../test/gateway/support/clock.ts'
-import { makePrincipal } from '../test/gateway/support/start.ts'
+import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import { handClock } from '../../test/gateway/support/clock.ts'
+import { makePrincipal } from '../../test/gateway/support/start.ts'
 import { Authenticator } from './authenticate.ts'
 
 const KEY = `kis_live_${'k'.repeat(36)}`

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { expect, it, onTestFinished } from 'vitest'
-import { systemClock } from '../subgraphs/common/process/clock.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { IssuedTokens } from './issued-tokens.ts'
 
 const RESOURCE = 'https://kis.example/mcp'

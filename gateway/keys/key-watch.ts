@@ -1,6 +1,6 @@
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
-import type { Clock } from '../subgraphs/common/process/clock.ts'
-import type { IdSource } from '../subgraphs/common/process/ids.ts'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
-import { InvalidApiKey, ServiceUnavailable } from '../subgraphs/common/errors.ts'
-import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
-import { SCOPES, type Scope } from '../subgraphs/common/identity/principal.ts'
-import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { InvalidApiKey, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
+import { SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
 
 /** Characters of an access token. Those of the usual servers have 1,000 to 3,000. */
 const MAX_TOKEN_LENGTH = 8_192

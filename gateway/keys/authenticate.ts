@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { InvalidApiKey, KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
-import type { LinkContext } from '../subgraphs/common/link/link.ts'
-import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { InvalidApiKey, KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import type { LinkContext } from '../../subgraphs/common/link/link.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { isToken } from './issued-tokens.ts'
 
 /**

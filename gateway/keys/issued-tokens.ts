@@ -96,7 +96,7 @@ export class IssuedTokens {
   }
 }
 
-/** What a token says of itself, before anybody asks the issuer for its keys: a text that is none costs no request. */
+/** Reads the token without checking its signature. So a text that is no token of the issuer costs no request. */
 function claimsToBeOf(issuer: string, token: string): boolean {
   try {
     return ALGORITHMS.includes(String(decodeProtectedHeader(token).alg)) && decodeJwt(token).iss === issuer
@@ -105,7 +105,7 @@ function claimsToBeOf(issuer: string, token: string): boolean {
   }
 }
 
-/** Whether the keys could not be fetched, or are none. Every other error of jose is about the token. */
+/** Whether the issuer failed to give its keys. Every other error of jose is about the token. */
 function isOfIssuer(error: unknown): boolean {
   if (!(error instanceof errors.JOSEError) || error.code === 'ERR_JOSE_GENERIC') return true
   return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error instanceof errors.JWKInvalid

@@ -84,7 +84,7 @@ export async function listSifted<T extends StoredDocument>(
     const some = await read(from, READ_AT_ONCE)
     for (const record of some) {
       if (passes(record)) found.push(record)
-      // The rest of what was read is not lost: the cursor of the last item leads to it.
+      // The next page begins after the last item found, so it has the rest of what was read.
       if (found.length === page.limit) return toConnection(found, page, keyOf, uncounted)
       from = keyOf(record)
     }

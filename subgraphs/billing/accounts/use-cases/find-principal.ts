@@ -46,9 +46,9 @@ async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id
 }
 
 /**
- * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended; null
- * when the key does not exist, or is not of the organization. `organizationId` null: of any, for a caller who comes with
- * an access token that names the key, which counts as a use of it.
+ * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended. Null:
+ * the key does not exist, or belongs to another organization. `organizationId` is null for a caller with an access token
+ * that names the key: the key may then be of any organization, and the call counts as a use of it.
  */
 export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections

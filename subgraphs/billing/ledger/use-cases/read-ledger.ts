@@ -25,14 +25,14 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
   return wallet
 }
 
-/** Of an organization that the caller may read; null when there is none. @throws {PermissionDenied} */
+/** Gives the wallet with the id. Null: there is none, or the caller may not read its organization. @throws {PermissionDenied} */
 export async function findWalletById(deps: BillingDeps, principal: Principal, id: string): Promise<Wallet | null> {
   requireScope(principal, 'billing:read')
   const organizationId = organizationOfWallet(id)
   return organizationId && mayRead(principal, organizationId) ? findWallet(deps, organizationId) : null
 }
 
-/** As `findUsageRecord`. @throws {PermissionDenied} */
+/** Gives the entry with the id. Null: as `findUsageRecord`. @throws {PermissionDenied} */
 export async function findEntry(deps: BillingDeps, principal: Principal, id: string): Promise<LedgerEntry | null> {
   requireScope(principal, 'billing:read')
   return findPosted(deps, deps.collections.entries, principal, id)
@@ -104,7 +104,8 @@ function restOf<T extends { readonly $lt?: string; readonly $gte?: string }>(ran
 }
 
 /**
- * Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none.
+ * Gives the usage record with the id, also of a call that was settled a moment ago. Null: there is none, or the caller
+ * may not read its organization.
  */
 export async function findUsageRecord(deps: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
   return findPosted(deps, deps.collections.usage, principal, id)

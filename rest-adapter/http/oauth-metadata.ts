@@ -12,20 +12,24 @@ const USEFUL_SCOPES = SCOPES.filter((scope) => scope === 'knowledge:read' || sco
  */
 export function registerOAuthMetadata(app: FastifyInstance, oauth: OAuthSettings | null): void {
   if (!oauth) return
-  const { pathname } = new URL(oauth.resource)
   const metadata = {
     resource: oauth.resource,
     authorization_servers: [oauth.issuer],
     scopes_supported: USEFUL_SCOPES,
     bearer_methods_supported: ['header'],
   }
-  for (const path of new Set([METADATA, METADATA + (pathname === '/' ? '' : pathname)])) app.get(path, async () => metadata)
+  for (const path of new Set([METADATA, metadataPath(oauth)])) app.get(path, async () => metadata)
 }
 
 /** Says, beside a refused key or token, how one is sent (RFC 6750), and where a client gets a token. */
 export function makeChallenge(authorization: string | undefined, oauth: OAuthSettings | null): string {
   if (!oauth) return 'Bearer'
-  const { origin, pathname } = new URL(oauth.resource)
   const refused = authorization === undefined ? '' : 'error="invalid_token", '
-  return `Bearer ${refused}resource_metadata="${origin}${METADATA}${pathname === '/' ? '' : pathname}"`
+  return `Bearer ${refused}resource_metadata="${new URL(oauth.resource).origin}${metadataPath(oauth)}"`
+}
+
+/** The path of the resource follows that of the metadata. */
+function metadataPath({ resource }: OAuthSettings): string {
+  const { pathname } = new URL(resource)
+  return METADATA + (pathname === '/' ? '' : pathname)
 }

@@ -70,7 +70,8 @@ export function SignInForm({ returnTo }: { readonly returnTo: string }) {
           )}
         </Field>
         {!isWrongKey && <FailureNotice failure={failure} />}
-        <Button type="submit" variant="primary" size="large" icon={LogIn} isBusy={isBusy}>
+        <Button type="submit" variant="primary" size="large" isBusy={isBusy}>
+          {!isBusy && <LogIn className="size-4 rtl:-scale-x-100" aria-hidden />}
           {text('signIn.action')}
         </Button>
       </form>

@@ -94,7 +94,7 @@ function Frame({ children }: { readonly children: ReactNode }) {
           </div>
         </Sheet>
         <LostConnection />
-        <main id="main" ref={main} tabIndex={-1} className="w-full max-w-7xl grow px-4 py-6 outline-none sm:px-8 sm:py-8">
+        <main id="main" ref={main} tabIndex={-1} className="w-full max-w-7xl grow 2xl:mx-auto px-4 py-6 outline-none sm:px-8 sm:py-8">
           {children}
         </main>
       </div>

@@ -3,6 +3,8 @@ import { useFormats } from '../i18n/text.tsx'
 
 /** At most this many places: amounts are exact to one nano-USD. */
 const MAX_PLACES = 9
+/** Controls of Unicode around a text from left to right. */
+const [ISOLATE, END] = ['\u2066', '\u2069']
 
 interface MoneyProps {
   /** US dollars as a decimal string, as the schema has them. Null: unknown or none. */
@@ -22,7 +24,7 @@ export function Money({ amount, isExact }: MoneyProps) {
   )
 }
 
-/** Writes an amount as a string. Amounts never become floating-point numbers. */
+/** Writes an amount as a string. `formatToParts` takes a decimal string as it is, so no amount becomes a float. */
 export function useMoney(): (amount: string, isExact?: boolean) => string {
   const { locale } = useFormats()
   return useMemo(() => {
@@ -32,8 +34,9 @@ export function useMoney(): (amount: string, isExact?: boolean) => string {
     const exact = new Intl.NumberFormat(locale, { ...currency, maximumFractionDigits: MAX_PLACES })
     return (amount, isExact) => {
       const isSmall = /^-?0?\.00/.test(amount) && /[1-9]/.test(amount)
-      // `format` takes a decimal string as it is.
-      return (isExact ? exact : isSmall ? small : short).format(amount as Intl.StringNumericLiteral)
+      const parts = (isExact ? exact : isSmall ? small : short).formatToParts(amount as Intl.StringNumericLiteral)
+      // `US$` is written from left to right, also in a line from right to left.
+      return parts.map(({ type, value }) => (type === 'currency' ? `${ISOLATE}${value}${END}` : value)).join('')
     }
   }, [locale])
 }

@@ -11,8 +11,8 @@ const STEPS = [
 ] as const
 const LOOK_AGAIN_MS = 30_000
 
-const DATE = { dateStyle: 'medium' } as const
-const DATE_TIME = { dateStyle: 'medium', timeStyle: 'short' } as const
+const DATE = { year: 'numeric', month: 'short', day: 'numeric' } as const
+const DATE_TIME = { ...DATE, hour: 'numeric', minute: '2-digit' } as const
 const WHOLE = { dateStyle: 'full', timeStyle: 'long' } as const
 
 /** Writes a time in the reader's zone and calendar, as a string. */

@@ -26,25 +26,19 @@ interface DialogProps {
 
 const WIDTHS = { small: 'max-w-md', medium: 'max-w-xl', large: 'max-w-4xl' } as const
 
-function Head({
-  title,
-  description,
-  onClose,
-}: Pick<DialogProps, 'title' | 'description'> & { readonly onClose: (() => void) | undefined }) {
-  const text = useText()
+function Head({ title, description }: Pick<DialogProps, 'title' | 'description'>) {
   return (
-    <header className="mb-4 flex items-start gap-3">
-      <div className="min-w-0 grow">
-        <Radix.Title className="text-lg font-semibold wrap-anywhere">{title}</Radix.Title>
-        {description ? (
-          <Radix.Description className="mt-1 text-sm text-muted">{description}</Radix.Description>
-        ) : (
-          <Radix.Description className="sr-only" />
-        )}
-      </div>
-      {onClose && <IconButton label={text('common.close')} icon={X} size="small" onClick={onClose} className="-me-1.5 -mt-1" />}
+    <header className="mb-4 pe-9">
+      <Radix.Title className="text-lg font-semibold wrap-anywhere">{title}</Radix.Title>
+      <Radix.Description className={description ? 'mt-1 text-sm text-muted' : 'sr-only'}>{description}</Radix.Description>
     </header>
   )
+}
+
+/** The last element, so that the first field has the focus when a dialog opens. */
+function CloseButton({ onClose }: Pick<DialogProps, 'onClose'>) {
+  const text = useText()
+  return <IconButton label={text('common.close')} icon={X} size="small" onClick={onClose} className="absolute end-3.5 top-4 sm:top-5" />
 }
 
 export function Dialog({ isOpen, onClose, title, description, size = 'medium', isModal, children, actions }: DialogProps) {
@@ -54,13 +48,20 @@ export function Dialog({ isOpen, onClose, title, description, size = 'medium', i
       <Radix.Portal>
         <Radix.Overlay className={OVERLAY} />
         <Radix.Content className={classes(PANEL, WIDTHS[size])} onEscapeKeyDown={stay} onInteractOutside={stay}>
-          <Head title={title} description={description} onClose={isModal ? undefined : onClose} />
+          <Head title={title} description={description} />
           {children}
           {actions && <footer className="mt-6 flex flex-wrap justify-end gap-2">{actions}</footer>}
+          {!isModal && <CloseButton onClose={onClose} />}
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
   )
+}
+
+/** A sheet is read first: no button of it has the focus when it opens. */
+function focusPanel(event: Event): void {
+  event.preventDefault()
+  ;(event.currentTarget as HTMLElement).focus()
 }
 
 /** A panel at the end of the line; of the whole width on a phone. */
@@ -79,15 +80,17 @@ export function Sheet({
       <Radix.Portal>
         <Radix.Overlay className={OVERLAY} />
         <Radix.Content
+          onOpenAutoFocus={focusPanel}
           className={classes(
-            'fixed inset-y-0 z-50 flex w-full animate-appear flex-col overflow-y-auto overscroll-contain bg-raised p-5 shadow-raised sm:p-6',
+            'fixed inset-y-0 z-50 flex w-full outline-none animate-appear flex-col overflow-y-auto overscroll-contain bg-raised p-5 shadow-raised sm:p-6',
             side === 'end' ? 'end-0 sm:border-s' : 'start-0 max-w-72 border-e',
             side === 'end' && { small: 'sm:max-w-md', medium: 'sm:max-w-xl', large: 'sm:max-w-3xl' }[size],
           )}
         >
-          <Head title={title} description={description} onClose={onClose} />
+          <Head title={title} description={description} />
           <div className="grow">{children}</div>
           {actions && <footer className="mt-6 flex flex-wrap justify-end gap-2">{actions}</footer>}
+          <CloseButton onClose={onClose} />
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

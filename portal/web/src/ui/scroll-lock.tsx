@@ -15,10 +15,16 @@ let locks = 0
  */
 export function RemoveScroll({ as: As = Fragment, allowPinchZoom: _, shards: __, ...rest }: RemoveScrollProps) {
   useLayoutEffect(() => {
-    locks++
-    document.documentElement.classList.add('is-locked')
+    const root = document.documentElement
+    if (locks++ === 0) {
+      // The page does not jump when its scroll bar goes.
+      root.style.setProperty('padding-inline-end', `${innerWidth - root.clientWidth}px`)
+      root.classList.add('is-locked')
+    }
     return () => {
-      if (--locks === 0) document.documentElement.classList.remove('is-locked')
+      if (--locks > 0) return
+      root.classList.remove('is-locked')
+      root.style.removeProperty('padding-inline-end')
     }
   }, [])
   return <As {...rest} />

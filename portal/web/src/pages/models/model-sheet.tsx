@@ -9,6 +9,7 @@ import { DateTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Sheet } from '../../ui/dialog.tsx'
 import { Abilities } from './abilities.tsx'
+import { ABILITIES } from './filters.ts'
 import type { Model } from './models.ts'
 
 interface ModelSheetProps {
@@ -43,7 +44,7 @@ function Facts({ model }: { readonly model: Model }) {
     [text('models.kind'), text(`models.kind.${kind}`)],
     [text('models.vendor'), <UserText key="vendor">{vendor}</UserText>],
     [text('models.residency'), <ResidencyBadge key="residency" residency={residency} />],
-    [text('models.abilities'), <Abilities key="abilities" model={model} />],
+    [text('models.abilities'), ABILITIES.some((ability) => model[ability]) && <Abilities key="abilities" model={model} />],
     [text('models.context'), contextWindow && <Digits key="context" value={contextWindow} />],
     [text('models.maxOutput'), maxOutputTokens && <Digits key="output" value={maxOutputTokens} />],
     [text('models.dimensions'), dimensions && <Digits key="dimensions" value={dimensions} />],

@@ -179,6 +179,6 @@ function useColumns(): readonly Column<Model>[] {
       isNumber: true,
       shown: 'wide',
     },
-    { id: 'price', header: text('models.price'), cell: ({ price }) => <PriceSummary price={price} />, isNumber: true },
+    { id: 'price', header: text('models.price'), cell: ({ price }) => <PriceSummary price={price} /> },
   ]
 }

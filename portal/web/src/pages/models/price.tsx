@@ -20,7 +20,7 @@ export function PriceSummary({ price }: { readonly price: Price }) {
       {lines
         .filter(({ amount }) => amount !== null)
         .map(({ amount, unit }) => (
-          <span key={unit} className="whitespace-nowrap">
+          <span key={unit} className="md:whitespace-nowrap">
             <Money amount={amount} isExact /> <span className="text-xs text-muted">{unit}</span>
           </span>
         ))}

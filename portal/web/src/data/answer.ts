@@ -28,8 +28,11 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   useEffect(() => connection.onReturn(refresh), [refresh])
   if (error) {
     const failure = toFailure(error)
-    // What is on the screen stays while the connection is lost: the banner says it.
-    if (failure.code === 'unreachable' && data) return { state: 'ready', data, isRefreshing: false, refresh }
+    // What is on the screen stays behind the banner of a lost connection, and behind the dialog to sign in again.
+    if (data && (failure.code === 'unreachable' || failure.code === 'invalid_api_key')) {
+      return { state: 'ready', data, isRefreshing: false, refresh }
+    }
+    if (failure.code === 'invalid_api_key') return { state: 'loading' }
     return { state: 'failed', failure, retry: refresh }
   }
   if (data === undefined || data === null) return { state: 'loading' }

@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { ApiKey as ApiKeyRecord, Organization as OrganizationRecord, OrganizationChange as ChangeRecord } from '../use-cases/tables.ts';
 import type { LedgerEntry as Entry } from '../ledger/domain/ledger.ts';
+import type { OpenHold as Held } from '../ledger/use-cases/read-ledger.ts';
 import type { Principal as Caller } from '../../common/identity/principal.ts';
 import type { UsageGroup as Group } from '../ledger/use-cases/summarize-usage.ts';
 import type { UsageRecord as Usage } from '../ledger/domain/usage.ts';
@@ -41,6 +42,7 @@ export type Query = {
   readonly webhookDeliveries: WebhookDeliveryConnection;
   readonly verifyLedger: LedgerVerification;
   readonly verifyBillingFiles: FileVerification;
+  readonly billingHealth: PartHealth;
   readonly organizationsToErase: ReadonlyArray<OrganizationToErase>;
   readonly webhookFeeds: ReadonlyArray<WebhookFeed>;
   readonly principalOfApiKey?: Maybe<Principal>;
@@ -393,6 +395,7 @@ export type OrganizationApiKeysArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
+  filter?: InputMaybe<ApiKeyFilter>;
 };
 
 export type OrganizationStatus =
@@ -444,6 +447,7 @@ export type Wallet = {
   readonly held: Scalars['USD']['output'];
   readonly available: Scalars['USD']['output'];
   readonly entries: LedgerEntryConnection;
+  readonly holds: ReadonlyArray<OpenHold>;
 };
 
 
@@ -452,6 +456,16 @@ export type WalletEntriesArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type OpenHold = {
+  readonly id: Scalars['ID']['output'];
+  readonly amount: Scalars['USD']['output'];
+  readonly operation?: Maybe<Operation>;
+  readonly model?: Maybe<Model>;
+  readonly apiKey?: Maybe<ApiKey>;
+  readonly requestId: Scalars['String']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
 };
 
 export type LedgerEntryKind =
@@ -482,11 +496,23 @@ export type ApiKey = {
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly spendLimit?: Maybe<SpendLimit>;
+  readonly spent?: Maybe<KeySpent>;
   readonly last4: Scalars['String']['output'];
   readonly lastUsedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly expiresAt?: Maybe<Scalars['DateTime']['output']>;
   readonly revokedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+export type KeySpent = {
+  readonly today: Scalars['USD']['output'];
+  readonly thisMonth: Scalars['USD']['output'];
+  readonly total: Scalars['USD']['output'];
+};
+
+export type ApiKeyFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly isActive?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type SpendPeriod =
@@ -1052,6 +1078,11 @@ export type HoldOutcome = {
   readonly freed: Scalars['USD']['output'];
 };
 
+export type PartHealth = {
+  readonly isReady: Scalars['Boolean']['output'];
+  readonly problems: ReadonlyArray<Scalars['String']['output']>;
+};
+
 
 
 export type ResolverTypeWrapper<T> = Promise<T> | T;
@@ -1189,9 +1220,12 @@ export type ResolversTypes = {
   OrganizationChange: ResolverTypeWrapper<ChangeRecord>;
   Plan: ResolverTypeWrapper<Plan>;
   Wallet: ResolverTypeWrapper<WalletRecord>;
+  OpenHold: ResolverTypeWrapper<Held>;
   LedgerEntryKind: ResolverTypeWrapper<'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'>;
   LedgerEntry: ResolverTypeWrapper<Entry>;
   ApiKey: ResolverTypeWrapper<ApiKeyRecord>;
+  KeySpent: ResolverTypeWrapper<KeySpent>;
+  ApiKeyFilter: ApiKeyFilter;
   SpendPeriod: ResolverTypeWrapper<'day' | 'month' | 'total'>;
   SpendLimit: ResolverTypeWrapper<Omit<SpendLimit, 'period'> & { period: ResolversTypes['SpendPeriod'] }>;
   SpendLimitInput: SpendLimitInput;
@@ -1275,6 +1309,7 @@ export type ResolversTypes = {
   Hold: ResolverTypeWrapper<Omit<Hold, 'state'> & { state: ResolversTypes['HoldState'] }>;
   HoldQuote: ResolverTypeWrapper<HoldQuote>;
   HoldOutcome: ResolverTypeWrapper<Omit<HoldOutcome, 'state'> & { state: ResolversTypes['HoldState'] }>;
+  PartHealth: ResolverTypeWrapper<PartHealth>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1297,8 +1332,11 @@ export type ResolversParentTypes = {
   OrganizationChange: ChangeRecord;
   Plan: Plan;
   Wallet: WalletRecord;
+  OpenHold: Held;
   LedgerEntry: Entry;
   ApiKey: ApiKeyRecord;
+  KeySpent: KeySpent;
+  ApiKeyFilter: ApiKeyFilter;
   SpendLimit: SpendLimit;
   SpendLimitInput: SpendLimitInput;
   UsageQuantity: UsageQuantity;
@@ -1373,6 +1411,7 @@ export type ResolversParentTypes = {
   Hold: Hold;
   HoldQuote: HoldQuote;
   HoldOutcome: HoldOutcome;
+  PartHealth: PartHealth;
 };
 
 export type SemanticNonNullDirectiveArgs = { };
@@ -1404,6 +1443,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId'>>;
   verifyLedger?: Resolver<ResolversTypes['LedgerVerification'], ParentType, ContextType, Partial<QueryVerifyLedgerArgs>>;
   verifyBillingFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyBillingFilesArgs>>;
+  billingHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
   organizationsToErase?: Resolver<ReadonlyArray<ResolversTypes['OrganizationToErase']>, ParentType, ContextType>;
   webhookFeeds?: Resolver<ReadonlyArray<ResolversTypes['WebhookFeed']>, ParentType, ContextType, Partial<QueryWebhookFeedsArgs>>;
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
@@ -1527,6 +1567,17 @@ export type WalletResolvers<ContextType = Context, ParentType extends ResolversP
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, Partial<WalletEntriesArgs>>;
+  holds?: Resolver<ReadonlyArray<ResolversTypes['OpenHold']>, ParentType, ContextType>;
+}>;
+
+export type OpenHoldResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OpenHold'] = ResolversParentTypes['OpenHold']> = Needed<ParentType, {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  operation?: Resolver<Maybe<ResolversTypes['Operation']>, ParentType, ContextType>;
+  model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
+  requestId?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
@@ -1553,12 +1604,19 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   spendLimit?: Resolver<Maybe<ResolversTypes['SpendLimit']>, ParentType, ContextType>;
+  spent?: Resolver<Maybe<ResolversTypes['KeySpent']>, ParentType, ContextType>;
   last4?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   lastUsedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   revokedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type KeySpentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['KeySpent'] = ResolversParentTypes['KeySpent']> = {
+  today?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  thisMonth?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  total?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
 
 export type SpendPeriodResolvers = { DAY: 'day', MONTH: 'month', TOTAL: 'total' };
 
@@ -1882,6 +1940,11 @@ export type HoldOutcomeResolvers<ContextType = Context, ParentType extends Resol
   freed?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type PartHealthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PartHealth'] = ResolversParentTypes['PartHealth']> = {
+  isReady?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  problems?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
@@ -1901,9 +1964,11 @@ export type Resolvers<ContextType = Context> = {
   OrganizationChange?: OrganizationChangeResolvers<ContextType>;
   Plan?: PlanResolvers<ContextType>;
   Wallet?: WalletResolvers<ContextType>;
+  OpenHold?: OpenHoldResolvers<ContextType>;
   LedgerEntryKind?: LedgerEntryKindResolvers;
   LedgerEntry?: LedgerEntryResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;
+  KeySpent?: KeySpentResolvers<ContextType>;
   SpendPeriod?: SpendPeriodResolvers;
   SpendLimit?: SpendLimitResolvers<ContextType>;
   Operation?: OperationResolvers;
@@ -1959,6 +2024,7 @@ export type Resolvers<ContextType = Context> = {
   Hold?: HoldResolvers<ContextType>;
   HoldQuote?: HoldQuoteResolvers<ContextType>;
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
+  PartHealth?: PartHealthResolvers<ContextType>;
 };
 
 export type DirectiveResolvers<ContextType = Context> = {

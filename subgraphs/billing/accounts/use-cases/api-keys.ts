@@ -15,7 +15,10 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
   return key?.organizationId === organizationId ? key : null
 }
 
-/** The keys of an organization that the caller may read, newest first. @throws {PermissionDenied} */
+/**
+ * The keys of an organization that the caller may read, newest first, without those of members, which have no secret.
+ * @throws {PermissionDenied}
+ */
 export async function listApiKeys(
   { collections }: BillingDeps,
   principal: Principal,
@@ -23,7 +26,7 @@ export async function listApiKeys(
   page: PageArguments,
 ): Promise<Connection<ApiKey>> {
   requireScope(principal, 'admin')
-  return listById(collections.apiKeys, { organizationId }, page, API_KEY_ID)
+  return listById(collections.apiKeys, { organizationId, memberId: null }, page, API_KEY_ID)
 }
 
 /** The keys that the records of a list name are read at once. */

@@ -5,6 +5,7 @@ import { removeMember, updateMember } from '../people/use-cases/change-member.ts
 import { findInvitation, inviteMember, revokeInvitation } from '../people/use-cases/invitations.ts'
 import { findMember, listCreatedKeys, listMemberships } from '../people/use-cases/members.ts'
 import { signIn } from '../people/use-cases/sign-in.ts'
+import { openSessionOf } from '../sessions/use-cases/open-session.ts'
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
 export const peopleQueries: QueryResolvers = {
@@ -33,10 +34,10 @@ export const peopleMutations: MutationResolvers = {
 
   async signIn(_parent, { input }, { deps, caller }) {
     requireService(caller)
-    const { verifiedEmail = null, name = null, invitation = null, organizationId = null, userAgent: _, ...rest } = input
+    const { verifiedEmail = null, name = null, invitation = null, organizationId = null, userAgent = null, ...rest } = input
     const entered = await signIn(deps, { ...rest, verifiedEmail, name, invitation, organizationId })
     if (typeof entered === 'string') return { refusal: entered }
-    return { memberId: entered._id, apiKeyId: entered.apiKeyId, organizationId: entered.organizationId }
+    return { opened: await openSessionOf(deps, { ...entered, rotations: 0 }, { memberId: entered._id, userAgent }) }
   },
 }
 

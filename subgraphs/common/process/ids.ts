@@ -7,6 +7,7 @@ export type IdPrefix =
   | 'key'
   | 'mem'
   | 'inv'
+  | 'ses'
   | 'col'
   | 'file'
   | 'upload'

@@ -4,7 +4,7 @@ import { type MemberRole, rankOfRole, SCOPES_OF } from '../../accounts/domain/me
 import { MAX_API_KEYS } from '../../accounts/use-cases/create-api-key.ts'
 import { ownKey, requireUnlimited } from '../../accounts/use-cases/manage-api-key.ts'
 import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
-import { markDescendants } from '../../accounts/use-cases/revoke-api-key.ts'
+import { forgetSessions, markDescendants } from '../../accounts/use-cases/revoke-api-key.ts'
 import { putInForce } from '../../accounts/use-cases/rules-in-force.ts'
 import { forgetRevokedSpending } from '../../accounts/use-cases/spend-limit.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
@@ -75,6 +75,7 @@ export async function removeMember(
   await listAsOwner(deps, { _id: id, organizationId })
   await putInForce(deps, organizationId)
   for (const key of own) await markDescendants(deps, key)
+  await forgetSessions(deps, apiKeyId)
   await forgetRevokedSpending(deps, organizationId)
   if (!removed) throw new NotFound('member', id, 'id')
   return removed

@@ -10,6 +10,7 @@ import models from './models.json'
 import operator from './operator.json'
 import organization from './organization.json'
 import people from './people.json'
+import searching from './searching.json'
 import usage from './usage.json'
 import wallet from './wallet.json'
 import webhooks from './webhooks.json'
@@ -28,6 +29,7 @@ export const messages = {
   ...operator,
   ...organization,
   ...people,
+  ...searching,
   ...usage,
   ...wallet,
   ...webhooks,

@@ -7,8 +7,8 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { Answered, EmptyState } from '../../../parts/states.tsx'
 import { Pagination } from '../../../ui/pagination.tsx'
 import { Card } from '../../../ui/surface.tsx'
+import { Place } from '../place.tsx'
 import { DOCUMENT_PASSAGES } from './document.ts'
-import { Place } from './place.tsx'
 
 /** The passages of a document in the order of its text. */
 export function Passages({ collectionId, documentId }: { readonly collectionId: string; readonly documentId: string }) {

@@ -307,7 +307,14 @@ function useColumns({ collectionId, live, mayWrite, chosen, setChosen, shownIds 
       shown: 'wide',
       cell: (row) => <Digits value={now(row).chunkCount} />,
     },
-    { id: 'size', header: text('documents.size'), isNumber: true, shown: 'wide', cell: ({ file }) => bytes(file.sizeBytes) },
+    {
+      id: 'size',
+      header: text('documents.size'),
+      isNumber: true,
+      shown: 'wide',
+      className: 'whitespace-nowrap',
+      cell: ({ file }) => bytes(file.sizeBytes),
+    },
     { id: 'added', header: text('documents.added'), shown: 'wide', cell: ({ createdAt }) => <RelativeTime at={createdAt} /> },
   ]
   if (!mayWrite) return columns

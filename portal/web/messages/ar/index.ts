@@ -11,6 +11,7 @@ import operator from './operator.json'
 import organization from './organization.json'
 import people from './people.json'
 import searching from './searching.json'
+import settings from './settings.json'
 import usage from './usage.json'
 import wallet from './wallet.json'
 import webhooks from './webhooks.json'
@@ -30,6 +31,7 @@ export const messages = {
   ...organization,
   ...people,
   ...searching,
+  ...settings,
   ...usage,
   ...wallet,
   ...webhooks,

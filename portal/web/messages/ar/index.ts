@@ -4,6 +4,7 @@ import common from './common.json'
 import document from './document.json'
 import documents from './documents.json'
 import errors from './errors.json'
+import evaluation from './evaluation.json'
 import home from './home.json'
 import keys from './keys.json'
 import models from './models.json'
@@ -24,6 +25,7 @@ export const messages = {
   ...document,
   ...documents,
   ...errors,
+  ...evaluation,
   ...home,
   ...keys,
   ...models,

@@ -43,13 +43,13 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
     documents: <DocumentsTab collection={collection} onChanged={onChanged} />,
     search: <SearchTab collection={collection} />,
     evaluation: <EvaluationTab collection={collection} />,
-    settings: <SettingsTab collection={collection} />,
+    settings: <SettingsTab collection={collection} onChanged={onChanged} />,
   }
   return (
     <>
       <PageHeader
         title={name}
-        heading={<UserText className="line-clamp-2 whitespace-normal">{name}</UserText>}
+        heading={<UserText className="line-clamp-2 whitespace-normal [text-align:match-parent]">{name}</UserText>}
         back={
           <Link to="/collections" className="inline-flex items-center gap-1 hover:text-ink">
             <ChevronLeft className="size-4 rtl:-scale-x-100" aria-hidden />

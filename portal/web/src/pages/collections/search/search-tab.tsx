@@ -131,7 +131,7 @@ function SearchForm({ collection, filters, isBusy, onSearch }: SearchFormProps) 
           {text('searching.options')}
         </Button>
         {isOpen && (
-          <div className="grid gap-4 rounded-xl border bg-surface p-4 sm:grid-cols-2 lg:grid-cols-4">
+          <div className="grid grid-cols-2 items-end gap-4 rounded-xl border bg-surface p-4 lg:grid-cols-4">
             <Field label={text('documents.language')}>
               {(control) => (
                 <Select

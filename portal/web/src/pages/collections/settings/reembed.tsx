@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
@@ -29,11 +29,17 @@ import {
 const ASK_AGAIN_MS = 2_000
 
 /** Another embedding model: its price, then how far it is, and what was before. */
-export function Reembed({ collection }: { readonly collection: CollectionFacts }) {
+export function Reembed({ collection, onEnded }: { readonly collection: CollectionFacts; readonly onEnded: () => void }) {
   const text = useText()
   const answer = useAnswer(COLLECTION_REEMBEDDINGS, { id: collection.id }, { types: ['Reembedding'] })
   const runs = answer.state === 'ready' ? (answer.data.collection?.reembeddings.edges.map(({ node }) => node) ?? []) : []
   const current = runs.find(isUnderWay)
+  const wasUnderWay = useRef(false)
+  // The head of the page names the model that searches use from then on.
+  useEffect(() => {
+    if (wasUnderWay.current && !current) onEnded()
+    wasUnderWay.current = current !== undefined
+  }, [current, onEnded])
   usePolling(current !== undefined, answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
   return (
     <Card aria-labelledby="reembed">

@@ -8,8 +8,13 @@ import type { CollectionFacts } from '../collections.ts'
 import { DeleteCollection } from '../delete-collection.tsx'
 import { Reembed } from './reembed.tsx'
 
+interface SettingsTabProps {
+  readonly collection: CollectionFacts
+  readonly onChanged: () => void
+}
+
 /** What can be changed of a collection. */
-export function SettingsTab({ collection }: { readonly collection: CollectionFacts }) {
+export function SettingsTab({ collection, onChanged }: SettingsTabProps) {
   const text = useText()
   const navigate = useNavigate()
   const [isDeleting, setDeleting] = useState(false)
@@ -18,7 +23,7 @@ export function SettingsTab({ collection }: { readonly collection: CollectionFac
       <Card>
         <EditForm collection={collection} />
       </Card>
-      <Reembed collection={collection} />
+      <Reembed collection={collection} onEnded={onChanged} />
       <Card>
         <div className="flex flex-wrap items-center justify-between gap-4">
           <div className="min-w-0 grow basis-60">

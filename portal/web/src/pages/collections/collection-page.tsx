@@ -49,7 +49,12 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
     <>
       <PageHeader
         title={name}
-        heading={<UserText className="line-clamp-2 whitespace-normal [text-align:match-parent]">{name}</UserText>}
+        heading={
+          // A name in the other direction begins where the page's lines begin.
+          <span className="flex">
+            <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
+          </span>
+        }
         back={
           <Link to="/collections" className="inline-flex items-center gap-1 hover:text-ink">
             <ChevronLeft className="size-4 rtl:-scale-x-100" aria-hidden />

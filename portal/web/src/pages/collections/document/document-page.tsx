@@ -59,7 +59,12 @@ function Whole({ document }: { readonly document: DocumentFacts }) {
     <>
       <PageHeader
         title={name}
-        heading={<UserText className="line-clamp-2 whitespace-normal [text-align:match-parent]">{name}</UserText>}
+        heading={
+          // A name in the other direction begins where the page's lines begin.
+          <span className="flex">
+            <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
+          </span>
+        }
         back={
           <Link to="/collections/$id" params={{ id: collection.id }} className="inline-flex max-w-full items-center gap-1 hover:text-ink">
             <ChevronLeft className="size-4 shrink-0 rtl:-scale-x-100" aria-hidden />

@@ -38,7 +38,7 @@ export function Passages({ collectionId, documentId }: { readonly collectionId: 
                         to="/collections/$id/documents/$documentId"
                         params={{ id: collectionId, documentId }}
                         search={{ passage: node.id }}
-                        className="text-sm text-accent-text underline-offset-4 hover:underline"
+                        className="ms-auto text-sm text-accent-text underline-offset-4 hover:underline"
                       >
                         {text('document.showInText')}
                       </Link>

@@ -61,10 +61,8 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
           ref={input}
           type="file"
           multiple
-          aria-label={text('documents.choose')}
-          aria-describedby={helpId}
-          tabIndex={-1}
-          className="sr-only"
+          // The button below opens it.
+          hidden
           onChange={({ target }) => {
             add([...(target.files ?? [])])
             // The same file may be chosen again.

@@ -19,7 +19,7 @@ type Row = ScoreRow<Score>
 export function useLabel(): (label: string) => string {
   const text = useText()
   return (label) => {
-    const mode = MODES.find((each) => each === label)
+    const mode = MODES.find((each) => each === label.toUpperCase())
     return mode ? text(`searching.mode.${mode}`) : label
   }
 }

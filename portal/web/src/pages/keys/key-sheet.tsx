@@ -3,7 +3,9 @@ import { type ReactNode, useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
+import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
+import type { Secret } from '../../parts/secret-dialog.tsx'
 import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
 import { DateTime, RelativeTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
@@ -15,7 +17,6 @@ import { draftOf, inputOf } from './draft.ts'
 import { KeyForm } from './key-form.tsx'
 import { KeyState } from './key-state.tsx'
 import { KEY, type Key, REVOKE, ROTATE, stateOf, UPDATE } from './keys.ts'
-import type { Secret } from './secret-dialog.tsx'
 
 interface KeySheetProps {
   /** Null: none is open. */
@@ -70,20 +71,13 @@ function Details({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
     [text('keys.requestsPerMinute'), requestsPerMinute === null ? text('keys.asPlan') : <Digits key="rpm" value={requestsPerMinute} />],
     [text('keys.tokensPerMinute'), tokensPerMinute === null ? text('keys.asPlan') : <Digits key="tpm" value={tokensPerMinute} />],
     [text('keys.lastUsed'), apiKey.lastUsedAt ? <RelativeTime key="used" at={apiKey.lastUsedAt} /> : text('keys.never')],
-    [text('keys.expires'), apiKey.expiresAt ? <DateTime key="expires" at={apiKey.expiresAt} /> : text('keys.never')],
+    [text('keys.expires'), apiKey.expiresAt ? <DateTime key="expires" at={apiKey.expiresAt} /> : text('keys.neverExpires')],
     [text('keys.created'), <DateTime key="created" at={apiKey.createdAt} />],
   ]
   return (
     <div className="flex flex-col gap-6">
       <Actions apiKey={apiKey} onSecret={onSecret} />
-      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-sm">
-        {facts.map(([name, value]) => (
-          <div key={name} className="col-span-2 grid grid-cols-subgrid items-center">
-            <dt className="text-muted">{name}</dt>
-            <dd className="min-w-0">{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <FactList facts={facts} />
       {spent && (
         <section>
           <h3 className="mb-2 text-sm">{text('keys.spent')}</h3>
@@ -174,7 +168,7 @@ function Actions({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
         onConfirm={async () => {
           const answer = await rotate.run({ id })
           if (!answer?.rotateApiKey) return false
-          onSecret({ name, key: answer.rotateApiKey.key })
+          onSecret({ name, secret: answer.rotateApiKey.key })
           return true
         }}
       >

@@ -6,6 +6,7 @@ import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
+import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
 import { EmptyState } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
@@ -18,7 +19,6 @@ import { KeyForm } from './key-form.tsx'
 import { KeySheet } from './key-sheet.tsx'
 import { KeyState } from './key-state.tsx'
 import { CREATE, KEYS, type KeyRow } from './keys.ts'
-import { type Secret, SecretDialog } from './secret-dialog.tsx'
 
 const route = getRouteApi('/keys')
 
@@ -103,10 +103,10 @@ export function KeysPage() {
           const answer = await create.run({ input: inputOf(draft) })
           if (!answer?.createApiKey) return
           setCreating(false)
-          setSecret({ name: answer.createApiKey.apiKey.name, key: answer.createApiKey.key })
+          setSecret({ name: answer.createApiKey.apiKey.name, secret: answer.createApiKey.key })
         }}
       />
-      <SecretDialog secret={secret} onClose={() => setSecret(null)} />
+      <SecretDialog shown={secret} title={text('keys.secretTitle')} onClose={() => setSecret(null)} />
       <KeySheet id={filters.key ?? null} onClose={() => change({ key: undefined })} onSecret={setSecret} />
     </>
   )

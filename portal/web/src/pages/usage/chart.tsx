@@ -56,7 +56,7 @@ export function Chart({ series, points, isByHour, nameOf, format, isRightToLeft 
                     <p key={each.id} className="flex items-center gap-2">
                       <span className="size-2.5 rounded-sm" style={{ background: each.color }} />
                       <bdi className="grow">{nameOf(each)}</bdi>
-                      <span className="ps-4 tabular-nums">{format((payload[0]?.payload as Point).values[each.id] ?? 0)}</span>
+                      <span className="ps-4 tabular-nums">{format((payload[0]?.payload as Point | undefined)?.values[each.id] ?? 0)}</span>
                     </p>
                   ))}
                 </div>

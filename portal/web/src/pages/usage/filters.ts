@@ -19,7 +19,8 @@ export type Range = (typeof RANGES)[number]
 export type Grouping = (typeof GROUPINGS)[number]
 export type Measure = (typeof MEASURES)[number]
 
-const DAYS = { week: 7, month: 30, quarter: 90 } as const
+/** Hours of `day`, days of the others. */
+export const STEPS = { day: 24, week: 7, month: 30, quarter: 90 } as const
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
@@ -44,7 +45,7 @@ export function timesOf(
   now = Date.now(),
 ): { readonly since: string; readonly until: string; readonly steps: readonly string[] } {
   const step = range === 'day' ? HOUR_MS : DAY_MS
-  const count = range === 'day' ? 24 : DAYS[range]
+  const count = STEPS[range]
   const until = Math.floor(now / step) * step + step
   const since = until - count * step
   const iso = (time: number) => new Date(time).toISOString()

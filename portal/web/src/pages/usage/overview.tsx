@@ -10,7 +10,7 @@ import { Answered, EmptyState } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Select } from '../../ui/input.tsx'
 import { Card, Skeleton } from '../../ui/surface.tsx'
-import { type Filters, GROUPINGS, MEASURES, RANGES, timesOf } from './filters.ts'
+import { type Filters, GROUPINGS, MEASURES, RANGES, STEPS, timesOf } from './filters.ts'
 import { measured, REST, type Series, toSeries } from './series.ts'
 import { CHART, type Summary } from './usage.ts'
 
@@ -37,7 +37,7 @@ export function Overview({ filters, onChange }: OverviewProps) {
           aria-label={text('usage.range')}
           value={range}
           onChange={(range) => onChange({ range })}
-          options={RANGES.map((value) => ({ value, label: text(`usage.range.${value}`) }))}
+          options={RANGES.map((value) => ({ value, label: text(`usage.range.${value}`, { count: STEPS[value] }) }))}
         />
         <Select
           aria-label={text('usage.by')}

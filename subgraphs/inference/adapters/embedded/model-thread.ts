@@ -1,25 +1,19 @@
 import './no-telemetry.ts'
+import { availableParallelism } from 'node:os'
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import { StartLimit } from './start-limit.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 import type { Purpose } from './token-states.ts'
-
-/**
- * A thread that keeps dying is restarted at most this often in `STARTS_WINDOW_MS`. After that, calls fail until the
- * time has passed.
- */
-const MAX_STARTS = 5
-const STARTS_WINDOW_MS = 60_000
 
 /** The thread with the model. It loads in the background. If it has died, the next call starts it again. */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
   readonly #input: ThreadInput
   readonly #log: Log
-  readonly #clock: Clock
-  readonly #starts: number[] = []
+  readonly #starts: StartLimit
   #client: WorkerClient | undefined
   #loading: Promise<void> = Promise.resolve()
   #problem: string | null = null
@@ -27,11 +21,11 @@ export class ModelThread implements AsyncDisposable {
   #closed = false
 
   /** `modelDirectory` ends with a slash; `file` is the thread's code. */
-  constructor(modelDirectory: URL, log: Log, clock: Clock, file = new URL('./thread.ts', import.meta.url)) {
+  constructor(modelDirectory: URL, log: Log, clock: Clock, file = new URL('./thread.ts', import.meta.url), cores = availableParallelism()) {
     this.#file = file
-    this.#input = { modelDirectory: modelDirectory.href }
+    this.#input = { modelDirectory: modelDirectory.href, cores }
     this.#log = log
-    this.#clock = clock
+    this.#starts = new StartLimit(clock)
     this.#client = this.#start()
   }
 
@@ -94,11 +88,7 @@ export class ModelThread implements AsyncDisposable {
   }
 
   #start(): WorkerClient {
-    const now = this.#clock.now().getTime()
-    while (this.#starts.length > 0 && this.#starts[0]! <= now - STARTS_WINDOW_MS) this.#starts.shift()
-    if (this.#starts.length >= MAX_STARTS) throw unavailable('The embedded model has failed repeatedly; the log says why.')
-    this.#starts.push(now)
-
+    if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
     const forget = () => {
       if (this.#client === client) this.#client = undefined
     }

@@ -25,9 +25,10 @@ const FORMAT = 8
 const OPERATORS = 17
 
 export type Purpose = 'query' | 'passage'
+export type Language = 'ar' | 'en'
 
 /** The mean states of tokens, by purpose and language. */
-type Means = Readonly<Record<Purpose, Readonly<Record<'ar' | 'en', Float32Array>>>>
+type Means = Readonly<Record<Purpose, Readonly<Record<Language, Float32Array>>>>
 
 /**
  * Makes the states of a text's tokens small and comparable. What all tokens of a language and purpose have in common is
@@ -37,20 +38,17 @@ type Means = Readonly<Record<Purpose, Readonly<Record<'ar' | 'en', Float32Array>
 export class TokenStates {
   readonly #means: Means
   readonly #projection: InferenceSession
-  /** By token: 1 is Arabic, -1 is Latin. */
-  readonly #scripts: Int8Array
 
-  private constructor(means: Means, projection: InferenceSession, scripts: Int8Array) {
+  private constructor(means: Means, projection: InferenceSession) {
     this.#means = means
     this.#projection = projection
-    this.#scripts = scripts
   }
 
   /**
    * Reads `token-states.f32` of a model's folder, which `fit-token-states.ts` writes. Gives null for a folder without it.
    * @throws {Error} the file has another length
    */
-  static async load(directory: URL, vocabulary: readonly string[], options: InferenceSession.SessionOptions): Promise<TokenStates | null> {
+  static async load(directory: URL, options: InferenceSession.SessionOptions): Promise<TokenStates | null> {
     const bytes = await readFile(new URL('token-states.f32', directory)).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null
       throw error
@@ -60,17 +58,15 @@ export class TokenStates {
     if (numbers.length !== FULL * (4 + WIDTH)) throw new Error(`token-states.f32 has ${numbers.length} numbers`)
     const mean = (place: number) => numbers.subarray(place * FULL, (place + 1) * FULL)
     const means = { passage: { ar: mean(0), en: mean(1) }, query: { ar: mean(2), en: mean(3) } }
-    const scripts = Int8Array.from(vocabulary, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
     const projection = await InferenceSession.create(makeProjection(numbers.subarray(4 * FULL)), options)
-    return new TokenStates(means, projection, scripts)
+    return new TokenStates(means, projection)
   }
 
   /** `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. */
-  async reduce(states: Float32Array, tokens: readonly number[], purpose: Purpose): Promise<Int8Array> {
-    const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
+  async reduce(states: Float32Array, purpose: Purpose, language: Language): Promise<Int8Array> {
     const own = states.subarray(PREFIX_TOKENS[purpose] * FULL)
     if (own.length === 0) return new Int8Array()
-    const mean = new Tensor('float32', this.#means[purpose][balance >= 0 ? 'ar' : 'en'], [FULL])
+    const mean = new Tensor('float32', this.#means[purpose][language], [FULL])
     const rows = new Tensor('float32', own, [own.length / FULL, FULL])
     const { [PROJECTED]: projected, [PRODUCTS]: products } = await this.#projection.run({ [STATES]: rows, [MEAN]: mean })
     const kept = putTogether(projected!.data as Float32Array, products!.data as Float32Array)

@@ -12,10 +12,13 @@ const TOKEN_STATES = 'last_hidden_state'
 /** What each layer of the network except the last passes to the next. */
 const CUTS = Array.from({ length: 11 }, (_, layer) => `l${layer}.x2`)
 const MASK = 'attention_mask'
-/** Layers of the first half. */
+/** Layers of the first half: an even number, so that the second goes on where the first has written. */
 const HALF = 6
 /** Numbers of a token's state. */
 export const STATE_SIZE = 384
+/** Tokens of a text that the model reads, marks included (its model card). A batch has no more. */
+export const MAX_TOKENS = 512
+const STATES_BYTES = MAX_TOKENS * STATE_SIZE * Float32Array.BYTES_PER_ELEMENT
 
 const HALVES = {
   first: { from: undefined, cuts: CUTS.slice(0, HALF - 1), outputs: [CUTS[HALF - 1]!] },
@@ -24,13 +27,21 @@ const HALVES = {
 
 /** Texts on their way through the network, padded to one width. */
 export interface Reading {
-  /** Input of the next layer. After the last one it holds the vectors, of length 1. */
+  /** Tokens for the first layer; then what the last layer made of each token, marks and padding included. */
   state: Tensor
   readonly mask: Tensor
-  /** Memory of an earlier state, which the next one takes. */
-  spare: Float32Array | null
-  /** Of every token, marks and padding included; null before the last layer. */
-  tokenStates: Tensor | null
+  /** Holds the states. The even layers of a half write its first part, the odd ones its second. */
+  readonly memory: SharedArrayBuffer
+  /** One vector for each text, of length 1, one after the other; null before the last layer. */
+  vectors: Float32Array | null
+}
+
+/** Memory for the texts of one reading. The system gives pages of it when they are first used. */
+export const newMemory = (): SharedArrayBuffer => new SharedArrayBuffer(2 * STATES_BYTES)
+
+/** The memory of the states that the odd layers write, or the even ones. */
+export function statesIn(memory: SharedArrayBuffer, layer: number, tokens: number): Float32Array {
+  return new Float32Array(memory, (layer % 2) * STATES_BYTES, tokens * STATE_SIZE)
 }
 
 /**
@@ -64,30 +75,28 @@ export class Layers {
     return this.#sessions.length
   }
 
-  /** Runs one layer; call it with 0, 1, 2 and so on. */
+  /**
+   * Runs one layer; call it with 0, 1, 2 and so on. The states lie in memory that is used again: what the runtime gives
+   * out by itself, 4 MB for a passage, would stay until the next collection of garbage.
+   */
   async run(layer: number, reading: Reading): Promise<void> {
     const session = this.#sessions[layer]!
-    const { state, mask } = reading
+    const { state, mask, memory } = reading
     const [input] = session.inputNames.filter((name) => name !== MASK)
     const [output] = session.outputNames
-    const feeds = { [input!]: state, [MASK]: mask }
-    if (session.outputNames.includes(TOKEN_STATES)) {
-      const { [OUTPUT]: vectors, [TOKEN_STATES]: tokenStates } = await session.run(feeds)
-      reading.state = vectors!
-      reading.tokenStates = tokenStates!
-      return
-    }
-    // Memory that the runtime gives stays until the next collection of garbage: some 4 MB for a passage.
-    const numbers = reading.spare ?? new Float32Array(mask.size * STATE_SIZE)
-    const next = new Tensor('float32', numbers, [...mask.dims, STATE_SIZE])
-    await session.run(feeds, { [output!]: next })
-    reading.spare = state.data instanceof Float32Array ? state.data : null
+    const next = new Tensor('float32', statesIn(memory, layer, mask.size), [...mask.dims, STATE_SIZE])
+    const [texts] = mask.dims as [number]
+    const isLast = output === OUTPUT
+    const vectors = isLast ? new Tensor('float32', new Float32Array(texts * STATE_SIZE), [texts, STATE_SIZE]) : null
+    await session.run({ [input!]: state, [MASK]: mask }, vectors ? { [OUTPUT]: vectors, [TOKEN_STATES]: next } : { [output!]: next })
     reading.state = next
+    reading.vectors = vectors && (vectors.data as Float32Array)
   }
 }
 
-/** 1 for each of a text's tokens, marks included, and 0 for what pads it. `lengths`: of each text. */
-export function toMask(lengths: readonly number[], width: number): Tensor {
+/** 1 for each of a text's tokens, and 0 for what pads it to the longest. `lengths`: of each text, marks included. */
+export function toMask(lengths: readonly number[]): Tensor {
+  const width = Math.max(...lengths)
   const mask = new BigInt64Array(lengths.length * width)
   for (const [row, length] of lengths.entries()) mask.fill(1n, row * width, row * width + length)
   return new Tensor('int64', mask, [lengths.length, width])

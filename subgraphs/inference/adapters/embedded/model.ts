@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { Tensor } from 'onnxruntime-node'
-import { Layers, type Reading, toMask } from './layers.ts'
+import { Layers, MAX_TOKENS, newMemory, type Reading, toMask } from './layers.ts'
 import type { Asked, Finished, Halfway } from './second-half.ts'
 import type { StepQueue } from './step-queue.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
-/** Tokens of a text that the model reads, including `<s>` and `</s>` (its model card). */
-const MAX_TOKENS = 512
 const START = 0
 const PAD = 1
 const END = 2
+/** The marks that each text gets: `<s>` and `</s>`. */
+export const MARKS = 2
 
 /** The token lists do not fit the model. */
 export class InvalidTokens extends Error {
@@ -65,7 +65,7 @@ export class Model {
     if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
     const asked = { organizationId: '', size: 1, statesFor: null }
     const { signal } = new AbortController()
-    const { vectors } = await finish(await this.begin([tokens], asked, queue, signal), asked, signal)
+    const { vectors } = await finish(await this.begin([tokens], asked, newMemory(), queue, signal), asked, signal)
     if (!expected.every((value, index) => Math.abs(value - vectors[index]!) <= tolerance))
       throw new Error('the model does not give the reference vector')
   }
@@ -77,29 +77,29 @@ export class Model {
 
   /** The tokens that the network reads of a text, without marks. What exceeds 512 tokens is left out. */
   toTokens(input: string | readonly number[]): readonly number[] {
-    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
+    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - MARKS) : this.#checked(input)
   }
 
   /**
    * Takes texts, given their tokens, through the first half of the layers. They are padded to the longest; a vector does
-   * not depend on the texts beside it.
+   * not depend on the texts beside it. `memory` then holds their states.
    */
   async begin(
     texts: readonly (readonly number[])[],
     { organizationId, size }: Asked,
+    memory: SharedArrayBuffer,
     queue: StepQueue,
     signal: AbortSignal,
   ): Promise<Halfway> {
-    const lengths = texts.map(({ length }) => length + 2)
-    const width = Math.max(...lengths)
-    const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
+    const lengths = texts.map(({ length }) => length + MARKS)
+    const mask = toMask(lengths)
+    const [, width] = mask.dims as [number, number]
+    const ids = new BigInt64Array(mask.size).fill(BigInt(PAD))
     for (const [row, tokens] of texts.entries())
       for (const [index, token] of [START, ...tokens, END].entries()) ids[row * width + index] = BigInt(token)
-    const state = new Tensor('int64', ids, [texts.length, width])
-    const reading: Reading = { state, mask: toMask(lengths, width), spare: null, tokenStates: null }
+    const reading: Reading = { state: new Tensor('int64', ids, mask.dims), mask, memory, vectors: null }
     await queue.run(organizationId, this.#layers.count, size, signal, (layer) => this.#layers.run(layer, reading))
-    const states = reading.state.data as Float32Array<ArrayBuffer>
-    return { states, lengths, languages: texts.map((tokens) => this.#languageOf(tokens)) }
+    return { memory, lengths, languages: texts.map((tokens) => this.#languageOf(tokens)) }
   }
 
   #languageOf(tokens: readonly number[]): 'ar' | 'en' {
@@ -112,7 +112,7 @@ export class Model {
         throw new InvalidTokens(`token ${token} is not of the model's ${this.#vocabulary}`)
     }
     const bare = tokens[0] === START && tokens.at(-1) === END ? tokens.slice(1, -1) : tokens
-    return bare.slice(0, MAX_TOKENS - 2)
+    return bare.slice(0, MAX_TOKENS - MARKS)
   }
 }
 

@@ -1,12 +1,15 @@
 import { Tensor } from 'onnxruntime-node'
-import { Layers, type Reading, STATE_SIZE, sessionOptions, toMask } from './layers.ts'
+import { Layers, type Reading, STATE_SIZE, sessionOptions, statesIn, toMask } from './layers.ts'
 import type { StepQueue } from './step-queue.ts'
 import { type Language, type Purpose, TokenStates } from './token-states.ts'
 
+/** The last layer of the first half. */
+const LAST_OF_FIRST = 5
+
 /** Texts that have passed the first half of the layers, padded to one width. */
 export interface Halfway {
-  /** Of every token, marks and padding included. */
-  readonly states: Float32Array<ArrayBuffer>
+  /** Holds the states of all tokens. It must stay untouched until the second half is done. */
+  readonly memory: SharedArrayBuffer
   /** Of each text, marks included. */
   readonly lengths: readonly number[]
   readonly languages: readonly Language[]
@@ -48,25 +51,26 @@ export class SecondHalf {
   }
 
   async finish(
-    { states, lengths, languages }: Halfway,
+    { memory, lengths, languages }: Halfway,
     { organizationId, size, statesFor }: Asked,
     signal: AbortSignal,
   ): Promise<Finished> {
-    const width = states.length / STATE_SIZE / lengths.length
-    const state = new Tensor('float32', states, [lengths.length, width, STATE_SIZE])
-    const reading: Reading = { state, mask: toMask(lengths, width), spare: null, tokenStates: null }
+    const mask = toMask(lengths)
+    const [, width] = mask.dims as [number, number]
+    const state = new Tensor('float32', statesIn(memory, LAST_OF_FIRST, mask.size), [...mask.dims, STATE_SIZE])
+    const reading: Reading = { state, mask, memory, vectors: null }
     const tokenStates: Int8Array[] = []
     const last = this.#layers.count - 1
     await this.#queue.run(organizationId, this.#layers.count, size, signal, async (layer) => {
       await this.#layers.run(layer, reading)
       if (layer !== last || !statesFor || !this.#tokenStates) return
-      const all = reading.tokenStates!.data as Float32Array
+      const all = reading.state.data as Float32Array
       for (const [row, length] of lengths.entries()) {
         // Without the marks at both ends.
         const own = all.subarray((row * width + 1) * STATE_SIZE, (row * width + length - 1) * STATE_SIZE)
         tokenStates.push(await this.#tokenStates.reduce(own, statesFor, languages[row]!))
       }
     })
-    return { vectors: reading.state.data as Float32Array, tokenStates }
+    return { vectors: reading.vectors!, tokenStates }
   }
 }

@@ -30,11 +30,10 @@ export class SecondThread implements AsyncDisposable {
   }
 
   /**
-   * Takes the memory of `halfway`.
    * @throws {ServiceUnavailable} the thread has died; the call may be repeated with the states computed anew.
    */
   async finish(halfway: Halfway, asked: Asked): Promise<Finished> {
-    return this.#running().call<Finished>('finish', [halfway, asked], [halfway.states.buffer])
+    return this.#running().call<Finished>('finish', [halfway, asked])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

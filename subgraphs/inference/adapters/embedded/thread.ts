@@ -5,7 +5,8 @@ import { createLog } from '../../../common/process/log.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { toBatches } from './batches.ts'
-import { type Finish, Model } from './model.ts'
+import { newMemory } from './layers.ts'
+import { type Finish, MARKS, Model } from './model.ts'
 import { ModelNotLoaded } from './model-not-loaded.ts'
 import { type Asked, type Finished, SecondHalf } from './second-half.ts'
 import { SecondThread } from './second-thread-client.ts'
@@ -21,8 +22,10 @@ const COUNT_STEP_LENGTH = 4_000
  * second. An organization alone gets half.
  */
 const MAX_BATCHES = 8
-/** The same, of calls with one, which do not wait for the others. The states of a batch take 0.8 MB at most. */
-const MAX_SINGLE_BATCHES = 64
+/** The same, of calls with one, which do not wait for the others. */
+const MAX_SINGLE_BATCHES = 16
+/** Memory that is kept for the next batches. Each takes 1.6 MB at most. */
+const MAX_FREE_MEMORIES = 8
 /** How often a batch is repeated whose thread has died. */
 const MAX_REPEATS = 2
 
@@ -57,6 +60,7 @@ const places = {
   single: new FairPlaces(MAX_SINGLE_BATCHES, Number.POSITIVE_INFINITY),
   several: new FairPlaces(MAX_BATCHES, Number.POSITIVE_INFINITY),
 }
+const freeMemories: SharedArrayBuffer[] = []
 const loading = load().catch(ModelNotLoaded.rethrow)
 // Every call waits for it and gets its failure. Before the first call nobody does.
 loading.catch(() => undefined)
@@ -98,7 +102,7 @@ function embed(
     await queue.run(organizationId, reading.length, reading.length, signal, (step) => {
       for (const each of reading[step]!) texts.push(model.toTokens(each))
     })
-    const batches = toBatches(texts.map(({ length }) => length))
+    const batches = toBatches(texts.map(({ length }) => length + MARKS))
     const room = batches.length > 1 ? places.several : places.single
     let numbers = new Float32Array()
     const tokenStates: Int8Array[] = []
@@ -131,12 +135,17 @@ async function embedBatch(
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Finished> {
-  for (let repeats = 0; ; repeats += 1) {
-    try {
-      return await finish(await model.begin(texts, asked, queue, signal), asked, signal)
-    } catch (error) {
-      if (!(error instanceof ServiceUnavailable) || repeats === MAX_REPEATS || signal.aborted) throw error
+  const memory = freeMemories.pop() ?? newMemory()
+  try {
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await finish(await model.begin(texts, asked, memory, queue, signal), asked, signal)
+      } catch (error) {
+        if (!(error instanceof ServiceUnavailable) || repeats === MAX_REPEATS || signal.aborted) throw error
+      }
     }
+  } finally {
+    if (freeMemories.length < MAX_FREE_MEMORIES) freeMemories.push(memory)
   }
 }
 

@@ -8,7 +8,10 @@ import { StartLimit } from './start-limit.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 import type { Purpose } from './token-states.ts'
 
-/** The thread with the model. It loads in the background. If it has died, the next call starts it again. */
+const FILE = new URL('./thread.ts', import.meta.url)
+const SECOND_FILE = new URL('./second-thread.ts', import.meta.url)
+
+/** The thread with the model, which has another for the second half of its layers. It loads in the background. If it has died, the next call starts it again. */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
   readonly #input: ThreadInput
@@ -20,10 +23,10 @@ export class ModelThread implements AsyncDisposable {
   #nextJob = 1
   #closed = false
 
-  /** `modelDirectory` ends with a slash; `file` is the thread's code. */
-  constructor(modelDirectory: URL, log: Log, clock: Clock, file = new URL('./thread.ts', import.meta.url), cores = availableParallelism()) {
+  /** `modelDirectory` ends with a slash. Tests give other code of the threads, or another number of cores. */
+  constructor(modelDirectory: URL, log: Log, clock: Clock, { file = FILE, secondFile = SECOND_FILE, cores = availableParallelism() } = {}) {
     this.#file = file
-    this.#input = { modelDirectory: modelDirectory.href, cores }
+    this.#input = { modelDirectory: modelDirectory.href, secondFile: secondFile.href, cores }
     this.#log = log
     this.#starts = new StartLimit(clock)
     this.#client = this.#start()

@@ -18,10 +18,10 @@ export class SecondThread implements AsyncDisposable {
   #closed = false
 
   /** `file` is the thread's code. */
-  constructor(input: SecondInput, log: Log, file = new URL('./second-thread.ts', import.meta.url)) {
+  constructor(file: URL, input: SecondInput, log: Log) {
+    this.#file = file
     this.#input = input
     this.#log = log
-    this.#file = file
   }
 
   /** Waits until the thread has loaded its half. Starts it if it does not run. */

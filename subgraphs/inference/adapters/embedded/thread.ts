@@ -32,6 +32,8 @@ const MAX_REPEATS = 2
 export interface ThreadInput {
   /** With a slash at its end. */
   readonly modelDirectory: string
+  /** The code of the second thread. */
+  readonly secondFile: string
   /** Cores of the machine. With one there is no second thread. */
   readonly cores: number
 }
@@ -49,12 +51,13 @@ class JobCancelled extends Error {
   override readonly name = 'JobCancelled'
 }
 
-const { modelDirectory, cores } = workerInput<ThreadInput>()
+const { modelDirectory, secondFile, cores } = workerInput<ThreadInput>()
 const directory = new URL(modelDirectory)
 /** Threads that compute one layer together. Two halves on two cores take one each, which is the least work. */
 const threads = cores >= 4 ? 2 : 1
 const queue = new StepQueue()
-const second = cores > 1 ? new SecondThread({ modelDirectory, threads }, createLog('inference', 'error')) : null
+const log = createLog('inference', 'error')
+const second = cores > 1 ? new SecondThread(new URL(secondFile), { modelDirectory, threads }, log) : null
 const jobs = new Map<number, AbortController>()
 const places = {
   single: new FairPlaces(MAX_SINGLE_BATCHES, Number.POSITIVE_INFINITY),

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -142,6 +142,34 @@ describe('e5-small-ar-en', () => {
     expect(await embed([])).toEqual([])
   })
 
+  it('embeds very many texts that are hardly a token long', async () => {
+    const vectors = await embed(Array.from({ length: 600 }, (_, index) => (index % 2 === 0 ? '' : 'a')))
+    expect(vectors).toHaveLength(600)
+    expect(dot(vectors[1]!, vectors[599]!)).toBeCloseTo(1, 5)
+  })
+
+  it('gives the same numbers on one core, where one thread has all layers', async () => {
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, { cores: 1 })
+    const texts = [...reference.texts.map(({ text }) => text), `passage: ${'water and salt '.repeat(60)}`]
+    const call = { ...CALL, purpose: 'passage', withTokenStates: true } as const
+    const here = await embeddingEngine(thread, null).embed(call, texts, NEVER)
+    const there = await embedding.embed(call, texts, NEVER)
+    expect(here.vectors).toEqual(there.vectors)
+    expect(here.tokenStates).toEqual(there.tokenStates)
+  })
+
+  it('gives each text its own vector, however many calls are on their way', async () => {
+    const texts = Array.from({ length: 24 }, (_, index) => `passage: ${index} ${'and more words '.repeat(index)}`)
+    const together = await embed(texts)
+    const controller = new AbortController()
+    const leaving = embedding.embed(CALL, texts, controller.signal)
+    const calls = Promise.all(texts.map((text, index) => embedding.embed({ ...CALL, organizationId: `org ${index % 3}` }, [text], NEVER)))
+    controller.abort()
+    await expect(leaving).rejects.toSatisfy(isAbort)
+    for (const [index, { vectors }] of (await calls).entries())
+      for (const [place, value] of vectors[0]!.entries()) expect(value).toBeCloseTo(together[index]![place]!, 6)
+  })
+
   it('serves a search before the rest of a batch', async () => {
     let batchIsDone = false
     const batch = embed(Array.from({ length: 24 }, (_, index) => `passage: ${'words and more words '.repeat(10)}${index}`)).then(() => {
@@ -219,7 +247,7 @@ describe('a model that fails', () => {
        })`,
     )
     let now = Date.parse('2026-11-21T10:00:00Z')
-    await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, pathToFileURL(file))
+    await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, { file: pathToFileURL(file) })
     const engine = embeddingEngine(thread, null)
     for (let life = 1; life <= 5; life += 1) {
       expect(await engine.countTokens(['a', 'b'], NEVER)).toEqual([1, 1])
@@ -231,6 +259,39 @@ describe('a model that fails', () => {
     })
     now += 61_000
     expect(await engine.countTokens(['a'], NEVER)).toEqual([1])
+  })
+
+  it('goes on with another second thread when that has died, and no text is lost', async () => {
+    const file = join(folder, 'fragile.ts')
+    const deaths = join(folder, 'deaths')
+    const code = (name: string) => JSON.stringify(new URL(name, import.meta.url).href)
+    writeFileSync(
+      file,
+      `import { existsSync, writeFileSync } from 'node:fs'
+       import { serveWorker, workerInput } from ${code('../../../common/process/worker-rpc.ts')}
+       import { SecondHalf } from ${code('./second-half.ts')}
+       import { StepQueue } from ${code('./step-queue.ts')}
+       const loading = SecondHalf.load(new URL(workerInput<{ modelDirectory: string }>().modelDirectory), new StepQueue(), 1)
+       const { signal } = new AbortController()
+       let calls = 0
+       serveWorker({
+         ready: async () => void (await loading),
+         finish: async (halfway: never, asked: never) => {
+           calls += 1
+           if (calls === 4 && !existsSync(${JSON.stringify(deaths)})) {
+             writeFileSync(${JSON.stringify(deaths)}, '')
+             process.exit(3)
+           }
+           return (await loading).finish(halfway, asked, signal)
+         },
+       })`,
+    )
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, { secondFile: pathToFileURL(file), cores: 2 })
+    const texts = Array.from({ length: 8 }, (_, index) => `passage: ${'words and more words '.repeat(20 + index)}`)
+    const { vectors } = await embeddingEngine(thread, null).embed(CALL, texts, NEVER)
+    expect(existsSync(deaths)).toBe(true)
+    await using whole = new ModelThread(MODEL, silentLog, systemClock, { cores: 1 })
+    expect(vectors).toEqual((await embeddingEngine(whole, null).embed(CALL, texts, NEVER)).vectors)
   })
 
   it('hears that the caller of a running job has left', async () => {
@@ -247,7 +308,7 @@ describe('a model that fails', () => {
          cancel: (job: number) => writeFileSync(${JSON.stringify(cancelled)}, String(job === running)),
        })`,
     )
-    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, { file: pathToFileURL(file) })
     const controller = new AbortController()
     const call = thread.embed(['x'], controller.signal)
     controller.abort()

@@ -10,6 +10,7 @@ export const resolverTypes = {
     Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
     OrganizationChange: 'use-cases/tables.ts#OrganizationChange as ChangeRecord',
     Principal: '../common/identity/principal.ts#Principal as Caller',
+    Session: 'use-cases/tables.ts#Session as SessionRecord',
     UsageGroup: 'ledger/use-cases/summarize-usage.ts#UsageGroup as Group',
     UsageRecord: 'ledger/domain/usage.ts#UsageRecord as Usage',
     UsageTotals: 'ledger/domain/usage-total.ts#UsageSums',

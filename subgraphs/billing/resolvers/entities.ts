@@ -83,6 +83,12 @@ export const entities: Resolvers = {
     spent,
   },
 
+  Session: {
+    id: ({ _id }) => _id,
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => findNamedKey(keys, requirePrincipal(caller), apiKeyId),
+    isCurrent: ({ _id }, _args, { caller }) => !!caller && 'sessionId' in caller && caller.sessionId === _id,
+  },
+
   UsageGroup: {
     model: ({ modelId }) => (modelId === null ? null : { id: modelId }),
     apiKeyId: ({ apiKeyId }, _args, { caller }) => (apiKeyId && mayNameKey(requirePrincipal(caller), apiKeyId) ? apiKeyId : null),

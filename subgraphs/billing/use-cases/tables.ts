@@ -78,6 +78,25 @@ export type ApiKey = {
   readonly unseen?: boolean
 }
 
+/** A browser that was signed in. It stands for a key. */
+export type Session = {
+  readonly _id: string
+  /** SHA-256 of the token in the browser's cookie. */
+  readonly digest: string
+  readonly apiKeyId: string
+  readonly organizationId: string
+  /** How often the key's secret had been replaced when the session was opened. It ends when that changes. */
+  readonly rotations: number
+  /** The person who signed in; null: somebody with the text of the key. */
+  readonly memberId: string | null
+  /** What the browser called itself. */
+  readonly userAgent: string | null
+  readonly createdAt: Date
+  /** When it was last used, to 5 minutes. */
+  readonly lastUsedAt: Date
+  readonly expiresAt: Date
+}
+
 /** The decisions of the first start. A start after a crash continues with them. */
 export type Bootstrap = {
   readonly _id: 'operator'
@@ -94,6 +113,7 @@ export interface Collections {
   readonly organizations: DocumentCollection<Organization>
   readonly organizationChanges: DocumentCollection<OrganizationChange>
   readonly apiKeys: DocumentCollection<ApiKey>
+  readonly sessions: DocumentCollection<Session>
   readonly wallets: DocumentCollection<Wallet>
   readonly entries: DocumentCollection<LedgerEntry>
   readonly usage: DocumentCollection<UsageRecord>
@@ -121,6 +141,10 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     apiKeys: store.collection({
       name: 'api_keys',
       indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }, { fields: ['organizationId', 'revokedAt'] }],
+    }),
+    sessions: store.collection({
+      name: 'sessions',
+      indexes: [{ fields: ['digest'], unique: true }, { fields: ['apiKeyId'] }, { fields: ['organizationId'] }, { fields: ['expiresAt'] }],
     }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),

@@ -5,6 +5,7 @@ export type IdPrefix =
   | 'org'
   | 'och'
   | 'key'
+  | 'ses'
   | 'col'
   | 'file'
   | 'upload'

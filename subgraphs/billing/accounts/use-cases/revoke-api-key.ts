@@ -19,6 +19,7 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
   await putInForce(deps, key.organizationId)
   const ended = revoked ?? (await apiKeys.findOne({ _id: id })) ?? key
   await markDescendants(deps, ended)
+  await forgetSessions(deps, id)
   await forgetRevokedSpending(deps, key.organizationId)
   return ended
 }
@@ -30,5 +31,13 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
 async function markDescendants({ collections }: BillingDeps, { _id, organizationId, revokedAt }: ApiKey): Promise<void> {
   const live = await collections.apiKeys.find({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })
   for (const key of live)
-    if (key.ancestors?.includes(_id)) await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { $set: { revokedAt } })
+    if (key.ancestors?.includes(_id)) {
+      await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { $set: { revokedAt } })
+      await forgetSessions({ collections }, key._id)
+    }
+}
+
+/** The sessions of a key that ended, or has a new secret, have ended, as every check of them shows. This takes them off lists. */
+export async function forgetSessions({ collections }: Pick<BillingDeps, 'collections'>, apiKeyId: string): Promise<void> {
+  while ((await collections.sessions.deleteMany({ apiKeyId })) > 0);
 }

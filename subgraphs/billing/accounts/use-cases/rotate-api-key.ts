@@ -2,6 +2,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { changeLiveKey, requireManageable } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
+import { forgetSessions } from './revoke-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 
 /** Gives the key a new secret in one write. From then on the old one is refused. */
@@ -10,5 +11,6 @@ export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: 
   const { key, ...kept } = newSecret(deps.pepper)
   const apiKey = await changeLiveKey(deps, managed, { $set: kept, $inc: { rotations: 1 } })
   await putInForce(deps, managed.organizationId)
+  await forgetSessions(deps, managed._id)
   return { apiKey, key }
 }

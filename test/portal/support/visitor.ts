@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Context, Page } from '../../browser/packages.ts'
+import { eventually } from '../../support/eventually.ts'
 import type { Language, Theme } from './pages.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -59,10 +60,12 @@ export class Visitor implements AsyncDisposable {
     await this.settle()
   }
 
-  /** Waits until the page has a heading and nothing on it is loading. */
+  /** Waits until the page has a heading and nothing on it is loading. The page's policy refuses Playwright's own waiting. */
   async settle(): Promise<void> {
-    const isSettled = `document.querySelector('h1') && !document.querySelector("[aria-busy=true], .animate-pulse.bg-hover") && document.fonts.status === 'loaded'`
-    await this.page.waitForFunction(isSettled, undefined, { timeout: WAIT_MS })
+    const isSettled =
+      'document.querySelector("h1, main h2, main [role=alert]") !== null && !document.querySelector("[aria-busy=true], .animate-pulse.bg-hover") && document.fonts.status === "loaded"'
+    // A page that is on its way to another cannot be asked.
+    await eventually(() => this.page.evaluate<boolean>(isSettled).catch(() => false), WAIT_MS)
   }
 
   async signIn(key: string, path = '/home'): Promise<void> {

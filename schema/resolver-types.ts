@@ -5,7 +5,9 @@
 export const resolverTypes = {
   billing: {
     ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
+    Invitation: 'use-cases/tables.ts#Invitation as InvitationRecord',
     LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
+    Member: 'use-cases/tables.ts#Member as MemberRecord',
     OpenHold: 'ledger/use-cases/read-ledger.ts#OpenHold as Held',
     Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
     OrganizationChange: 'use-cases/tables.ts#OrganizationChange as ChangeRecord',

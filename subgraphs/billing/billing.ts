@@ -66,6 +66,7 @@ export function billingOn(
     plans: config.plans,
     pepper: config.pepper,
     egress: new Egress({ allowed: config.egressAllowed }),
+    publicUrl: config.publicUrl,
     retryBackoffMs: config.retryBackoffMs,
     webhooksDue: () => sender.wake(),
     installationId,

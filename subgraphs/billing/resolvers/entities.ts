@@ -7,6 +7,8 @@ import { UNITS } from '../ledger/domain/money.ts'
 import { isRunHold, walletBalance, walletId } from '../ledger/domain/wallet.ts'
 import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries, listHolds } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
+import { listInvitations } from '../people/use-cases/invitations.ts'
+import { findMember, listMembers } from '../people/use-cases/members.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit, spent } from './spend-limit.ts'
 
@@ -35,6 +37,12 @@ export const entities: Resolvers = {
     },
     apiKeys({ _id }, args, { deps, caller }) {
       return listApiKeys(deps, requirePrincipal(caller), _id, args)
+    },
+    members({ _id }, args, { deps, caller }) {
+      return listMembers(deps, requirePrincipal(caller), _id, args)
+    },
+    invitations({ _id }, args, { deps, caller }) {
+      return listInvitations(deps, requirePrincipal(caller), _id, args)
     },
   },
 
@@ -81,6 +89,8 @@ export const entities: Resolvers = {
     },
     spendLimit,
     spent,
+    member: ({ memberId }, _args, { deps, caller }) =>
+      memberId === undefined ? null : findMember(deps, requirePrincipal(caller), memberId),
   },
 
   Session: {

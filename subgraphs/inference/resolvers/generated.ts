@@ -1350,6 +1350,14 @@ export type ApiKey = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
+export type Member = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
+export type Invitation = Node & {
+  readonly id: Scalars['ID']['output'];
+};
+
 export type Wallet = Node & {
   readonly id: Scalars['ID']['output'];
 };
@@ -1539,6 +1547,8 @@ export type ResolversInterfaceTypes<_RefType extends Record<string, unknown>> = 
     | ( WebSource )
     | ( Organization )
     | ( ApiKey )
+    | ( Member )
+    | ( Invitation )
     | ( Wallet )
     | ( LedgerEntry )
     | ( UsageRecord )
@@ -1688,6 +1698,8 @@ export type ResolversTypes = {
   WebSource: ResolverTypeWrapper<WebSource>;
   Organization: ResolverTypeWrapper<Organization>;
   ApiKey: ResolverTypeWrapper<ApiKey>;
+  Member: ResolverTypeWrapper<Member>;
+  Invitation: ResolverTypeWrapper<Invitation>;
   Wallet: ResolverTypeWrapper<Wallet>;
   LedgerEntry: ResolverTypeWrapper<LedgerEntry>;
   UsageRecord: ResolverTypeWrapper<UsageRecord>;
@@ -1827,6 +1839,8 @@ export type ResolversParentTypes = {
   WebSource: WebSource;
   Organization: Organization;
   ApiKey: ApiKey;
+  Member: Member;
+  Invitation: Invitation;
   Wallet: Wallet;
   LedgerEntry: LedgerEntry;
   UsageRecord: UsageRecord;
@@ -1949,7 +1963,7 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 };
 
 export type NodeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Node'] = ResolversParentTypes['Node']> = {
-  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'Thread' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint' | 'WebhookDelivery', ParentType, ContextType>;
+  __resolveType: TypeResolveFn<'Model' | 'Agent' | 'Thread' | 'AgentRun' | 'Workflow' | 'WorkflowRun' | 'Collection' | 'Document' | 'Chunk' | 'File' | 'GoldQuestion' | 'Evaluation' | 'Reembedding' | 'Upload' | 'WebSource' | 'Organization' | 'ApiKey' | 'Member' | 'Invitation' | 'Wallet' | 'LedgerEntry' | 'UsageRecord' | 'WebhookEndpoint' | 'WebhookDelivery', ParentType, ContextType>;
 };
 
 export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
@@ -2617,6 +2631,16 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
+export type MemberResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Member'] = ResolversParentTypes['Member']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
+export type InvitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Invitation'] = ResolversParentTypes['Invitation']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
+};
+
 export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
@@ -2802,6 +2826,8 @@ export type Resolvers<ContextType = Context> = {
   WebSource?: WebSourceResolvers<ContextType>;
   Organization?: OrganizationResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;
+  Member?: MemberResolvers<ContextType>;
+  Invitation?: InvitationResolvers<ContextType>;
   Wallet?: WalletResolvers<ContextType>;
   LedgerEntry?: LedgerEntryResolvers<ContextType>;
   UsageRecord?: UsageRecordResolvers<ContextType>;

@@ -35,6 +35,8 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['part', { type: 'Upload', owner: 'knowledge', scope: 'knowledge:write' }],
   ['org', { type: 'Organization', owner: 'billing', scope: null }],
   ['key', { type: 'ApiKey', owner: 'billing', scope: null }],
+  ['mem', { type: 'Member', owner: 'billing', scope: null }],
+  ['inv', { type: 'Invitation', owner: 'billing', scope: 'admin' }],
   ['wal', { type: 'Wallet', owner: 'billing', scope: 'billing:read' }],
   ['ent', { type: 'LedgerEntry', owner: 'billing', scope: 'billing:read' }],
   ['use', { type: 'UsageRecord', owner: 'billing', scope: 'billing:read' }],

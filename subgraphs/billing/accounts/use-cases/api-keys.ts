@@ -19,7 +19,10 @@ export interface ApiKeyFilter {
   readonly isActive?: boolean | null
 }
 
-/** The keys of an organization that the caller may read, newest first. @throws {PermissionDenied} */
+/**
+ * The keys of an organization that the caller may read, newest first, without those of members, which have no secret.
+ * @throws {PermissionDenied}
+ */
 export async function listApiKeys(
   { collections, clock }: BillingDeps,
   principal: Principal,
@@ -34,7 +37,7 @@ export async function listApiKeys(
   const matches = (key: ApiKey) => (isNamed?.(key.name) ?? true) && (isActive === null || isUsable(key) === isActive)
   return listSifted(
     collections.apiKeys,
-    { filter: { organizationId }, idPrefix: 'key', matches: isNamed || isActive !== null ? matches : null, sortBy: null },
+    { filter: { organizationId, memberId: null }, idPrefix: 'key', matches: isNamed || isActive !== null ? matches : null, sortBy: null },
     page,
   )
 }

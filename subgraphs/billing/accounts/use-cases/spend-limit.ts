@@ -83,7 +83,8 @@ function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): 
 
 /**
  * Drops the counters of revoked keys without running calls. Counters of limited keys stay for a while, because
- * documents that they had accepted may still be processed at their cost. A later revocation drops what stays now.
+ * documents that they had accepted may still be processed at their cost, and those of removed members because they still
+ * bound the keys that these created. A later revocation drops what stays now.
  */
 export async function forgetRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
   const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
@@ -91,7 +92,9 @@ export async function forgetRevokedSpending(deps: BillingDeps, organizationId: s
   const counted = Object.keys(wallet.spending)
   const keys = await findKeys(deps, counted)
   const since = new Date(deps.clock.now().getTime() - REVOKED_LIMIT_MS)
-  const limited = keys.filter(({ _id, revokedAt }) => revokedAt && revokedAt > since && wallet.spending[_id]?.limit)
+  const limited = keys.filter(
+    ({ _id, revokedAt, leavesDescendants }) => revokedAt && (revokedAt > since || leavesDescendants) && wallet.spending[_id]?.limit,
+  )
   const live = keys.filter(({ revokedAt }) => revokedAt === null)
   const kept = new Set([...live, ...limited.toSorted(byRevocation).slice(0, MAX_REVOKED_LIMITS)].map(({ _id }) => _id))
   await deps.writer.change(organizationId, null, (draft) => {

@@ -25,6 +25,8 @@ export interface ContextOptions {
 /** A browser of its own: no other context has its cookies and its storage. */
 export interface Context {
   newPage(): Promise<Page>
+  /** Cuts the network of its pages, sockets too. */
+  setOffline(isOffline: boolean): Promise<void>
   cookies(): Promise<readonly { readonly name: string; readonly httpOnly: boolean; readonly sameSite: string; readonly value: string }[]>
   close(): Promise<void>
 }
@@ -45,6 +47,15 @@ export interface Page {
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   locator(selector: string): Locator
   reload(): Promise<unknown>
+  /** Answers the requests to an address in the place of the service. */
+  route(url: RegExp, answer: (route: Route) => unknown): Promise<void>
+  unroute(url: RegExp): Promise<void>
+}
+
+/** A request that a test may answer. */
+export interface Route {
+  fulfill(answer: { readonly status: number; readonly contentType?: string; readonly body?: string }): Promise<void>
+  continue(): Promise<void>
 }
 
 /** What a test acts on. Playwright waits until it is there and can be used. */

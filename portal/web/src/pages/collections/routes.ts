@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const collectionsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/collections',
-    component: lazyRouteComponent(() => import('./collections-page.tsx'), 'CollectionsPage'),
+    component: lazyPage(() => import('./collections-page.tsx'), 'CollectionsPage'),
   }),
 ] as const

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const keysRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/keys',
-    component: lazyRouteComponent(() => import('./keys-page.tsx'), 'KeysPage'),
+    component: lazyPage(() => import('./keys-page.tsx'), 'KeysPage'),
   }),
 ] as const

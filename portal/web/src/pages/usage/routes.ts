@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const usageRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/usage',
-    component: lazyRouteComponent(() => import('./usage-page.tsx'), 'UsagePage'),
+    component: lazyPage(() => import('./usage-page.tsx'), 'UsagePage'),
   }),
 ] as const

@@ -45,7 +45,7 @@ export interface Page {
   getByRole(role: string, options?: { readonly name?: string | RegExp; readonly exact?: boolean; readonly level?: number }): Locator
   getByLabel(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
-  locator(selector: string): Locator
+  locator(selector: string, options?: { readonly hasText: string | RegExp }): Locator
   reload(): Promise<unknown>
   /** Answers the requests to an address in the place of the service. */
   route(url: RegExp, answer: (route: Route) => unknown): Promise<void>
@@ -69,6 +69,7 @@ export interface Locator {
   getAttribute(name: string): Promise<string | null>
   getByRole: Page['getByRole']
   getByText: Page['getByText']
+  locator: Page['locator']
   setInputFiles(files: readonly { readonly name: string; readonly mimeType: string; readonly buffer: Buffer }[]): Promise<void>
   waitFor(options?: { readonly state?: 'visible' | 'hidden'; readonly timeout?: number }): Promise<void>
 }

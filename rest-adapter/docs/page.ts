@@ -1,5 +1,4 @@
-export const LANGUAGES = ['en', 'ar'] as const
-export type Language = (typeof LANGUAGES)[number]
+import { LANGUAGES, type Language } from '../../subgraphs/common/languages.ts'
 
 const TEXTS = {
   en: { direction: 'ltr', name: 'English', title: 'Reference', skip: 'API reference' },
@@ -65,14 +64,6 @@ body { margin: 0; font-family: system-ui, sans-serif }
 .languages { display: flex; flex-wrap: wrap; gap: .8rem; padding: .5rem 1rem; font-size: .875rem; border-bottom: 1px solid #8885 }
 pre, code { direction: ltr; unicode-bidi: isolate }
 `
-
-/** The language that the reader asked for, or the first of the browser's languages that the page has. */
-export function chooseLanguage(asked: unknown, accepted: string | undefined): Language {
-  const isOurs = (language: unknown): language is Language => LANGUAGES.includes(language as Language)
-  if (isOurs(asked)) return asked
-  const languages = (accepted ?? '').slice(0, 200).split(',')
-  return languages.map((each) => each.trim().slice(0, 2).toLowerCase()).find(isOurs) ?? 'en'
-}
 
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

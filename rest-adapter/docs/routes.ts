@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
+import { chooseLanguage, LANGUAGES } from '../../subgraphs/common/languages.ts'
 import { originOf } from '../../subgraphs/common/sessions/own-origin.ts'
 import type { OpenApi } from '../http/openapi.ts'
 import { introduce } from './introduction.ts'
-import { CONTENT_SECURITY_POLICY, chooseLanguage, LANGUAGES, renderPage, START_SCRIPT } from './page.ts'
+import { CONTENT_SECURITY_POLICY, renderPage, START_SCRIPT } from './page.ts'
 import { loadRenderer } from './renderer.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'

@@ -85,6 +85,8 @@ describe('sessions of browsers', () => {
       expect((await ask(service.graphql, cookie, '{ viewer { id } }', headers)).status).toBe(401)
     }
     expect((await rest({ ...OWN, authorization: 'Bearer kis_live_wrong' })).status).toBe(401)
+    // As the reference at `/docs` sends it.
+    expect((await rest({ ...OWN, authorization: 'Bearer' })).status).toBe(200)
     const token = cookie.split('=')[1]!
     expect((await fetch(`${service.rest}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401)
     expect(

@@ -87,6 +87,12 @@ describe('sessions of browsers', () => {
     expect((await rest({ ...OWN, authorization: 'Bearer kis_live_wrong' })).status).toBe(401)
     // As the reference at `/docs` sends it.
     expect((await rest({ ...OWN, authorization: 'Bearer' })).status).toBe(200)
+    const mcp = await post(
+      `${service.rest}/mcp`,
+      { jsonrpc: '2.0', id: 1, method: 'ping' },
+      { ...OWN, cookie, accept: 'application/json, text/event-stream' },
+    )
+    expect(mcp.status).toBe(401)
     const token = cookie.split('=')[1]!
     expect((await fetch(`${service.rest}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401)
     expect(

@@ -40,7 +40,7 @@ async function openSocket(graphql: string, cookie: string) {
     socket.on('message', resolve)
     socket.on('close', () => reject(new Error('refused')))
   })
-  return { closed }
+  return { socket, closed }
 }
 
 async function makeKey(caller: Caller, scopes: readonly string[] = ['inference']) {
@@ -74,7 +74,8 @@ describe('sessions of browsers', () => {
       viewerSession: { id: session.id, isCurrent: true },
       sessions: { edges: [{ node: { id: session.id, userAgent: 'node', apiKey: { id } } }] },
     })
-    await openSocket(service.graphql, session.cookie)
+    const { socket } = await openSocket(service.graphql, session.cookie)
+    socket.terminate()
     const rest = (headers: Record<string, string>) =>
       fetch(`${service.rest}/v1/models`, { headers: { cookie: session.cookie, ...headers } })
     expect((await rest(OWN)).status).toBe(200)
@@ -118,7 +119,7 @@ describe('sessions of browsers', () => {
     await operator.rest('DELETE', `/v1/keys/${id}`)
     await eventually(async () => (await status(service.graphql, cookie)) === 401, ENDED_MS)
     expect(await closed).toBe(4401)
-  })
+  }, 90_000)
 
   it('are listed and ended over REST', async () => {
     const { key } = await makeKey(operator)
@@ -166,5 +167,5 @@ describe('sessions of two gateways', () => {
     expect(await Promise.all(sockets.map(({ closed }) => closed))).toEqual([4401, 4401])
     for (const gateway of gateways) await eventually(async () => (await status(gateway, cookie)) === 401, ENDED_MS)
     await eventually(async () => (await models()).status === 401, ENDED_MS)
-  })
+  }, 90_000)
 })

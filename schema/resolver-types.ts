@@ -5,7 +5,10 @@
 export const resolverTypes = {
   billing: {
     ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
+    Invitation: 'use-cases/tables.ts#Invitation as InvitationRecord',
     LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
+    Member: 'use-cases/tables.ts#Member as MemberRecord',
+    OpenHold: 'ledger/use-cases/read-ledger.ts#OpenHold as Held',
     Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
     OrganizationChange: 'use-cases/tables.ts#OrganizationChange as ChangeRecord',
     Principal: '../common/identity/principal.ts#Principal as Caller',
@@ -25,6 +28,7 @@ export const resolverTypes = {
     AgentRunEvent: 'use-cases/runs/run-log.ts#FollowedEvent',
     AgentRunStep: 'domain/agents/run.ts#RunStep',
     AgentSearch: 'resolvers/agent-runs.ts#Search',
+    AgentVersion: 'resolvers/agents.ts#AgentVersionView',
     ChatChoice: 'resolvers/chat.ts#Choice',
     ChatCompletion: 'use-cases/calls/create-chat-completion.ts#ChatCompletion as Completion',
     ChatCompletionEvent: 'use-cases/streams/live-stream.ts#FollowedChatEvent',
@@ -39,6 +43,8 @@ export const resolverTypes = {
     QuotedReranker: 'use-cases/rerank/quote-rerank.ts#QuotedReranker as QuotedRanker',
     RerankQuote: 'resolvers/rerank.ts#RerankQuote as QuoteOfRerank',
     Reranking: 'use-cases/rerank/create-rerank.ts#RerankAnswer',
+    RunEnded: '../common/events/event-log.ts#EventRecord',
+    Thread: 'use-cases/tables.ts#ThreadRecord',
     Transcription: 'use-cases/transcription/create-transcription.ts#Transcription as Transcript',
     TranscriptionEvent: 'use-cases/transcription/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',
     Workflow: 'use-cases/tables.ts#WorkflowRecord',
@@ -46,6 +52,7 @@ export const resolverTypes = {
     WorkflowRun: 'use-cases/tables.ts#WorkflowRunRecord',
     WorkflowRunError: 'domain/workflows/run.ts#WorkflowError',
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
+    WorkflowVersion: 'use-cases/versions.ts#KeptVersion as WorkflowAtVersion',
   },
   knowledge: {
     Evaluation: 'domain/records.ts#EvaluationRecord',

@@ -5,6 +5,8 @@ export type IdPrefix =
   | 'org'
   | 'och'
   | 'key'
+  | 'mem'
+  | 'inv'
   | 'ses'
   | 'col'
   | 'file'

@@ -5,12 +5,14 @@ import { encodeField, encodeNumber, GRAPH, MODEL, NODE, OPERATOR_SET, TENSOR, VA
 /** Numbers of a token state as the network gives it, and as it is kept. */
 const FULL = 384
 const WIDTH = 128
-/** The most states of a text: 4 KB. More tokens than that are put together with those that mean nearly the same. */
+/** The most states of a query. More tokens than that are put together with those that mean nearly the same. */
 const MAX_STATES = 32
 /** Tokens of `query: ` and of `passage: `, which are in every text. */
 const PREFIX_TOKENS = { passage: 2, query: 3 }
-/** What a state of length 1 is multiplied by to be rounded. */
+/** What a query's state of length 1 is multiplied by to be rounded. */
 const SCALE = 127
+/** The first byte of a passage's states: of their numbers, the signs follow. */
+const SIGNS = 1
 
 const STATES = 'states'
 const MEAN = 'mean'
@@ -38,11 +40,14 @@ export class TokenStates {
   readonly #projection: InferenceSession
   /** By token: 1 is Arabic, -1 is Latin. */
   readonly #scripts: Int8Array
+  /** By token: 1 has a letter or a digit. */
+  readonly #words: Int8Array
 
-  private constructor(means: Means, projection: InferenceSession, scripts: Int8Array) {
+  private constructor(means: Means, projection: InferenceSession, vocabulary: readonly string[]) {
     this.#means = means
     this.#projection = projection
-    this.#scripts = scripts
+    this.#scripts = Int8Array.from(vocabulary, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
+    this.#words = Int8Array.from(vocabulary, (piece) => (/[\p{L}\p{N}]/u.test(piece) ? 1 : 0))
   }
 
   /**
@@ -59,18 +64,32 @@ export class TokenStates {
     if (numbers.length !== FULL * (4 + WIDTH)) throw new Error(`token-states.f32 has ${numbers.length} numbers`)
     const mean = (place: number) => numbers.subarray(place * FULL, (place + 1) * FULL)
     const means = { passage: { ar: mean(0), en: mean(1) }, query: { ar: mean(2), en: mean(3) } }
-    const scripts = Int8Array.from(vocabulary, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
     const projection = await InferenceSession.create(makeProjection(numbers.subarray(4 * FULL)), options)
-    return new TokenStates(means, projection, scripts)
+    return new TokenStates(means, projection, vocabulary)
   }
 
-  /** `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. */
+  /**
+   * `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. Of a query,
+   * which is short and made anew for each search, whole numbers are given for each of its words; of a passage, which is
+   * stored, one bit for each number.
+   */
   async reduce(states: Float32Array, tokens: readonly number[], purpose: Purpose): Promise<Int8Array> {
     const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
     const own = states.subarray(PREFIX_TOKENS[purpose] * FULL)
     if (own.length === 0) return new Int8Array()
-    const kept = await this.#project(own, this.#means[purpose][balance >= 0 ? 'ar' : 'en'])
-    return Int8Array.from(putTogether(kept), (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
+    const projected = await this.#project(own, this.#means[purpose][balance >= 0 ? 'ar' : 'en'])
+    if (purpose === 'passage') return toSigns(projected)
+    const kept = putTogether(this.#withoutPunctuation(projected, tokens.slice(PREFIX_TOKENS[purpose])))
+    return Int8Array.from(kept, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
+  }
+
+  /** A question mark says nothing about what answers. All stay where there is nothing else. */
+  #withoutPunctuation(states: Float32Array, tokens: readonly number[]): Float32Array {
+    const words = [...tokens.keys()].filter((place) => this.#words[tokens[place]!] === 1)
+    if (words.length === 0) return states
+    const kept = new Float32Array(words.length * WIDTH)
+    for (const [row, place] of words.entries()) kept.set(states.subarray(place * WIDTH, (place + 1) * WIDTH), row * WIDTH)
+    return kept
   }
 
   async #project(states: Float32Array, mean: Float32Array): Promise<Float32Array> {
@@ -114,6 +133,14 @@ function makeProjection(axes: Float32Array): Buffer {
     encodeField(MODEL.operators, encodeNumber(OPERATOR_SET.version, OPERATORS)),
     encodeField(MODEL.graph, Buffer.concat(graph)),
   ])
+}
+
+/** Bit `i` of the bytes after the first is set where number `i` is above 0. */
+function toSigns(states: Float32Array): Int8Array {
+  const signs = new Int8Array(1 + states.length / 8)
+  signs[0] = SIGNS
+  for (let i = 0; i < states.length; i++) if (states[i]! > 0) signs[1 + (i >> 3)]! |= 1 << (i & 7)
+  return signs
 }
 
 /**

@@ -29,10 +29,12 @@ export function toMaxSim(query: Int8Array): (passage: Int8Array) => number | nul
 function toTable(state: Int8Array): Int16Array {
   const table = new Int16Array(ROW * SUMS)
   for (let byte = 0; byte < ROW; byte++) {
-    for (let signs = 0; signs < SUMS; signs++) {
-      let sum = 0
-      for (let bit = 0; bit < 8; bit++) sum += signs & (1 << bit) ? state[byte * 8 + bit]! : -state[byte * 8 + bit]!
-      table[byte * SUMS + signs] = sum
+    const numbers = state.subarray(byte * 8, byte * 8 + 8)
+    table[byte * SUMS] = -numbers.reduce((sum, x) => sum + x, 0)
+    // As without its highest bit, with the number of that bit added instead of taken away.
+    for (let signs = 1; signs < SUMS; signs++) {
+      const highest = 31 - Math.clz32(signs)
+      table[byte * SUMS + signs] = table[byte * SUMS + (signs ^ (1 << highest))]! + 2 * numbers[highest]!
     }
   }
   return table

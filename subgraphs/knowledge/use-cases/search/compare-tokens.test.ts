@@ -47,10 +47,10 @@ it('leaves passages without token states, or with those of an earlier form, wher
   expect([...alone]).toEqual([['near', 0]])
 })
 
-it('reads the states of the 30 closest only', async () => {
-  const many = Array.from({ length: 40 }, (_, i) => candidate(String(i), 'en', 0.5 + i / 100))
+it('reads the states of the 40 closest only', async () => {
+  const many = Array.from({ length: 50 }, (_, i) => candidate(String(i), 'en', 0.5 + i / 100))
   const { read } = await compare([...many, candidate('unseen', 'en', null)])
-  expect(read).toEqual(Array.from({ length: 30 }, (_, i) => String(39 - i)))
+  expect(read).toEqual(Array.from({ length: 40 }, (_, i) => String(49 - i)))
 })
 
 it.each([

@@ -4,8 +4,8 @@ import { toMaxSim } from '../../domain/search/max-sim.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 
-/** Passages that are compared, the closest ones: about 100 KB to read, and 1 to 4 ms to compare. */
-const COMPARED = 30
+/** Passages that are compared, the closest ones: about 130 KB to read, and 1 to 3 ms to compare. */
+const COMPARED = 40
 /**
  * What a difference of one in `toMaxSim` is worth beside the cosine, tuned on the development halves of XQuAD and of
  * `test/eval`; figures are nearly the same from .4 to .6.

@@ -11,7 +11,7 @@ import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 /** Passages whose texts are read, beyond those of the answer: so many may be junk that leaves its place. */
 const READ_BEYOND = 20
 /** The best passages of the query's language, which neighbouring words reorder. */
-const COMPARED_BY_PAIRS = 10
+const COMPARED_BY_PAIRS = 5
 /** As many as the index gives at once. */
 const MAX_READ = 1_000
 

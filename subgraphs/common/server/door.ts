@@ -16,8 +16,8 @@ const QUIET_MS = 1_000
  * for much.
  */
 const FEW = 8
-/** What counts as one key, however it is sent. All requests without a key count as one. */
-const KEY = /kis_live_[0-9A-Za-z]{36}(?=\s*$)/
+/** What counts as one key, however it is sent, and the token of a session. All requests without either count as one. */
+const KEY = /kis_(?:live_[0-9A-Za-z]{36}|session_[\w-]{43})(?=\s*$)/
 /** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 

@@ -289,10 +289,12 @@ const handlers = {
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
   RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
   UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
-  DocumentText: () => ({ document: { collection: { id: 'col_1' }, text } }),
-  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, chunks: page(chunkOfDocument) } }),
+  DocumentText: ({ id }: { id: string }) => ({
+    document: { collection: { id: 'col_1' }, ...(id === 'doc_1' ? { status: 'READY', text } : { status: 'QUEUED', text: null }) },
+  }),
+  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, status: 'READY', chunks: page(chunkOfDocument) } }),
   DocumentChunksWithBoxes: () => ({
-    document: { collection: { id: 'col_1' }, chunks: page({ ...chunkOfDocument, pageBoxes }) },
+    document: { collection: { id: 'col_1' }, status: 'READY', chunks: page({ ...chunkOfDocument, pageBoxes }) },
   }),
   DocumentVersions: () => ({ document: { collection: { id: 'col_1' }, versions: [former] } }),
   SimilarDocuments: () => ({ document: { collection: { id: 'col_1' }, similarDocuments: [{ similarity: 0.9, document: replaced }] } }),
@@ -499,6 +501,7 @@ const cases: readonly Case[] = [
     answer: {
       object: 'document_text',
       document_id: 'doc_1',
+      document_status: 'ready',
       text: 'Sur.',
       char_start: 4,
       char_end: 8,
@@ -508,14 +511,28 @@ const cases: readonly Case[] = [
     },
   },
   {
+    request: 'GET /v1/collections/col_1/documents/doc_2/text',
+    answer: {
+      object: 'document_text',
+      document_id: 'doc_2',
+      document_status: 'queued',
+      text: '',
+      char_start: 0,
+      char_end: 0,
+      total_chars: 0,
+      next_offset: null,
+      pages: [],
+    },
+  },
+  {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
     variables: { id: 'doc_1', first: 1 },
-    answer: list(chunkObject),
+    answer: { ...list(chunkObject), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1&page_boxes=true',
     variables: { id: 'doc_1', first: 1 },
-    answer: list({ ...chunkObject, page_boxes: pageBoxes }),
+    answer: { ...list({ ...chunkObject, page_boxes: pageBoxes }), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/versions',

@@ -115,6 +115,8 @@ export interface WebSourceRecord {
   readonly documentId: string | null
   /** The file of the version before, which is deleted once the new one is live. */
   readonly formerFileId: string | null
+  /** The file that the content under way becomes: it is left over if its worker dies. Null or absent: none. */
+  readonly nextFileId?: string | null
   readonly etag: string | null
   readonly lastModified: string | null
   /** Of what was fetched last. */

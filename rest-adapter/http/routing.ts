@@ -78,7 +78,7 @@ async function answer(
   reply: FastifyReply,
   checkBody: { readonly json: Check | undefined; readonly form: Check | undefined; readonly isRequired: boolean },
   checkQuery: Check | undefined,
-  { gateway, clock, ids, log }: RestDeps,
+  { gateway, door, clock, ids, log }: RestDeps,
 ): Promise<FastifyReply> {
   const { rest } = request
   const params = request.params as Record<string, string>
@@ -108,9 +108,11 @@ async function answer(
     clock,
     ids,
     method: request.method,
-    ask(query, variables, names) {
+    async ask(query, variables, names) {
       rest.keyJudged = true
-      return askGateway(gateway, { query, variables }, context, names)
+      const data = await askGateway(gateway, { query, variables }, context, names)
+      door.recognise(context.caller)
+      return data
     },
     askThrough(query, variables, names) {
       rest.keyJudged = true

@@ -55,6 +55,6 @@ export async function findView(deps: ServedDeps, ask: AskContext, id: string): P
   return agent && toView(agent)
 }
 
-function toView(agent: AgentRecord): AgentView {
+export function toView(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
 }

@@ -223,7 +223,7 @@ const modelObject = {
     tiers: [{ above_input_tokens: 200_000, input: '0.3', cached_input: null, cache_write: '0.375', output: '0.9' }],
   },
 }
-const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
+const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true, endCursor: 'cursor' } })
 const list = (item: { readonly id: string; readonly [field: string]: unknown }, hasMore = true) => ({
   object: 'list',
   data: [item],
@@ -435,6 +435,16 @@ const cases: readonly Case[] = [
     request: 'GET /v1/collections?limit=1&after=col_9&order=asc',
     variables: { first: 1, after: Buffer.from('col_9').toString('base64url'), order: 'ASC' },
     answer: list(collectionObject),
+  },
+  {
+    request: 'GET /v1/collections?sort_by=name&order=asc&name_contains=a&since=0&after=2YU_',
+    variables: { first: 20, after: '2YU_', order: 'ASC', sortBy: 'NAME', filter: { nameContains: 'a', since: '1970-01-01T00:00:00.000Z' } },
+    answer: { ...list(collectionObject), last_id: 'cursor' },
+  },
+  {
+    request: 'GET /v1/files?until=60&limit=1',
+    variables: { first: 1, filter: { until: '1970-01-01T00:01:00.000Z' } },
+    answer: list(fileObject),
   },
   { request: 'GET /v1/collections/col_1', variables: { id: 'col_1' }, answer: collectionObject },
   {

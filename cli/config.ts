@@ -118,6 +118,7 @@ function billingSettings(values: Variables): BillingSettings {
     bootstrapApiKey: values.KIS_BOOTSTRAP_API_KEY ?? null,
     bootstrapCreditNanoUsd: values.KIS_BOOTSTRAP_CREDIT_USD,
     egressAllowed: values.KIS_EGRESS_ALLOW,
+    publicUrl: values.KIS_PUBLIC_URL ?? null,
     retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
   }
 }

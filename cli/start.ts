@@ -41,6 +41,7 @@ import { createKnowledge } from '../subgraphs/knowledge/main.ts'
 import { authenticateBy } from './authenticate-by.ts'
 import type { Config, Settings } from './config.ts'
 import { keepPrivate } from './private-folder.ts'
+import { sessionsBy } from './sessions-by.ts'
 
 export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 export type Role = (typeof ROLES)[number]
@@ -333,6 +334,7 @@ class Start {
       await createGateway({
         links,
         authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
+        sessions: sessionsBy(links.billing),
         isService,
         door: this.#door,
         supergraphSdl,

@@ -51,6 +51,10 @@ export const VARIABLES = PLACES.extend({
       'must be host names without ports, separated by commas',
     ),
   KIS_CORS_ORIGINS: readBy(parseOrigins).default(null),
+  KIS_PUBLIC_URL: plainAddress()
+    .refine((text) => URL.parse(text)?.pathname === '/', 'must be an address without a path')
+    .transform((text) => new URL(text).origin)
+    .optional(),
   KIS_OAUTH_ISSUER: plainAddress().optional(),
   KIS_OAUTH_RESOURCE: plainAddress().optional(),
   KIS_OAUTH_KEY_CLAIM: z.string().min(1, 'must name a claim').default('kis_api_key_id'),

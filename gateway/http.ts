@@ -25,6 +25,7 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -37,6 +38,7 @@ import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
+import { chooseCredentials } from './sessions/credentials.ts'
 
 const METHODS = 'GET, POST, OPTIONS'
 /** Headers that scripts of other origins may read. */
@@ -161,7 +163,7 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
   return (request, response) => {
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(request.headers.authorization))
+      response.once('close', door.enter(request.headers.authorization ?? sessionOf(request.headers)))
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
@@ -249,8 +251,8 @@ async function buildContext(
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
-  const caller = await authenticator.getPrincipal(request.headers.authorization, requestId)
-  const credentials = request.headers.authorization ?? ''
+  const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
+  const caller = await authenticator.getPrincipal(credentials, requestId)
   return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }
 }
 

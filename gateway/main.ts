@@ -20,6 +20,8 @@ import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
+import type { SessionDoor } from './sessions/session-door.ts'
+import { serveSessions } from './sessions/session-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
@@ -29,6 +31,7 @@ const PROBLEM_TIMEOUT_MS = 2_000
 export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
   readonly authenticate: Authenticate
+  readonly sessions: SessionDoor
   /**
    * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
    * key. Default: never.
@@ -47,9 +50,9 @@ export interface GatewayOptions {
 export interface Gateway extends AsyncDisposable {
   /** For parts of the same process. The caller is the API key as the client sent it, or null when it sent none. */
   readonly link: Link<string | null>
-  /** Serves `/graphql` by GET, POST, event streams and graphql-ws. Gives what `listen` drains. */
+  /** Serves `/graphql` by GET, POST, event streams and graphql-ws, and `/session`. Gives what `listen` drains. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
-  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql`. */
+  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/session`. */
   readonly refuse: Refuse
   /** Names of the subgraphs that do not answer; empty when ready. */
   problems(): Promise<readonly string[]>
@@ -82,6 +85,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     isService,
     federation,
     authenticator,
+    sessions: options.sessions,
     mask,
     door,
     clock,
@@ -102,6 +106,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const registry = new SocketRegistry(PUBLIC_SOCKETS)
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })
+      await serveSessions(app, parts)
       const sockets = serveSockets(parts, registry)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
       const serviceSockets = serveSockets(ofServices, new SocketRegistry(SERVICE_SOCKETS))

@@ -12,12 +12,15 @@ import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraph
 import type { Door } from '../subgraphs/common/server/door.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade, Strangers } from '../subgraphs/common/server/strangers.ts'
+import { sessionOfSocket } from '../subgraphs/common/sessions/session-cookie.ts'
+import { isSessionToken } from '../subgraphs/common/sessions/session-token.ts'
 import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
 import { type Authenticator, isRefusal } from './keys/authenticate.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
+import { chooseCredentials } from './sessions/credentials.ts'
 import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, type SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
@@ -47,6 +50,7 @@ const CLOSE = {
   tryAgainLater: [TRY_AGAIN, 'Try again later'],
   unauthorized: [UNAUTHORIZED, 'Unauthorized'],
   refused: [UNAUTHORIZED, 'The key is not valid'],
+  sessionEnded: [UNAUTHORIZED, 'The session has ended'],
   suspended: [UNAUTHORIZED, 'The organization is suspended'],
   tooSlow: [4413, 'Too much left unread'],
   tooManyMessages: [TRY_AGAIN, 'Too many messages'],
@@ -148,8 +152,9 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
   }
 }
 
-function closeFor({ code }: KisError): readonly [number, string] {
-  return code === 'organization_suspended' ? CLOSE.suspended : CLOSE.refused
+function closeFor({ code }: KisError, credentials = ''): readonly [number, string] {
+  if (code === 'organization_suspended') return CLOSE.suspended
+  return isSessionToken(credentials) ? CLOSE.sessionEnded : CLOSE.refused
 }
 
 type OnConnect = (context: SocketContext) => Promise<boolean>
@@ -162,9 +167,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       socket.close(code, reason)
       return false
     }
-    const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
-    if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
+    const sent = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
+    if (sent !== undefined && typeof sent !== 'string') return refuse(CLOSE.unauthorized)
     try {
+      const credentials = chooseCredentials(sent, sessionOfSocket(request.headers), registry.limits === SERVICE_SOCKETS)
+      if (credentials === '') return refuse(CLOSE.unauthorized)
       const owner = await authenticator.getPrincipal(credentials, ids('req'))
       // If the client has left meanwhile, nothing would remove it from the registry.
       if (socket.readyState !== socket.OPEN) return false
@@ -249,7 +256,7 @@ async function watch({ authenticator, clock, ids }: SocketParts, registry: Socke
   const judge = (connection: Connection) =>
     authenticator.getPrincipal(connection.credentials, ids('req')).catch((error) => {
       // When billing does not answer, the socket stays open. Its next operation is refused anyway.
-      if (isRefusal(error)) registry.close(connection, ...closeFor(error))
+      if (isRefusal(error)) registry.close(connection, ...closeFor(error, connection.credentials))
     })
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal).catch(() => undefined)

@@ -36,6 +36,7 @@ import { organizationRoutes } from './routes/organization.ts'
 import { reembeddingRoutes } from './routes/reembeddings.ts'
 import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
+import { sessionRoutes } from './routes/sessions.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { walletRoutes } from './routes/wallet.ts'
@@ -88,6 +89,7 @@ export const restRoutes: readonly Route[] = [
   ...workflowRoutes,
   ...workflowRunRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...organizationRoutes,
   ...usageRoutes,
   ...walletRoutes,

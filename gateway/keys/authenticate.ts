@@ -4,9 +4,10 @@ import { isToken, nameOfToken } from '../../subgraphs/common/identity/access-tok
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 
 /**
- * Gives the principal that an API key, or an access token in its place, stands for.
+ * Gives the principal that an API key stands for, or an access token or a session's token in its place.
  * @throws {InvalidApiKey} it is unknown, revoked or expired
  * @throws {OrganizationSuspended} its organization is suspended
  */
@@ -61,14 +62,14 @@ export class Authenticator {
   }
 
   /**
-   * `credentials` is the key as the client sent it, with or without `Bearer`.
+   * `credentials` is the key as the client sent it, with or without `Bearer`, or the token of a session.
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
    * @throws {OrganizationSuspended} the key's organization is suspended
    * @throws {ServiceUnavailable} billing or the issuer does not answer, or too many keys or tokens are being looked up
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
-    const isKey = KEY_SHAPE.test(apiKey)
+    const isKey = KEY_SHAPE.test(apiKey) || isSessionToken(apiKey)
     if (!isKey && !(this.#acceptsTokens && isToken(apiKey))) throw new InvalidApiKey()
     const name = isKey ? apiKey : nameOfToken(apiKey)
     const now = this.#clock.now().getTime()
@@ -83,6 +84,11 @@ export class Authenticator {
     const lookup = this.#ask(name, apiKey, requestId, now).finally(() => lookups.delete(name))
     lookups.set(name, lookup)
     return lookup
+  }
+
+  /** Asks again for a session that has just ended here. */
+  forget(token: string): void {
+    this.#known.delete(token)
   }
 
   async #ask(name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
+import { originOf } from '../../subgraphs/common/sessions/own-origin.ts'
 import type { OpenApi } from '../http/openapi.ts'
 import { introduce } from './introduction.ts'
-import { originOf } from './origin.ts'
 import { CONTENT_SECURITY_POLICY, chooseLanguage, LANGUAGES, renderPage, START_SCRIPT } from './page.ts'
 import { loadRenderer } from './renderer.ts'
 
@@ -13,7 +13,7 @@ export function registerDocs(app: FastifyInstance, { document }: OpenApi): void 
   const { servers: _, info, ...rest } = document
   const tail = JSON.stringify(rest).slice(1)
   app.get('/v1/openapi.json', async (request, reply) => {
-    const origin = originOf(request)
+    const origin = originOf(request.headers)
     const head = {
       servers: [{ url: origin || '/' }],
       info: { ...info, description: introduce(info.description, origin || 'http://127.0.0.1:4000') },

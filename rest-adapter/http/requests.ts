@@ -10,6 +10,8 @@ import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
+import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
+import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
 import { isJson } from './forms.ts'
@@ -33,7 +35,7 @@ interface RequestState {
   /** The service's own. */
   readonly id: string
   readonly startedMs: number
-  /** Without `Bearer`. Null: none was sent. */
+  /** Without `Bearer`; or the token of a session. Null: none was sent. */
   readonly apiKey: string | null
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
@@ -106,9 +108,13 @@ function begin(
   reply.headers(headersOfAll(id, dialect, headers, config))
 }
 
+/** The key that the client sent; else the session of a page of the service itself, such as the reference at `/docs`. */
 function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
-  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
+  const sent = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
+  if (sent === null) return sessionOf(headers)
+  // The token of a session counts in the cookie alone, where the rule of the same origin applies.
+  return isSessionToken(sent) ? null : sent
 }
 
 /** The headers of every answer. */

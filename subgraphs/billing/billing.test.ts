@@ -14,7 +14,7 @@ import { STORES } from './test-support/stores.ts'
 import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
-const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
+const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }
 /** Answers are compared with what is expected of them, so their fields need no types. */
 type Answer = Record<string, unknown>

@@ -14,6 +14,8 @@ export interface BillingSettings {
   readonly bootstrapCreditNanoUsd: bigint
   /** Entries `host:port` to which webhooks may go even if they are not public, or by http. */
   readonly egressAllowed: ReadonlySet<string>
+  /** The address at which people reach the service, for links of invitations; null: links cannot be made. */
+  readonly publicUrl: string | null
   /** The unit of the waits after failed webhooks. Default: 1,000. */
   readonly retryBackoffMs: number
 }

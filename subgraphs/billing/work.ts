@@ -4,6 +4,7 @@ import type { Clock } from '../common/process/clock.ts'
 import { keepWorking } from '../common/process/keep-working.ts'
 import { eraseAccounts, ownErasureQueue } from './accounts/use-cases/erase-organization.ts'
 import { reapHolds } from './ledger/holds/reap-holds.ts'
+import { sweepSessions } from './sessions/use-cases/manage-sessions.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
 import { ownInbox } from './webhooks/use-cases/feeds.ts'
 import { ledgerSource } from './webhooks/use-cases/ledger-source.ts'
@@ -21,6 +22,8 @@ const CLOCK_SET_MS = 10_000
 const RENEWED_WITHIN_MS = 45_000
 /** How often old webhook data is deleted. */
 const WEBHOOK_SWEEP_MS = 60_000
+/** How long a session that is over may stay on lists. */
+const SESSION_SWEEP_MS = 60_000
 
 /** Billing's background work, until the signal aborts. `isExclusive`: no other process uses the store. */
 export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
@@ -33,6 +36,7 @@ export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive
     sender.run(isExclusive, signal),
     pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
     keepSweepingWebhooks(deps, signal),
+    keepSweepingSessions(deps, signal),
     keepErasing({ ...deps, queue: ownErasureQueue(deps), erase: (organizationId) => eraseAccounts(deps, organizationId) }, signal),
   ])
 }
@@ -45,6 +49,12 @@ async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Pro
   }
   const failed = (error: unknown) => log.warn({ err: error }, 'old webhook data could not be deleted')
   await keepWorking(round, { clock, pauseMs: WEBHOOK_SWEEP_MS, failed }, signal)
+}
+
+async function keepSweepingSessions(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  const failed = (error: unknown) => log.warn({ err: error }, 'sessions that are over could not be deleted')
+  await keepWorking(() => sweepSessions(deps), { clock, pauseMs: SESSION_SWEEP_MS, failed }, signal)
 }
 
 async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {

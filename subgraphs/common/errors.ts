@@ -72,6 +72,13 @@ export class InvalidApiKey extends KisError {
   }
 }
 
+/** The same text for every reason, so that nobody learns which sessions exist. */
+export class SessionEnded extends KisError {
+  constructor() {
+    super('invalid_api_key', 'You are not signed in, or your session has ended. Sign in again.')
+  }
+}
+
 export class PermissionDenied extends KisError {
   constructor(scope: string) {
     super('permission_denied', `This API key lacks the scope \`${scope}\`.`)

@@ -21,7 +21,7 @@ export const NODE_KINDS = [
     'upload',
     'uploadPart',
   ] as const),
-  ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
+  ...(['agent', 'agentRun', 'thread', 'workflow', 'workflowRun'] as const),
   ...(['organization', 'wallet', 'key', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
 ] as const satisfies readonly Kind[]
 
@@ -76,6 +76,7 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/workflow-runs/{id}': [names('workflowRun')],
   '/v1/models/{id}': [names('agentModel')],
   '/v1/keys/{id}': [names('key')],
+  '/v1/sessions/{id}': [names('session')],
   '/v1/webhooks/{id}': [names('webhook')],
   '/v1/webhooks/{id}/deliveries/{delivery_id}': [names('delivery')],
   '/v1/organizations/{id}': [names('organization')],
@@ -134,6 +135,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/workflows/{id}/runs query.after': [names('workflowRun')],
   'GET /v1/workflow-runs query.after': [names('workflowRun')],
   'GET /v1/keys query.after': [names('key')],
+  'GET /v1/sessions query.after': [names('session')],
   'GET /v1/webhooks query.after': [names('webhook')],
   'GET /v1/webhooks/{id}/deliveries query.after': [names('deliveryCursor')],
   'GET /v1/usage query.after': [names('usageCursor')],
@@ -241,8 +243,14 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.organizations.after': [cursor('organization')],
   'query.organizations.before': [cursor('organization')],
   'query.apiKey.id': [names('key')],
+  'query.sessions.after': [cursor('session')],
+  'query.sessions.before': [cursor('session')],
   'query.verifyLedger.after': [names('organization')],
   'query.verifyBlobs.after': [names('file')],
+  'query.ingestionQueues.after': [names('organization')],
+  'query.documents.after': [cursor('document')],
+  'query.documents.before': [cursor('document')],
+  'query.thread.id': [names('thread')],
   'query.usage.after': [names('usageCursor')],
   'query.usage.before': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
@@ -305,6 +313,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'UpdateApiKeyInput.modelAllowlist': [names('agentModel', (given) => [given])],
   'mutation.rotateApiKey.id': [names('key')],
   'mutation.revokeApiKey.id': [names('key')],
+  'mutation.revokeSession.id': [names('session')],
   'AssignPlanInput.organizationId': [names('organization')],
   'SuspendOrganizationInput.organizationId': [names('organization')],
   'mutation.resumeOrganization.id': [names('organization')],
@@ -398,6 +407,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
   'Agent.runs.before': [cursor('agentRun')],
+  'Agent.threads.after': [cursor('thread')],
+  'Agent.threads.before': [cursor('thread')],
   'Collection.documents.after': [cursor('document')],
   'Collection.documents.before': [cursor('document')],
   'Collection.goldQuestions.after': [cursor('goldQuestion')],
@@ -435,6 +446,7 @@ export const GRAPHQL_PLAIN = words(`
   UploadFileInput.name UploadFileInput.file UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
+  subscription.runEnded.after Agent.versions.after Agent.versions.before Workflow.versions.after Workflow.versions.before ApiKeyFilter.nameContains
 `)
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
@@ -446,9 +458,17 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   nodes: (own) => ({ ids: [own.document] }),
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
+  sessions: () => ({}),
   usage: () => ({ first: 2 }),
   verifyLedger: () => ({}),
   verifyBlobs: () => ({}),
+  ingestionQueues: () => ({}),
+  billingHealth: () => ({}),
+  inferenceHealth: () => ({}),
+  knowledgeHealth: () => ({}),
+  residencyEffects: () => ({ policy: 'LOCAL_ONLY' }),
+  documents: () => ({ status: 'READY' }),
+  thread: (own) => ({ id: own.thread }),
   verifyBillingFiles: () => ({}),
   verifyInferenceFiles: () => ({}),
   verifyKnowledgeFiles: () => ({}),
@@ -480,6 +500,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateApiKey: (own) => ({ input: { id: own.key, name: 'Changed' } }),
   rotateApiKey: (own) => ({ id: own.key }),
   revokeApiKey: (own) => ({ id: own.key }),
+  revokeSession: (own) => ({ id: own.session }),
   updateOrganization: () => ({ input: { name: 'Changed' } }),
   createOrganization: () => ({ input: { name: 'Made' } }),
   assignPlan: (own) => ({ input: { organizationId: own.organization, plan: 'self-hosted' } }),
@@ -557,6 +578,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   chatCompletionEvents: (own) => ({ id: own.chatStream }),
   workflowRunEvents: (own) => ({ runId: own.workflowRun }),
   documentUpdated: () => ({ after: '0' }),
+  runEnded: () => ({ after: '0' }),
 }
 /** Arguments of subscriptions whose names are also the names of queries. */
 export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
@@ -567,6 +589,8 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 /** The query around a field below the roots, with `FIELD` in its place. */
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Agent.threads': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Agent.versions': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Document.chunks': (own) => `{ document(id: "${own.document}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.sources': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
@@ -578,6 +602,7 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Organization.usageSummary': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
+  'Workflow.versions': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
 }
 
 /** The depth of the selection of an inner field with arguments. */

@@ -33,6 +33,7 @@ export interface Possessions {
   readonly workflowCode: string
   readonly workflowRun: string
   readonly key: string
+  readonly session: string
   readonly webhook: string
   readonly delivery: string
   readonly idempotencyKey: string
@@ -118,6 +119,7 @@ export async function furnish(
   })
   const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { mark }, wait: true })
   const key = await post('/v1/keys', { name: mark })
+  const session = await caller.signIn()
   const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
   const chatStream = await streamOnce(caller)
   const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
@@ -152,6 +154,7 @@ export async function furnish(
     workflowCode,
     workflowRun: workflowRun.id,
     key: key.id,
+    session: session.id,
     webhook: webhook.id,
     delivery: delivery.id,
     idempotencyKey: `${mark}-0a`,

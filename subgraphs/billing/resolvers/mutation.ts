@@ -16,6 +16,9 @@ import { placeHold, placeRunHold } from '../ledger/holds/place-hold.ts'
 import { settleHold } from '../ledger/holds/settle-hold.ts'
 import { voidHold } from '../ledger/holds/void-hold.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
+import { revokeSession } from '../sessions/use-cases/manage-sessions.ts'
+import { openSession } from '../sessions/use-cases/open-session.ts'
+import { endSession } from '../sessions/use-cases/use-session.ts'
 import type { MutationResolvers } from './generated.ts'
 
 /** A service may only speak of its own data. */
@@ -44,6 +47,20 @@ export const Mutation: MutationResolvers = {
 
   async revokeApiKey(_parent, { id }, { deps, caller }) {
     return { apiKey: await revokeApiKey(deps, requirePrincipal(caller), id) }
+  },
+
+  async revokeSession(_parent, { id }, { deps, caller }) {
+    return { session: await revokeSession(deps, requirePrincipal(caller), id) }
+  },
+
+  openSession(_parent, { apiKey, userAgent }, { deps, caller }) {
+    requireService(caller)
+    return openSession(deps, apiKey, userAgent ?? null)
+  },
+
+  endSession(_parent, { token }, { deps, caller }) {
+    requireService(caller)
+    return endSession(deps, token)
   },
 
   async updateOrganization(_parent, { input }, { deps, caller }) {

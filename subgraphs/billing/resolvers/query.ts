@@ -1,5 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
+import { partHealth } from '../../common/server/part-health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
@@ -8,6 +9,8 @@ import { quoteHolds } from '../ledger/holds/quote-holds.ts'
 import { listUsage } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
+import { findOwnSession, listSessions } from '../sessions/use-cases/manage-sessions.ts'
+import { principalOfSession } from '../sessions/use-cases/use-session.ts'
 import type { QueryResolvers } from './generated.ts'
 import { requireEraser } from './mutation.ts'
 
@@ -15,6 +18,14 @@ export const Query: QueryResolvers = {
   viewer(_parent, _args, { keys, caller }) {
     const principal = requirePrincipal(caller)
     return findNamedKey(keys, principal, principal.apiKeyId)
+  },
+
+  viewerSession(_parent, _args, { deps, caller }) {
+    return findOwnSession(deps, requirePrincipal(caller))
+  },
+
+  sessions(_parent, page, { deps, caller }) {
+    return listSessions(deps, requirePrincipal(caller), page)
   },
 
   organization(_parent, { id }, { deps, caller }) {
@@ -48,6 +59,8 @@ export const Query: QueryResolvers = {
     return verifyFiles(deps.files, caller, after ?? null)
   },
 
+  billingHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
+
   quoteHolds(_parent, { holds }, { deps, caller }) {
     return quoteHolds(deps, requirePrincipal(caller), holds)
   },
@@ -60,6 +73,11 @@ export const Query: QueryResolvers = {
   principalOfApiKey(_parent, { apiKey }, { deps, caller }) {
     requireService(caller)
     return principalOfApiKey(deps, apiKey)
+  },
+
+  principalOfSession(_parent, { token }, { deps, caller }) {
+    requireService(caller)
+    return principalOfSession(deps, token)
   },
 
   organizationsToErase(_parent, _args, { deps, caller }) {

@@ -71,6 +71,7 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
     plans: [SELF_HOSTED, SMALL_PLAN],
     pepper: new Uint8Array(32).fill(7),
     egress: new Egress(),
+    publicUrl: 'https://kis.example',
     retryBackoffMs: 1_000,
     webhooksDue: () => {},
     installationId: async () => 'inst_1',

@@ -20,6 +20,8 @@ export interface BillingDeps {
   readonly pepper: Uint8Array
   /** Calls the addresses of webhooks. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
+  /** The address at which people reach the service, without a slash at its end; null: the operator has not said. */
+  readonly publicUrl: string | null
   /** The unit of the waits after failed webhooks, in milliseconds. */
   readonly retryBackoffMs: number
   /** Wakes the sender of webhooks. */

@@ -1,5 +1,6 @@
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
 import type { UsageTotal } from '../ledger/domain/usage-total.ts'
@@ -31,6 +32,13 @@ export type Organization = {
   readonly erasingSince?: Date
   /** The subgraphs that have erased its data. Absent: none. */
   readonly erasedBy?: readonly string[]
+  /**
+   * Members that are owners, of which one must stay. Each one here is an owner; an owner may be missing here for a moment.
+   * Absent: none.
+   */
+  readonly owners?: readonly string[]
+  /** Grows with each change of `owners`. Absent: 0. */
+  readonly ownersRevision?: number
   /** The last change that an operator made. It is copied to the others before the next one. */
   readonly lastChange?: OrganizationChange
   readonly createdAt: Date
@@ -64,7 +72,11 @@ export type ApiKey = {
   /** Stricter than the plan's limit; null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
-  /** HMAC-SHA-256 of the key. */
+  /** The person who acts by this key. It has no secret. Absent: whoever has the secret acts by it. */
+  readonly memberId?: string
+  /** It has ended, and the keys that descend from it have not: those that a removed member created. */
+  readonly leavesDescendants?: boolean
+  /** HMAC-SHA-256 of the key. For the key of a member, a text that is no digest. */
   readonly digest: string
   readonly last4: string
   /** How often the secret was replaced. Absent: never. */
@@ -76,6 +88,59 @@ export type ApiKey = {
   readonly lastUsedAt?: Date
   /** True until the key of the first start is used. Until then each start shows it again. */
   readonly unseen?: boolean
+}
+
+/** A person in an organization. The person is `subject` at `issuer`; who was removed and came back is the same member. */
+export type Member = {
+  /** `mem_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly issuer: string
+  readonly subject: string
+  /** Verified by the issuer; null: it verified none. */
+  readonly email: string | null
+  readonly name: string | null
+  readonly role: MemberRole
+  /** The key that the person acts by. Its scopes are those of the role. */
+  readonly apiKeyId: string
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+  readonly removedAt: Date | null
+}
+
+export type Invitation = {
+  /** `inv_…` */
+  readonly _id: string
+  /** HMAC-SHA-256 of the token. */
+  readonly digest: string
+  readonly organizationId: string
+  readonly email: string
+  readonly role: MemberRole
+  /** The key that made it. */
+  readonly invitedBy: string
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly acceptedAt: Date | null
+  readonly revokedAt: Date | null
+}
+
+/** A browser that was signed in. It stands for a key. */
+export type Session = {
+  readonly _id: string
+  /** SHA-256 of the token in the browser's cookie. */
+  readonly digest: string
+  readonly apiKeyId: string
+  readonly organizationId: string
+  /** How often the key's secret had been replaced when the session was opened. It ends when that changes. */
+  readonly rotations: number
+  /** The person who signed in; null: somebody with the text of the key. */
+  readonly memberId: string | null
+  /** What the browser called itself. */
+  readonly userAgent: string | null
+  readonly createdAt: Date
+  /** When it was last used, to 5 minutes. */
+  readonly lastUsedAt: Date
+  readonly expiresAt: Date
 }
 
 /** The decisions of the first start. A start after a crash continues with them. */
@@ -94,6 +159,9 @@ export interface Collections {
   readonly organizations: DocumentCollection<Organization>
   readonly organizationChanges: DocumentCollection<OrganizationChange>
   readonly apiKeys: DocumentCollection<ApiKey>
+  readonly members: DocumentCollection<Member>
+  readonly invitations: DocumentCollection<Invitation>
+  readonly sessions: DocumentCollection<Session>
   readonly wallets: DocumentCollection<Wallet>
   readonly entries: DocumentCollection<LedgerEntry>
   readonly usage: DocumentCollection<UsageRecord>
@@ -120,7 +188,34 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     organizationChanges: store.collection({ name: 'organization_changes', indexes: [{ fields: ['organizationId'] }] }),
     apiKeys: store.collection({
       name: 'api_keys',
-      indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }, { fields: ['organizationId', 'revokedAt'] }],
+      indexes: [
+        { fields: ['digest'], unique: true },
+        { fields: ['organizationId'] },
+        { fields: ['organizationId', 'revokedAt'] },
+        { fields: ['organizationId', 'memberId'] },
+      ],
+    }),
+    members: store.collection({
+      name: 'members',
+      indexes: [
+        { fields: ['issuer', 'subject', 'organizationId'], unique: true },
+        { fields: ['issuer', 'subject', 'removedAt', 'lastSeenAt'] },
+        { fields: ['organizationId', 'removedAt'] },
+        { fields: ['organizationId'] },
+      ],
+    }),
+    invitations: store.collection({
+      name: 'invitations',
+      indexes: [
+        { fields: ['digest'], unique: true },
+        { fields: ['organizationId', 'acceptedAt', 'revokedAt'] },
+        { fields: ['organizationId', 'acceptedAt', 'revokedAt', 'expiresAt'] },
+        { fields: ['organizationId', 'expiresAt'] },
+      ],
+    }),
+    sessions: store.collection({
+      name: 'sessions',
+      indexes: [{ fields: ['digest'], unique: true }, { fields: ['apiKeyId'] }, { fields: ['organizationId'] }, { fields: ['expiresAt'] }],
     }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),

@@ -2,7 +2,7 @@ import type { SelectedOfBilling } from '../../../schema/operations.ts'
 import type { Principal, ResidencyPolicy, Scope } from './principal.ts'
 
 /** The fields of billing's `Principal`. */
-export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute revision rotations isEnded isSuspended
+export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute revision rotations isEnded isSuspended sessionId
     ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }`
 

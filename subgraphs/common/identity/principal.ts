@@ -54,6 +54,8 @@ export interface Principal {
   readonly isSuspended?: boolean
   /** The caller is a run of an agent or a workflow, for as long as the key has the scope `agents`. */
   readonly isRun?: boolean
+  /** The session by which the caller came. Absent: the caller sent a key. */
+  readonly sessionId?: string | null
 }
 
 /**

@@ -19,10 +19,10 @@ const QUIET_MS = 1_000
  */
 const FEW = 8
 /**
- * What counts as one key, however it is sent. So does an access token that has been accepted once; whoever invents
- * tokens has no more room than with one. All other requests count as one.
+ * What counts as one key, however it is sent, and the token of a session. So does an access token that has been accepted
+ * once; whoever invents tokens has no more room than with one. All other requests count as one.
  */
-const KEY = /kis_live_[0-9A-Za-z]{36}(?=\s*$)/
+const KEY = /kis_(?:live_[0-9A-Za-z]{36}|session_[\w-]{43})(?=\s*$)/
 const BEARER = /^bearer\s+/i
 /** Accepted tokens that are remembered, as many as the gateway remembers: 1 MB. */
 const MAX_TOKENS = 10_000

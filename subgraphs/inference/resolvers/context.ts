@@ -1,5 +1,5 @@
 import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
+import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { DefinitionReads } from '../use-cases/definition-reads.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
@@ -10,4 +10,6 @@ export type Context = ResolverContext<ServedDeps> & {
   readonly budget: AnswerBudget
   readonly definitions: DefinitionReads
   readonly nodes: OwnedNodes
+  /** As the subgraph's own. */
+  readonly problems: Subgraph['problems']
 }

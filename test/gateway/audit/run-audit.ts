@@ -5,7 +5,7 @@ import type { Link } from '../../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/large-bodies.ts'
-import { CONFIG, KEY, makePrincipal } from '../support/start.ts'
+import { CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
 
 /** Time that one case, and one request for the audit's own data, may take. */
 const CASE_MS = 10_000
@@ -49,6 +49,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
     supergraphSdl,
     links: findLinks(supergraphSdl),
     door: { enter: () => () => undefined, recognise: () => {} },
+    sessions: NO_SESSIONS,
     authenticate: async (apiKey) => makePrincipal(apiKey),
     clock: systemClock,
     log: silentLog,

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import type { GatewayConfig } from '../../../gateway/config.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../gateway/main.ts'
+import type { SessionDoor } from '../../../gateway/sessions/session-door.ts'
 import { InvalidApiKey } from '../../../subgraphs/common/errors.ts'
 import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
@@ -35,6 +36,14 @@ export function makePrincipal(apiKey: string): Principal {
   }
 }
 
+/** Nobody signs in. */
+export const NO_SESSIONS: SessionDoor = {
+  open: async () => {
+    throw new InvalidApiKey()
+  },
+  end: async () => undefined,
+}
+
 export const CONFIG: GatewayConfig = {
   introspection: true,
   maxBodyBytes: 1024 * 1024,
@@ -55,6 +64,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     supergraphSdl,
     links,
     door: { enter: () => () => undefined, recognise: () => {} },
+    sessions: NO_SESSIONS,
     authenticate: async (apiKey) => {
       lookups.push(apiKey)
       if (apiKey === UNKNOWN_KEY || revoked.has(apiKey)) throw new InvalidApiKey()

@@ -36,12 +36,13 @@ export function ownErasureQueue(deps: BillingDeps): ErasureQueue {
 }
 
 /**
- * Erases webhooks at once, and the keys once no other subgraph needs them. The organization, its wallet, ledger and
- * usage stay.
+ * Erases webhooks, sessions, members and invitations at once, and the keys once no other subgraph needs them. The
+ * organization, its wallet, ledger and usage stay.
  */
 export async function eraseAccounts(deps: BillingDeps, organizationId: string): Promise<boolean> {
-  const { organizations, apiKeys } = deps.collections
+  const { organizations, apiKeys, sessions, members, invitations } = deps.collections
   await eraseWebhooks(deps, organizationId)
+  for (const records of [sessions, members, invitations]) while ((await records.deleteMany({ organizationId })) > 0);
   const organization = await organizations.findOne({ _id: organizationId })
   if (!organization || !isErasedByOthers(organization)) return false
   while ((await apiKeys.deleteMany({ organizationId })) > 0);

@@ -70,11 +70,13 @@ export async function isEnded(deps: BillingDeps, key: ApiKey): Promise<boolean> 
   return hasEnded(key, deps.clock) || (await findAncestors(deps, key)) === null
 }
 
-/** The keys that the key descends from; null: one of them has ended. */
+/** The keys that the key descends from; null: one of them has ended, and its descendants with it. */
 export async function findAncestors({ collections, clock }: BillingDeps, { ancestors = [] }: ApiKey): Promise<readonly ApiKey[] | null> {
   if (ancestors.length === 0) return []
   const found = await collections.apiKeys.find({ _id: { $in: [...ancestors] } }, { limit: ancestors.length })
-  return found.length < ancestors.length || found.some((ancestor) => hasEnded(ancestor, clock)) ? null : found
+  return found.length < ancestors.length || found.some((ancestor) => hasEnded(ancestor, clock) && !ancestor.leavesDescendants)
+    ? null
+    : found
 }
 
 function hasEnded({ revokedAt, expiresAt }: ApiKey, clock: Clock): boolean {

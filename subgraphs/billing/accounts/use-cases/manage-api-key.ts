@@ -1,10 +1,11 @@
 import { InvalidApiKey, KisError, NotFound } from '../../../common/errors.ts'
-import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { type Principal, requireScope, type Scope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 import { findAncestors, hasRates, isEnded } from './find-principal.ts'
+import { rankOfKey, requireRank } from './rank-of-key.ts'
 import { findSpendLimit, requireSpendable } from './spend-limit.ts'
 
 /**
@@ -17,6 +18,7 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
   const key = await deps.collections.apiKeys.findOne({ _id: id })
   if (key?.organizationId !== principal.organizationId) throw new NotFound('API key', id, 'id')
   requireGrantable(principal, own, key)
+  requireRank(await rankOfKey(deps, own), await rankOfKey(deps, key))
   if (id !== principal.apiKeyId) {
     await requireSpendable(deps, own, key, await findSpendLimit(deps, key.organizationId, id))
     await requireRated(deps, own, key)
@@ -29,11 +31,31 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
  * that those of the caller's key count against.
  * @throws {KisError} `permission_denied`: they do not
  */
-async function requireRated(deps: BillingDeps, own: ApiKey, of: ApiKey): Promise<void> {
+async function requireRated(deps: BillingDeps, own: ApiKey, of: Pick<ApiKey, '_id' | 'ancestors'>): Promise<void> {
   const rated = [own, ...((await findAncestors(deps, own)) ?? [])].filter(hasRates)
   const counting = [of._id, ...(of.ancestors ?? [])]
   if (!rated.every(({ _id }) => counting.includes(_id)))
     throw new KisError('permission_denied', 'The calls of the key do not count against the rates of your own key.')
+}
+
+/**
+ * Ensures that the key is one with a secret. That of a member lives as long as the member, with the scopes of their role.
+ * @throws {KisError} `in_use`: it is a member's
+ */
+export function requireSecret({ memberId }: ApiKey, whatInstead: string): void {
+  if (memberId !== undefined) throw new KisError('in_use', `This is the key of the member \`${memberId}\`. ${whatInstead}`, { param: 'id' })
+}
+
+/**
+ * Ensures that the caller may give somebody these scopes with no limits beside: a member's key has none of the caller's
+ * limits, and does not descend from the caller's key.
+ * @throws {KisError} `permission_denied`: the caller's own key has limits, or lacks a scope
+ */
+export async function requireUnlimited(deps: BillingDeps, principal: Principal, own: ApiKey, scopes: readonly Scope[]): Promise<void> {
+  const free = { _id: '', scopes, modelAllowlist: null, expiresAt: null, requestsPerMinute: null, tokensPerMinute: null }
+  requireGrantable(principal, own, free)
+  await requireSpendable(deps, own, free, null)
+  await requireRated(deps, own, free)
 }
 
 /**

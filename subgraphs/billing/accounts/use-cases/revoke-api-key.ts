@@ -2,7 +2,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 import { MAX_API_KEYS } from './create-api-key.ts'
-import { ownKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+import { ownKey, ownKeyError, requireManageable, requireSecret } from './manage-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 import { forgetRevokedSpending } from './spend-limit.ts'
 
@@ -12,6 +12,7 @@ import { forgetRevokedSpending } from './spend-limit.ts'
  */
 export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   const key = await requireManageable(deps, principal, id)
+  requireSecret(key, 'Remove the member to end it.')
   const own = await ownKey(deps, principal)
   if (id === own._id || own.ancestors?.includes(id)) throw ownKeyError('revoke itself or a key from which it descends')
   const { apiKeys } = deps.collections
@@ -19,6 +20,7 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
   await putInForce(deps, key.organizationId)
   const ended = revoked ?? (await apiKeys.findOne({ _id: id })) ?? key
   await markDescendants(deps, ended)
+  await forgetSessions(deps, id)
   await forgetRevokedSpending(deps, key.organizationId)
   return ended
 }
@@ -27,8 +29,16 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
  * Descendants have already ended, as every check of them shows. This marks them in lists, and they no longer count as
  * keys. If it stops half-way, a repeated revocation goes on.
  */
-async function markDescendants({ collections }: BillingDeps, { _id, organizationId, revokedAt }: ApiKey): Promise<void> {
+export async function markDescendants({ collections }: BillingDeps, { _id, organizationId, revokedAt }: ApiKey): Promise<void> {
   const live = await collections.apiKeys.find({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })
   for (const key of live)
-    if (key.ancestors?.includes(_id)) await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { $set: { revokedAt } })
+    if (key.ancestors?.includes(_id)) {
+      await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { $set: { revokedAt } })
+      await forgetSessions({ collections }, key._id)
+    }
+}
+
+/** The sessions of a key that ended, or has a new secret, have ended, as every check of them shows. This takes them off lists. */
+export async function forgetSessions({ collections }: Pick<BillingDeps, 'collections'>, apiKeyId: string): Promise<void> {
+  while ((await collections.sessions.deleteMany({ apiKeyId })) > 0);
 }

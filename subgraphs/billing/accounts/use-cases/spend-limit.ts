@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import { NOTHING_SPENT, nextReset, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
+import { NOTHING_SPENT, nextReset, type SpendLimit, type SpendPeriod, spentIn } from '../../ledger/domain/key-spending.ts'
 import { listSpenders, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
@@ -32,6 +32,19 @@ export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet
     held: BigInt(held),
     resetsAt: nextReset(limit.period, now),
   }
+}
+
+/** What the key and its descendants have spent, in nano-USD; null: it was revoked, and its sums may be gone. */
+export function describeSpent(
+  { clock }: Pick<BillingDeps, 'clock'>,
+  wallet: Wallet,
+  { _id, revokedAt }: Pick<ApiKey, '_id' | 'revokedAt'>,
+) {
+  if (revokedAt !== null) return null
+  const spending = wallet.spending[_id] ?? NOTHING_SPENT
+  const now = clock.now()
+  const spent = (period: SpendPeriod) => BigInt(spentIn(spending, period, now))
+  return { today: spent('day'), thisMonth: spent('month'), total: spent('total') }
 }
 
 /** Sets or removes the limit, in force from the next hold on. What the key has already spent in the period counts. */
@@ -70,7 +83,8 @@ function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): 
 
 /**
  * Drops the counters of revoked keys without running calls. Counters of limited keys stay for a while, because
- * documents that they had accepted may still be processed at their cost. A later revocation drops what stays now.
+ * documents that they had accepted may still be processed at their cost, and those of removed members because they still
+ * bound the keys that these created. A later revocation drops what stays now.
  */
 export async function forgetRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
   const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
@@ -78,7 +92,9 @@ export async function forgetRevokedSpending(deps: BillingDeps, organizationId: s
   const counted = Object.keys(wallet.spending)
   const keys = await findKeys(deps, counted)
   const since = new Date(deps.clock.now().getTime() - REVOKED_LIMIT_MS)
-  const limited = keys.filter(({ _id, revokedAt }) => revokedAt && revokedAt > since && wallet.spending[_id]?.limit)
+  const limited = keys.filter(
+    ({ _id, revokedAt, leavesDescendants }) => revokedAt && (revokedAt > since || leavesDescendants) && wallet.spending[_id]?.limit,
+  )
   const live = keys.filter(({ revokedAt }) => revokedAt === null)
   const kept = new Set([...live, ...limited.toSorted(byRevocation).slice(0, MAX_REVOKED_LIMITS)].map(({ _id }) => _id))
   await deps.writer.change(organizationId, null, (draft) => {

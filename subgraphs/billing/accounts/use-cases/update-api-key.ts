@@ -12,7 +12,7 @@ import {
   type KeyRates,
   type SpendLimitInput,
 } from './api-key-input.ts'
-import { changeLiveKey, ownKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+import { changeLiveKey, ownKey, ownKeyError, requireManageable, requireSecret } from './manage-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 import { requireSpendable } from './spend-limit.ts'
 
@@ -45,6 +45,7 @@ export async function updateApiKey(deps: BillingDeps, principal: Principal, inpu
   }
   const limit = input.spendLimit === undefined ? undefined : checkSpendLimit(input.spendLimit)
   const key = await requireManageable(deps, principal, input.id)
+  if (change.scopes) requireSecret(key, "Its scopes are those of the member's role: change the role.")
   const own = await ownKey(deps, principal)
   requireGrantable(principal, own, { ...key, ...change })
   if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))

@@ -1,0 +1,84 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { InvalidApiKey } from '../../subgraphs/common/errors.ts'
+import { handClock } from '../../test/gateway/support/clock.ts'
+import { REFUSED_AFTER_MS, SignInAttempts } from './sign-in-attempts.ts'
+
+function setUp() {
+  const clock = handClock()
+  const attempts = new SignInAttempts(clock, () => clock.now().getTime())
+  let tried = 0
+  const wrong = (address = '192.0.2.1') =>
+    attempts.attempt(address, async () => {
+      tried += 1
+      throw new InvalidApiKey()
+    })
+  const right = (address = '192.0.2.1') => attempts.attempt(address, async () => 'in')
+  return { clock, attempts, wrong, right, tried: () => tried }
+}
+
+it('a refused attempt takes the same time, however long it took to refuse it', async () => {
+  const { clock, attempts } = setUp()
+  for (const [tookMs, answeredMs] of [
+    [0, REFUSED_AFTER_MS],
+    [3, REFUSED_AFTER_MS],
+    [499, REFUSED_AFTER_MS],
+    [501, 2 * REFUSED_AFTER_MS],
+  ] as const) {
+    const startedAt = clock.now().getTime()
+    let isAnswered = false
+    const attempt = attempts.attempt('192.0.2.1', async () => {
+      clock.advance(tookMs)
+      throw new InvalidApiKey()
+    })
+    attempt.catch(() => {
+      isAnswered = true
+    })
+    await turn()
+    clock.advance(startedAt + answeredMs - 1 - clock.now().getTime())
+    await turn()
+    expect(isAnswered).toBe(false)
+    clock.advance(1)
+    await expect(attempt).rejects.toBeInstanceOf(InvalidApiKey)
+  }
+})
+
+it('one address makes eight wrong attempts a second, waits for its own attempts alone, and is not locked out', async () => {
+  const { clock, wrong, right, tried } = setUp()
+  const all = Array.from({ length: 24 }, () => wrong())
+  void Promise.allSettled(all)
+  await turn()
+  expect(tried()).toBe(4)
+  await expect(wrong()).rejects.toMatchObject({ code: 'rate_limit_exceeded', retryAfterMs: 3_000 })
+  expect(await right('192.0.2.2')).toBe('in')
+  clock.advance(REFUSED_AFTER_MS)
+  await turn()
+  expect(tried()).toBe(8)
+  const mine = right()
+  for (let i = 0; i < 6; i++) {
+    clock.advance(REFUSED_AFTER_MS)
+    await turn()
+  }
+  expect(await mine).toBe('in')
+  expect(tried()).toBe(24)
+})
+
+it('one network of IPv6 is one address, and one of IPv4 inside it is not', async () => {
+  const { wrong, right } = setUp()
+  void Promise.allSettled(Array.from({ length: 24 }, (_, i) => wrong(`2001:db8:1:2::${i}`)))
+  await expect(right('2001:db8:1:2:ffff::1')).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  expect(await right('2001:db8:1:3::1')).toBe('in')
+  void Promise.allSettled(Array.from({ length: 24 }, () => wrong('::ffff:192.0.2.1')))
+  expect(await right('::ffff:192.0.2.2')).toBe('in')
+})
+
+it('attempts of at most 1,000 addresses run at once', async () => {
+  const { wrong, clock, right } = setUp()
+  const all = Array.from({ length: 1_000 }, (_, i) => wrong(`10.0.${i >> 8}.${i & 255}`))
+  const settled = Promise.allSettled(all)
+  await expect(right('192.0.2.9')).rejects.toMatchObject({ code: 'service_unavailable' })
+  await turn()
+  clock.advance(REFUSED_AFTER_MS)
+  await settled
+  expect(await right('192.0.2.9')).toBe('in')
+})

@@ -1,0 +1,29 @@
+import { KisError } from '../../../common/errors.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
+import { type Rank, rankOfRole } from '../domain/member-role.ts'
+
+/**
+ * How high a key stands among those who manage people and keys. A member's key stands as high as the member. A key that a
+ * member created, or that descends from one, is an admin's at most, also when an owner created it. The other admin keys
+ * are the organization's own, and stand as high as an owner.
+ */
+export async function rankOfKey({ collections }: BillingDeps, key: ApiKey): Promise<Rank> {
+  const { memberId, ancestors = [] } = key
+  if (memberId !== undefined) {
+    const member = await collections.members.findOne({ _id: memberId })
+    return member && !member.removedAt ? rankOfRole(member.role) : 0
+  }
+  if (!key.scopes.some((scope) => scope === 'admin' || scope === 'operator')) return 0
+  if (ancestors.length === 0) return 2
+  const found = await collections.apiKeys.find({ _id: { $in: [...ancestors] } }, { limit: ancestors.length })
+  return found.some((ancestor) => ancestor.memberId !== undefined) ? 1 : 2
+}
+
+/**
+ * Ensures that nobody takes over, changes or makes what stands higher than they do.
+ * @throws {KisError} `permission_denied`: it does
+ */
+export function requireRank(own: Rank, of: Rank): void {
+  if (own < of) throw new KisError('permission_denied', 'Only an owner may change owners, and the keys that stand as high as an owner.')
+}

@@ -1,0 +1,60 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Member, Organization } from '../../use-cases/tables.ts'
+
+/** Most attempts while others change the owners of the same organization. */
+const MAX_TRIES = 10
+
+// An organization that has had an owner keeps one. The list in its document decides that in one write. It names owners
+// only, so somebody is made an owner before they are added, and is removed from it before they stop to be one.
+
+/**
+ * Lists a member whose role was written if they are an owner by now, and else not. Of several changes at once, that of
+ * the last role is the last: each reads the role again after it has written the list.
+ */
+export async function listAsOwner(deps: BillingDeps, { _id, organizationId }: Pick<Member, '_id' | 'organizationId'>): Promise<void> {
+  const isOwner = async () => {
+    const member = await deps.collections.members.findOne({ _id })
+    return member?.role === 'owner' && member.removedAt === null
+  }
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const is = await isOwner()
+    await changeOwners(deps, organizationId, (owners) => {
+      if (owners.includes(_id) === is) return null
+      return is ? { $push: { owners: _id } } : { $pull: { owners: _id } }
+    })
+    if ((await isOwner()) === is) return
+  }
+  throw busy()
+}
+
+/**
+ * Removes a member that is about to stop being an owner. Idempotent.
+ * @throws {KisError} `in_use`: it is the last one
+ */
+export async function dropOwner(deps: BillingDeps, organizationId: string, memberId: string): Promise<void> {
+  await changeOwners(deps, organizationId, (owners) => {
+    if (!owners.includes(memberId)) return null
+    if (owners.length === 1)
+      throw new KisError('in_use', 'The member is the last owner. Make another member an owner first.', { param: 'id' })
+    return { $pull: { owners: memberId } }
+  })
+}
+
+async function changeOwners(
+  { collections }: BillingDeps,
+  id: string,
+  decide: (owners: readonly string[]) => { readonly $push: { owners: string } } | { readonly $pull: { owners: string } } | null,
+): Promise<void> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const organization: Organization | null = await collections.organizations.findOne({ _id: id })
+    if (!organization) throw new NotFound('organization', id, 'organizationId')
+    const change = decide(organization.owners ?? [])
+    if (!change) return
+    const guard = { _id: id, ownersRevision: organization.ownersRevision ?? null }
+    if (await collections.organizations.findOneAndUpdate(guard, { ...change, $inc: { ownersRevision: 1 } })) return
+  }
+  throw busy()
+}
+
+const busy = () => new KisError('service_unavailable', 'The owners are being changed by many at once.', { retryAfterMs: 1_000 })

@@ -1,0 +1,41 @@
+import { listById } from '../../../common/documents/list-by-id.ts'
+import { NotFound } from '../../../common/errors.ts'
+import { hasScope, type Principal } from '../../../common/identity/principal.ts'
+import type { Connection, PageArguments } from '../../../common/link/connection.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Session } from '../../use-cases/tables.ts'
+
+const SESSION_ID = /^ses_[0-9a-f]{32}$/
+
+/** The sessions of the caller's key, or of the whole organization for those who may manage its keys, newest first. */
+export async function listSessions({ collections }: BillingDeps, principal: Principal, page: PageArguments): Promise<Connection<Session>> {
+  const { organizationId, apiKeyId } = principal
+  const filter = hasScope(principal, 'admin') ? { organizationId } : { apiKeyId }
+  return listById(collections.sessions, filter, page, SESSION_ID)
+}
+
+/** The session of this call; null: the caller came with a key. */
+export async function findOwnSession({ collections }: BillingDeps, { sessionId }: Principal): Promise<Session | null> {
+  return sessionId === undefined ? null : collections.sessions.findOne({ _id: sessionId })
+}
+
+/**
+ * Ends a session of the caller's key, or any of the organization for those who may manage its keys.
+ * @throws {NotFound} there is none that the caller may see
+ */
+export async function revokeSession({ collections }: BillingDeps, principal: Principal, id: string): Promise<Session> {
+  const { sessions } = collections
+  const session = await sessions.findOne({ _id: id })
+  if (!session || !maySee(principal, session)) throw new NotFound('session', id, 'id')
+  await sessions.findOneAndDelete({ _id: id })
+  return session
+}
+
+function maySee(principal: Principal, { organizationId, apiKeyId }: Session): boolean {
+  return organizationId === principal.organizationId && (apiKeyId === principal.apiKeyId || hasScope(principal, 'admin'))
+}
+
+/** Deletes the sessions that are over. */
+export async function sweepSessions({ collections, clock }: BillingDeps): Promise<void> {
+  while ((await collections.sessions.deleteMany({ expiresAt: { $lte: clock.now() } })) > 0);
+}

@@ -1,0 +1,43 @@
+import { OrganizationSuspended, SessionEnded } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { isSessionToken } from '../../../common/sessions/session-token.ts'
+import { principalOfKey } from '../../accounts/use-cases/find-principal.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Session } from '../../use-cases/tables.ts'
+import { digestToken } from './open-session.ts'
+
+/** As for keys. */
+const USE_RECORDED_EVERY_MS = 300_000
+
+/**
+ * Gives the principal of a session: that of its key as it is now. Text that is no token costs no read of the store.
+ * @throws {SessionEnded} the session is unknown or over, or its key was revoked, rotated or has expired; the error does
+ * not say which
+ * @throws {OrganizationSuspended}
+ */
+export async function principalOfSession(deps: BillingDeps, token: string): Promise<Principal> {
+  const { collections, clock } = deps
+  const session = isSessionToken(token) ? await collections.sessions.findOne({ digest: digestToken(token) }) : null
+  if (!session || session.expiresAt <= clock.now()) throw new SessionEnded()
+  const principal = await principalOfKey(deps, session.organizationId, session.apiKeyId)
+  // Whoever replaces the secret of a key that leaked also ends the sessions that were opened with the old one.
+  if (!principal || principal.isEnded || principal.rotations !== session.rotations) throw new SessionEnded()
+  if (principal.isSuspended) throw new OrganizationSuspended()
+  await recordUse(deps, session)
+  return { ...principal, sessionId: session._id }
+}
+
+/** Ends a session by its token. Idempotent. False: there was none. */
+export async function endSession({ collections }: BillingDeps, token: string): Promise<boolean> {
+  return isSessionToken(token) && (await collections.sessions.findOneAndDelete({ digest: digestToken(token) })) !== null
+}
+
+/** The use of a session is a use of its key. A store that can only be read must not lock everybody out. */
+async function recordUse({ collections: { sessions, apiKeys }, clock }: BillingDeps, session: Session): Promise<void> {
+  const now = clock.now()
+  if (now.getTime() - session.lastUsedAt.getTime() < USE_RECORDED_EVERY_MS) return
+  await Promise.all([
+    sessions.findOneAndUpdate({ _id: session._id }, { $set: { lastUsedAt: now } }),
+    apiKeys.findOneAndUpdate({ _id: session.apiKeyId }, { $set: { lastUsedAt: now } }),
+  ]).catch(() => undefined)
+}

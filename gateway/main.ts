@@ -39,7 +39,7 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<Door, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
@@ -70,7 +70,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
-  const authenticator = new Authenticator(authenticate, clock, { acceptsTokens: config.oauth !== null })
+  const authenticator = new Authenticator(authenticate, clock, {
+    acceptsTokens: config.oauth !== null,
+    accepted: (credentials) => door.recognise(credentials),
+  })
   const watch = new KeyWatch(authenticator, clock, ids)
   const operations = new Operations(documents, federation, mask, watch, config)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)

@@ -117,7 +117,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerRoutes(scope, restRoutes, openapi, deps)
         registerNotOffered(scope)
         registerDocs(scope, openapi)
-        registerOAuthMetadata(scope, deps.config.oauth)
+        registerOAuthMetadata(scope, deps.config)
       })
     },
     refuse: refuseAtDoor(restRoutes, deps),

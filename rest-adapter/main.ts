@@ -33,6 +33,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { peopleRoutes } from './routes/people.ts'
 import { reembeddingRoutes } from './routes/reembeddings.ts'
 import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
@@ -89,6 +90,7 @@ export const restRoutes: readonly Route[] = [
   ...workflowRoutes,
   ...workflowRunRoutes,
   ...keyRoutes,
+  ...peopleRoutes,
   ...sessionRoutes,
   ...organizationRoutes,
   ...usageRoutes,

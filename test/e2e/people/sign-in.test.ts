@@ -54,8 +54,8 @@ describe('people who sign in by OpenID Connect', () => {
     const { body } = await operator.rest('POST', '/v1/invitations', {
       ...{ organization_id: tenant.organizationId, email: `${name}@example.org`, role: 'owner' },
     })
-    expect(body.link).toBe(`${issuer.service}/sign-in?invitation=${body.token}`)
-    const { path, browser } = await issuer.signIn(name, { invitation: body.token, return: '/people?tab=1' })
+    expect(body.link).toBe(`${issuer.env.KIS_PUBLIC_URL}/sign-in?invitation=${body.token}`)
+    const { path, browser } = await issuer.signIn(service, name, { invitation: body.token, return: '/people?tab=1' })
     expect(path).toBe('/people?tab=1')
     expect([...browser.cookies.keys()].filter((cookie) => cookie.startsWith('kis_'))).toEqual(['kis_session'])
     const { data } = await ask(browser, VIEWER)
@@ -78,31 +78,31 @@ describe('people who sign in by OpenID Connect', () => {
       { login: other, query: { invitation: `kis_inv_${'A'.repeat(43)}` }, error: 'invitation_invalid' },
       { login: other, query: { organization: tenant.organizationId }, error: 'not_a_member' },
     ]) {
-      const { path, browser } = await issuer.signIn(login, query as Record<string, string>)
+      const { path, browser } = await issuer.signIn(service, login, query as Record<string, string>)
       expect(path).toBe(`/sign-in?error=${error}`)
       expect(browser.cookies.has('kis_session')).toBe(false)
     }
     issuer.people.set(name, { email_verified: false })
-    expect((await issuer.signIn(name, { invitation: token })).path).toBe('/sign-in?error=email_not_verified')
+    expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/sign-in?error=email_not_verified')
     issuer.people.set(name, { email: `${name.toUpperCase()}@Example.org` })
-    expect((await issuer.signIn(name, { invitation: token })).path).toBe('/home')
+    expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/home')
   })
 
   it('claims put people into organizations, with the role of their groups', async () => {
     const tenant = await newTenant()
     const name = newName()
     issuer.people.set(name, { kis_organization: tenant.organizationId, groups: ['everybody', 'staff'] })
-    const { browser } = await issuer.signIn(name)
+    const { browser } = await issuer.signIn(service, name)
     expect((await ask(browser, VIEWER)).data.viewer.member).toMatchObject({ role: 'EDITOR' })
     issuer.people.set(newName(), { kis_organization: 'org_00000000000000000000000000000000', groups: 'leads' })
-    expect((await issuer.signIn(`person${people}`)).path).toBe('/sign-in?error=not_a_member')
+    expect((await issuer.signIn(service, `person${people}`)).path).toBe('/sign-in?error=not_a_member')
   })
 
   it('a change of role, and a removal, reach the session of the person', async () => {
     const tenant = await newTenant()
     const name = newName()
     const { token } = await invite(tenant, `${name}@example.org`, 'viewer')
-    const { browser } = await issuer.signIn(name, { invitation: token })
+    const { browser } = await issuer.signIn(service, name, { invitation: token })
     const { id } = (await ask(browser, VIEWER)).data.viewer.member
     const create = 'mutation { createApiKey(input: { name: "mine" }) { key apiKey { id } } }'
     expect((await ask(browser, create)).errors[0].extensions.code).toBe('PERMISSION_DENIED')
@@ -116,12 +116,12 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await tenant.rest('PATCH', `/v1/members/${id}`, { role: 'owner' })).body).toMatchObject({ role: 'owner' })
     expect((await tenant.rest('DELETE', `/v1/members/${id}`)).body.error.code).toBe('in_use')
     const other = newName()
-    await issuer.signIn(other, { invitation: (await invite(tenant, `${other}@example.org`, 'owner')).token })
+    await issuer.signIn(service, other, { invitation: (await invite(tenant, `${other}@example.org`, 'owner')).token })
 
     const removed = await tenant.rest('DELETE', `/v1/members/${id}`)
     expect(removed.body).toMatchObject({ id, object: 'member', deleted: true, created_key_ids: [made.apiKey.id] })
     await eventually(async () => (await ask(browser, VIEWER)).errors?.[0].extensions.code === 'INVALID_API_KEY')
-    expect((await issuer.signIn(name)).path).toBe('/sign-in?error=not_a_member')
+    expect((await issuer.signIn(service, name)).path).toBe('/sign-in?error=not_a_member')
     // What they created is the organization's, until somebody revokes it.
     expect((await makeCaller(service, made.key).rest('GET', '/v1/models')).status).toBe(200)
     await tenant.rest('DELETE', `/v1/members/${id}?revoke_created_keys=true`)
@@ -131,11 +131,16 @@ describe('people who sign in by OpenID Connect', () => {
   it('a person of two organizations sees one at a time, and switches by signing in again', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const name = newName()
-    const first = await issuer.signIn(name, { invitation: (await invite(one, `${name}@example.org`)).token })
-    const { path, browser } = await issuer.signIn(name, { invitation: (await invite(two, `${name}@example.org`)).token }, first.browser)
+    const first = await issuer.signIn(service, name, { invitation: (await invite(one, `${name}@example.org`)).token })
+    const { path, browser } = await issuer.signIn(
+      service,
+      name,
+      { invitation: (await invite(two, `${name}@example.org`)).token },
+      first.browser,
+    )
     expect(path).toBe('/home')
     expect((await ask(browser, VIEWER)).data.viewer.organization.id).toBe(two.organizationId)
-    await issuer.signIn(name, { organization: one.organizationId }, browser)
+    await issuer.signIn(service, name, { organization: one.organizationId }, browser)
     const { viewer } = (await ask(browser, VIEWER)).data
     expect(viewer.organization.id).toBe(one.organizationId)
     expect(viewer.member.memberships).toHaveLength(2)
@@ -146,9 +151,9 @@ describe('people who sign in by OpenID Connect', () => {
   it('a return without its own beginning, a second time, or with another state begins no session', async () => {
     const tenant = await newTenant()
     const name = newName()
-    await issuer.signIn(name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
     const browser = new Browser()
-    const back = await issuer.logIn(browser, name)
+    const back = await issuer.logIn(service, browser, name)
     const flow = browser.cookies.get('kis_sign_in')!
 
     const stranger = new Browser()
@@ -166,31 +171,31 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_refused')
     expect(stranger.cookies.has('kis_session')).toBe(false)
 
-    const unwilling = new URL(`${issuer.service}/session/oidc/callback`)
+    const unwilling = new URL(`${service.rest}/session/oidc/callback`)
     const begun = new Browser()
-    const start = await begun.send(`${issuer.service}/session/oidc`)
+    const start = await begun.send(`${service.rest}/session/oidc`)
     const state = new URL(start.headers.get('location')!).searchParams.get('state')!
     unwilling.search = String(new URLSearchParams({ error: 'access_denied', state, iss: issuer.url }))
     expect((await begun.send(unwilling)).headers.get('location')).toBe('/sign-in?error=cancelled')
   })
 
   it('no page of others begins a sign-in, and none gets a person sent elsewhere', async () => {
-    const crossSite = await new Browser().send(`${issuer.service}/session/oidc?invitation=x`, {
+    const crossSite = await new Browser().send(`${service.rest}/session/oidc?invitation=x`, {
       headers: { 'sec-fetch-site': 'cross-site' },
     })
     expect([crossSite.status, crossSite.headers.get('location')]).toEqual([303, '/sign-in'])
     const tenant = await newTenant()
     const name = newName()
-    const { browser } = await issuer.signIn(name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
-    expect((await issuer.signIn(name, { return: '//evil.example/home' }, browser)).path).toBe('/home')
+    const { browser } = await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    expect((await issuer.signIn(service, name, { return: '//evil.example/home' }, browser)).path).toBe('/home')
   })
 
   it('an issuer that is gone keeps nobody with a key or a session out', async () => {
     const tenant = await newTenant()
     const name = newName()
-    const { browser } = await issuer.signIn(name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    const { browser } = await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
     const late = new Browser()
-    const back = await issuer.logIn(late, name)
+    const back = await issuer.logIn(service, late, name)
     await issuer.stop()
     expect((await late.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_unavailable')
     expect((await tenant.rest('GET', '/v1/members')).status).toBe(200)

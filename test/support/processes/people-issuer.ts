@@ -3,29 +3,30 @@ import { createServer, type Server } from 'node:http'
 import { exportJWK, generateKeyPair } from 'jose'
 import Provider from 'oidc-provider'
 import { Browser } from '../browser.ts'
-import { freePorts } from './service.ts'
+import { freePorts, type Service } from './service.ts'
 
+/**
+ * Where the service is for people. Nobody is there: browsers of tests open the service itself in its place, so that one
+ * issuer serves processes on any ports.
+ */
+const PUBLIC = 'http://portal.example'
 const CLIENT = { id: 'kis', secret: 'a secret of the client, long enough' }
 
 /** A real OpenID Connect provider with people. Everybody may log in; what it says of them is in `people`. */
 export class PeopleIssuer implements AsyncDisposable {
   readonly url: string
-  /** The address of the service, which the provider sends people back to. */
-  readonly service: string
   /** Claims by login name. Without: a verified address `<login>@example.org` and the login as name. */
   readonly people = new Map<string, Readonly<Record<string, unknown>>>()
   readonly #server: Server
 
-  private constructor(url: string, service: string, server: Server) {
+  private constructor(url: string, server: Server) {
     this.url = url
-    this.service = service
     this.#server = server
   }
 
   static async start(): Promise<PeopleIssuer> {
-    const [port, servicePort] = await freePorts(2)
+    const [port] = await freePorts(1)
     const url = `http://127.0.0.1:${port}`
-    const service = `http://127.0.0.1:${servicePort}`
     const { privateKey } = await generateKeyPair('RS256', { extractable: true })
     const provider = new Provider(url, {
       jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'signing', alg: 'RS256', use: 'sig' }] } as never,
@@ -33,7 +34,7 @@ export class PeopleIssuer implements AsyncDisposable {
       pkce: { required: () => true },
       scopes: ['openid', 'email', 'profile', 'organization'],
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'], organization: ['kis_organization', 'groups'] },
-      clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [`${service}/session/oidc/callback`] }],
+      clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [`${PUBLIC}/session/oidc/callback`] }],
       features: { devInteractions: { enabled: true } },
       findAccount: (_context, accountId) => ({
         accountId,
@@ -45,15 +46,14 @@ export class PeopleIssuer implements AsyncDisposable {
     })
     const server = createServer(provider.callback()).listen(port, '127.0.0.1')
     await once(server, 'listening')
-    const issuer = new PeopleIssuer(url, service, server)
+    const issuer = new PeopleIssuer(url, server)
     return issuer
   }
 
   /** The environment of a service whose people sign in here. */
   get env(): Readonly<Record<string, string>> {
     return {
-      PORT: new URL(this.service).port,
-      KIS_PUBLIC_URL: this.service,
+      KIS_PUBLIC_URL: PUBLIC,
       KIS_OIDC_ISSUER: this.url,
       KIS_OIDC_CLIENT_ID: CLIENT.id,
       KIS_OIDC_CLIENT_SECRET: CLIENT.secret,
@@ -66,14 +66,20 @@ export class PeopleIssuer implements AsyncDisposable {
   }
 
   /** Where the browser comes back to after the person logged in; it has not opened it. */
-  async logIn(browser: Browser, login: string, query: Readonly<Record<string, string>> = {}): Promise<URL> {
-    const start = `${this.service}/session/oidc?${new URLSearchParams(query)}`
-    return browser.logIn(start, { login, back: `${this.service}/session/oidc/callback` })
+  async logIn(service: Pick<Service, 'graphql'>, browser: Browser, login: string, query: Readonly<Record<string, string>> = {}) {
+    const start = new URL(`/session/oidc?${new URLSearchParams(query)}`, service.graphql)
+    const back = await browser.logIn(start, { login, back: `${PUBLIC}/session/oidc/callback` })
+    return new URL(back.pathname + back.search, service.graphql)
   }
 
   /** Signs in; gives the path to which the service sends the browser, and the browser with its cookie. */
-  async signIn(login: string, query: Readonly<Record<string, string>> = {}, browser = new Browser()) {
-    const response = await browser.send(await this.logIn(browser, login, query))
+  async signIn(
+    service: Pick<Service, 'graphql'>,
+    login: string,
+    query: Readonly<Record<string, string>> = {},
+    browser = new Browser(),
+  ): Promise<{ readonly path: string; readonly browser: Browser }> {
+    const response = await browser.send(await this.logIn(service, browser, login, query))
     return { path: response.headers.get('location') ?? '', browser }
   }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { parseAst } from 'vitest/node'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,cli}/**/*.{ts,js}'
+const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,cli,portal/server}/**/*.{ts,js}'
 /** Tests and their helpers may import everything. */
 const NOT_SHIPPED = /\.test\.ts$|\/test-support\/|\/__fixtures__\/|\.d\.ts$/
 

@@ -28,6 +28,8 @@ export interface Config {
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
   /** The settings of each part. */
   readonly settings: Settings
+  /** Whether browsers get the portal (`KIS_PORTAL`, `on` unless set to `off`). */
+  readonly portal: boolean
   /** A sentence for each variable that looks like one of ours but is unknown. */
   readonly ignored: readonly string[]
 }
@@ -100,6 +102,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
       oidc: oidcSettings(values),
       rest: restConfig(largestFileBytes(catalog), { mcpHosts: new Set(values.KIS_MCP_HOSTS), origins, oauth }),
     },
+    portal: values.KIS_PORTAL === 'on',
     ignored: ignored(),
   }
 }

@@ -70,6 +70,7 @@ export const VARIABLES = PLACES.extend({
   KIS_OAUTH_ISSUER: plainAddress().optional(),
   KIS_OAUTH_RESOURCE: plainAddress().optional(),
   KIS_OAUTH_KEY_CLAIM: z.string().min(1, 'must name a claim').default('kis_api_key_id'),
+  KIS_PORTAL: onOrOff('on'),
   KIS_INTROSPECTION: onOrOff('on'),
   KIS_TRUSTED_DOCUMENTS: z.string().optional(),
   KIS_TRUSTED_DOCUMENTS_ONLY: onOrOff('off'),

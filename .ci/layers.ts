@@ -3,14 +3,14 @@
 // reads TypeScript by the compiler's API, which TypeScript 7 does not have, and its other parser (swc) ends at the
 // first `using`.
 import { globSync, readFileSync } from 'node:fs'
-import { matchesGlob, posix } from 'node:path'
+import { extname, matchesGlob, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAst } from 'vitest/node'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,cli,portal/server}/**/*.{ts,js}'
+const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,portal,cli}/**/*.{ts,tsx,js}'
 /** Tests and their helpers may import everything. */
-const NOT_SHIPPED = /\.test\.ts$|\/test-support\/|\/__fixtures__\/|\.d\.ts$/
+const NOT_SHIPPED = /\.test\.tsx?$|\/test-support\/|\/__fixtures__\/|\.d\.ts$/
 
 /** One row of the table. The first layer that matches a file has it. */
 export interface Layer {
@@ -70,7 +70,7 @@ export function findImports(file: string, code: string): readonly Import[] {
       found.push({ from: file, to: posix.join(posix.dirname(file), source.value), typesOnly: isTypesOnly(node as ImportNode) })
     for (const child of Object.values(node)) visit(child)
   }
-  visit(parseAst(code, { lang: file.endsWith('.ts') ? 'ts' : 'js' }))
+  visit(parseAst(code, { lang: extname(file).slice(1) as 'ts' | 'tsx' | 'js' }))
   return found
 }
 
@@ -131,7 +131,7 @@ function pathBack(next: ReadonlyMap<string, ReadonlyMap<string, Import>>, start:
 
 if (import.meta.main) {
   const layers = layersIn(readFileSync(`${ROOT}/docs/architecture.md`, 'utf8'))
-  const files = globSync(PRODUCT, { cwd: ROOT }).filter((file) => !NOT_SHIPPED.test(file))
+  const files = globSync(PRODUCT, { cwd: ROOT, exclude: ['portal/dist/**'] }).filter((file) => !NOT_SHIPPED.test(file))
   const imports = files.flatMap((file) => findImports(file, readFileSync(`${ROOT}/${file}`, 'utf8')))
   const problems = problemsIn(layers, files, imports)
   for (const problem of problems) console.error(problem)

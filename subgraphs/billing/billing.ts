@@ -81,16 +81,17 @@ export function billingOn(
     () => work(deps, sender, isExclusive, signal),
     () => undefined,
   )
+  const problems = async () => {
+    const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
+    return (await Promise.all([store.problems(soon), first.problems(soon)])).flat()
+  }
   return {
     name: 'billing',
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
-    toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps) }),
-    async problems() {
-      const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
-      return (await Promise.all([store.problems(soon), first.problems(soon)])).flat()
-    },
+    toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps), problems }),
+    problems,
     async [Symbol.asyncDispose]() {
       stopping.abort()
       await background

@@ -155,6 +155,10 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       ]),
     () => undefined,
   )
+  const problems = async () => {
+    const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
+    return found.flat()
+  }
   const parts = stack.move()
   return {
     name: 'inference',
@@ -168,11 +172,9 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       isCut,
       budget: new AnswerBudget(),
       nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
+      problems,
     }),
-    async problems() {
-      const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
-      return found.flat()
-    },
+    problems,
     async [Symbol.asyncDispose]() {
       // Before all else: what waits for a store that has not opened waits no longer.
       stopping.abort()

@@ -145,15 +145,22 @@ export async function createKnowledge(
     () => undefined,
   )
 
+  const problems = async () => {
+    const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
+    return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()
+  }
   return {
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    toResolverContext: (context): Context => ({ deps, ...context, records: new RecordReads(deps.store), sifting: new SiftBudget() }),
-    async problems() {
-      const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
-      return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()
-    },
+    toResolverContext: (context): Context => ({
+      deps,
+      ...context,
+      records: new RecordReads(deps.store),
+      sifting: new SiftBudget(),
+      problems,
+    }),
+    problems,
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the service stops'))
       await working

@@ -21,7 +21,7 @@ export const NODE_KINDS = [
     'upload',
     'uploadPart',
   ] as const),
-  ...(['agent', 'agentRun', 'workflow', 'workflowRun'] as const),
+  ...(['agent', 'agentRun', 'thread', 'workflow', 'workflowRun'] as const),
   ...(['organization', 'wallet', 'key', 'member', 'invitation', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
 ] as const satisfies readonly Kind[]
 
@@ -261,6 +261,10 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.sessions.before': [cursor('session')],
   'query.verifyLedger.after': [names('organization')],
   'query.verifyBlobs.after': [names('file')],
+  'query.ingestionQueues.after': [names('organization')],
+  'query.documents.after': [cursor('document')],
+  'query.documents.before': [cursor('document')],
+  'query.thread.id': [names('thread')],
   'query.usage.after': [names('usageCursor')],
   'query.usage.before': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
@@ -417,6 +421,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
   'Agent.runs.before': [cursor('agentRun')],
+  'Agent.threads.after': [cursor('thread')],
+  'Agent.threads.before': [cursor('thread')],
   'Collection.documents.after': [cursor('document')],
   'Collection.documents.before': [cursor('document')],
   'Collection.goldQuestions.after': [cursor('goldQuestion')],
@@ -454,6 +460,7 @@ export const GRAPHQL_PLAIN = words(`
   UploadFileInput.name UploadFileInput.file UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
+  subscription.runEnded.after Agent.versions.after Agent.versions.before Workflow.versions.after Workflow.versions.before ApiKeyFilter.nameContains
 `)
 
 /** Valid arguments for each root field with places, with the caller's own things only. */
@@ -469,6 +476,13 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   usage: () => ({ first: 2 }),
   verifyLedger: () => ({}),
   verifyBlobs: () => ({}),
+  ingestionQueues: () => ({}),
+  billingHealth: () => ({}),
+  inferenceHealth: () => ({}),
+  knowledgeHealth: () => ({}),
+  residencyEffects: () => ({ policy: 'LOCAL_ONLY' }),
+  documents: () => ({ status: 'READY' }),
+  thread: (own) => ({ id: own.thread }),
   verifyBillingFiles: () => ({}),
   verifyInferenceFiles: () => ({}),
   verifyKnowledgeFiles: () => ({}),
@@ -583,6 +597,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   chatCompletionEvents: (own) => ({ id: own.chatStream }),
   workflowRunEvents: (own) => ({ runId: own.workflowRun }),
   documentUpdated: () => ({ after: '0' }),
+  runEnded: () => ({ after: '0' }),
 }
 /** Arguments of subscriptions whose names are also the names of queries. */
 export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
@@ -593,6 +608,8 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 /** The query around a field below the roots, with `FIELD` in its place. */
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Agent.threads': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Agent.versions': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Document.chunks': (own) => `{ document(id: "${own.document}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.sources': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
@@ -606,6 +623,7 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Organization.usageSummary': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
+  'Workflow.versions': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
 }
 
 /** The depth of the selection of an inner field with arguments. */

@@ -1,6 +1,10 @@
 import type { BatchedReads } from '../../common/link/batched-reads.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
+import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import type { ApiKey } from '../use-cases/tables.ts'
 
-export type Context = ResolverContext<BillingDeps> & { readonly keys: BatchedReads<ApiKey> }
+export type Context = ResolverContext<BillingDeps> & {
+  readonly keys: BatchedReads<ApiKey>
+  /** As the subgraph's own. */
+  readonly problems: Subgraph['problems']
+}

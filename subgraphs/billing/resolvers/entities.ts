@@ -4,13 +4,13 @@ import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
-import { walletBalance, walletId } from '../ledger/domain/wallet.ts'
-import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
+import { isRunHold, walletBalance, walletId } from '../ledger/domain/wallet.ts'
+import { findEntry, findUsageRecord, findWalletById, getWallet, listEntries, listHolds } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import { listInvitations } from '../people/use-cases/invitations.ts'
 import { findMember, listMembers } from '../people/use-cases/members.ts'
 import type { Resolvers } from './generated.ts'
-import { spendLimit } from './spend-limit.ts'
+import { spendLimit, spent } from './spend-limit.ts'
 
 export const entities: Resolvers = {
   Organization: {
@@ -55,6 +55,14 @@ export const entities: Resolvers = {
     held: ({ held }) => BigInt(held),
     available: ({ available }) => BigInt(available),
     entries: ({ _id }, args, { deps }) => listEntries(deps, _id, args),
+    holds: listHolds,
+  },
+
+  OpenHold: {
+    amount: ({ amount }) => BigInt(amount),
+    operation: (hold) => (isRunHold(hold) ? null : hold.operation),
+    model: (hold) => (isRunHold(hold) ? null : { id: hold.modelId }),
+    apiKey: ({ apiKeyId }, _args, { keys, caller }) => findNamedKey(keys, requirePrincipal(caller), apiKeyId),
   },
 
   OrganizationChange: {
@@ -80,6 +88,7 @@ export const entities: Resolvers = {
       return findOrganization(deps, requirePrincipal(caller), organizationId)
     },
     spendLimit,
+    spent,
     member: ({ memberId }, _args, { deps, caller }) =>
       memberId === undefined ? null : findMember(deps, requirePrincipal(caller), memberId),
   },

@@ -2,6 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { ApiKey as ApiKeyRecord, Invitation as InvitationRecord, Member as MemberRecord, Organization as OrganizationRecord, OrganizationChange as ChangeRecord, Session as SessionRecord } from '../use-cases/tables.ts';
 import type { LedgerEntry as Entry } from '../ledger/domain/ledger.ts';
+import type { OpenHold as Held } from '../ledger/use-cases/read-ledger.ts';
 import type { Principal as Caller } from '../../common/identity/principal.ts';
 import type { UsageGroup as Group } from '../ledger/use-cases/summarize-usage.ts';
 import type { UsageRecord as Usage } from '../ledger/domain/usage.ts';
@@ -44,6 +45,7 @@ export type Query = {
   readonly webhookDeliveries: WebhookDeliveryConnection;
   readonly verifyLedger: LedgerVerification;
   readonly verifyBillingFiles: FileVerification;
+  readonly billingHealth: PartHealth;
   readonly organizationsToErase: ReadonlyArray<OrganizationToErase>;
   readonly webhookFeeds: ReadonlyArray<WebhookFeed>;
   readonly principalOfApiKey?: Maybe<Principal>;
@@ -466,6 +468,7 @@ export type OrganizationApiKeysArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
+  filter?: InputMaybe<ApiKeyFilter>;
 };
 
 
@@ -624,6 +627,7 @@ export type Wallet = {
   readonly held: Scalars['USD']['output'];
   readonly available: Scalars['USD']['output'];
   readonly entries: LedgerEntryConnection;
+  readonly holds: ReadonlyArray<OpenHold>;
 };
 
 
@@ -632,6 +636,16 @@ export type WalletEntriesArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
   last?: InputMaybe<Scalars['Int']['input']>;
   before?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type OpenHold = {
+  readonly id: Scalars['ID']['output'];
+  readonly amount: Scalars['USD']['output'];
+  readonly operation?: Maybe<Operation>;
+  readonly model?: Maybe<Model>;
+  readonly apiKey?: Maybe<ApiKey>;
+  readonly requestId: Scalars['String']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
 };
 
 export type LedgerEntryKind =
@@ -662,12 +676,24 @@ export type ApiKey = {
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly spendLimit?: Maybe<SpendLimit>;
+  readonly spent?: Maybe<KeySpent>;
   readonly last4: Scalars['String']['output'];
   readonly member?: Maybe<Member>;
   readonly lastUsedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly expiresAt?: Maybe<Scalars['DateTime']['output']>;
   readonly revokedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+export type KeySpent = {
+  readonly today: Scalars['USD']['output'];
+  readonly thisMonth: Scalars['USD']['output'];
+  readonly total: Scalars['USD']['output'];
+};
+
+export type ApiKeyFilter = {
+  readonly nameContains?: InputMaybe<Scalars['String']['input']>;
+  readonly isActive?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type Session = {
@@ -1288,6 +1314,11 @@ export type HoldOutcome = {
   readonly freed: Scalars['USD']['output'];
 };
 
+export type PartHealth = {
+  readonly isReady: Scalars['Boolean']['output'];
+  readonly problems: ReadonlyArray<Scalars['String']['output']>;
+};
+
 
 
 export type ResolverTypeWrapper<T> = Promise<T> | T;
@@ -1447,9 +1478,12 @@ export type ResolversTypes = {
   OrganizationChange: ResolverTypeWrapper<ChangeRecord>;
   Plan: ResolverTypeWrapper<Plan>;
   Wallet: ResolverTypeWrapper<WalletRecord>;
+  OpenHold: ResolverTypeWrapper<Held>;
   LedgerEntryKind: ResolverTypeWrapper<'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'>;
   LedgerEntry: ResolverTypeWrapper<Entry>;
   ApiKey: ResolverTypeWrapper<ApiKeyRecord>;
+  KeySpent: ResolverTypeWrapper<KeySpent>;
+  ApiKeyFilter: ApiKeyFilter;
   Session: ResolverTypeWrapper<SessionRecord>;
   SessionConnection: ResolverTypeWrapper<Omit<SessionConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['SessionEdge']> }>;
   SessionEdge: ResolverTypeWrapper<Omit<SessionEdge, 'node'> & { node: ResolversTypes['Session'] }>;
@@ -1541,6 +1575,7 @@ export type ResolversTypes = {
   Hold: ResolverTypeWrapper<Omit<Hold, 'state'> & { state: ResolversTypes['HoldState'] }>;
   HoldQuote: ResolverTypeWrapper<HoldQuote>;
   HoldOutcome: ResolverTypeWrapper<Omit<HoldOutcome, 'state'> & { state: ResolversTypes['HoldState'] }>;
+  PartHealth: ResolverTypeWrapper<PartHealth>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1576,8 +1611,11 @@ export type ResolversParentTypes = {
   OrganizationChange: ChangeRecord;
   Plan: Plan;
   Wallet: WalletRecord;
+  OpenHold: Held;
   LedgerEntry: Entry;
   ApiKey: ApiKeyRecord;
+  KeySpent: KeySpent;
+  ApiKeyFilter: ApiKeyFilter;
   Session: SessionRecord;
   SessionConnection: Omit<SessionConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['SessionEdge']> };
   SessionEdge: Omit<SessionEdge, 'node'> & { node: ResolversParentTypes['Session'] };
@@ -1659,6 +1697,7 @@ export type ResolversParentTypes = {
   Hold: Hold;
   HoldQuote: HoldQuote;
   HoldOutcome: HoldOutcome;
+  PartHealth: PartHealth;
 };
 
 export type SemanticNonNullDirectiveArgs = { };
@@ -1693,6 +1732,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   webhookDeliveries?: Resolver<ResolversTypes['WebhookDeliveryConnection'], ParentType, ContextType, RequireFields<QueryWebhookDeliveriesArgs, 'endpointId'>>;
   verifyLedger?: Resolver<ResolversTypes['LedgerVerification'], ParentType, ContextType, Partial<QueryVerifyLedgerArgs>>;
   verifyBillingFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyBillingFilesArgs>>;
+  billingHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
   organizationsToErase?: Resolver<ReadonlyArray<ResolversTypes['OrganizationToErase']>, ParentType, ContextType>;
   webhookFeeds?: Resolver<ReadonlyArray<ResolversTypes['WebhookFeed']>, ParentType, ContextType, Partial<QueryWebhookFeedsArgs>>;
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
@@ -1899,6 +1939,17 @@ export type WalletResolvers<ContextType = Context, ParentType extends ResolversP
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, Partial<WalletEntriesArgs>>;
+  holds?: Resolver<ReadonlyArray<ResolversTypes['OpenHold']>, ParentType, ContextType>;
+}>;
+
+export type OpenHoldResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OpenHold'] = ResolversParentTypes['OpenHold']> = Needed<ParentType, {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  operation?: Resolver<Maybe<ResolversTypes['Operation']>, ParentType, ContextType>;
+  model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
+  apiKey?: Resolver<Maybe<ResolversTypes['ApiKey']>, ParentType, ContextType>;
+  requestId?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
@@ -1925,6 +1976,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   spendLimit?: Resolver<Maybe<ResolversTypes['SpendLimit']>, ParentType, ContextType>;
+  spent?: Resolver<Maybe<ResolversTypes['KeySpent']>, ParentType, ContextType>;
   last4?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   member?: Resolver<Maybe<ResolversTypes['Member']>, ParentType, ContextType>;
   lastUsedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
@@ -1932,6 +1984,12 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   revokedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type KeySpentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['KeySpent'] = ResolversParentTypes['KeySpent']> = {
+  today?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  thisMonth?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+  total?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+};
 
 export type SessionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Session'] = ResolversParentTypes['Session']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2293,6 +2351,11 @@ export type HoldOutcomeResolvers<ContextType = Context, ParentType extends Resol
   freed?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type PartHealthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PartHealth'] = ResolversParentTypes['PartHealth']> = {
+  isReady?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  problems?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
@@ -2323,9 +2386,11 @@ export type Resolvers<ContextType = Context> = {
   OrganizationChange?: OrganizationChangeResolvers<ContextType>;
   Plan?: PlanResolvers<ContextType>;
   Wallet?: WalletResolvers<ContextType>;
+  OpenHold?: OpenHoldResolvers<ContextType>;
   LedgerEntryKind?: LedgerEntryKindResolvers;
   LedgerEntry?: LedgerEntryResolvers<ContextType>;
   ApiKey?: ApiKeyResolvers<ContextType>;
+  KeySpent?: KeySpentResolvers<ContextType>;
   Session?: SessionResolvers<ContextType>;
   SessionConnection?: SessionConnectionResolvers<ContextType>;
   SessionEdge?: SessionEdgeResolvers<ContextType>;
@@ -2388,6 +2453,7 @@ export type Resolvers<ContextType = Context> = {
   Hold?: HoldResolvers<ContextType>;
   HoldQuote?: HoldQuoteResolvers<ContextType>;
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
+  PartHealth?: PartHealthResolvers<ContextType>;
 };
 
 export type DirectiveResolvers<ContextType = Context> = {

@@ -1,5 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
+import { partHealth } from '../../common/server/part-health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
@@ -57,6 +58,8 @@ export const Query: QueryResolvers = {
   verifyBillingFiles(_parent, { after }, { deps, caller }) {
     return verifyFiles(deps.files, caller, after ?? null)
   },
+
+  billingHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
 
   quoteHolds(_parent, { holds }, { deps, caller }) {
     return quoteHolds(deps, requirePrincipal(caller), holds)

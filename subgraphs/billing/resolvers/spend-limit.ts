@@ -1,4 +1,4 @@
-import { describeSpendLimit } from '../accounts/use-cases/spend-limit.ts'
+import { describeSpendLimit, describeSpent } from '../accounts/use-cases/spend-limit.ts'
 import type { Wallet } from '../ledger/domain/wallet.ts'
 import { findWallet } from '../ledger/use-cases/read-ledger.ts'
 import type { ApiKey } from '../use-cases/tables.ts'
@@ -21,4 +21,10 @@ function readWallet(context: Context, organizationId: string): Promise<Wallet | 
 export async function spendLimit({ _id, organizationId }: ApiKey, _args: object, context: Context) {
   const wallet = await readWallet(context, organizationId)
   return wallet && describeSpendLimit(context.deps, wallet, _id)
+}
+
+/** What the key has spent; null: it was revoked. */
+export async function spent(key: ApiKey, _args: object, context: Context) {
+  const wallet = await readWallet(context, key.organizationId)
+  return wallet && describeSpent(context.deps, wallet, key)
 }

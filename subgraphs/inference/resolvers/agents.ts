@@ -2,12 +2,19 @@ import { mapNodes } from '../../common/link/connection.ts'
 import { type AgentDefinition, readDefinition } from '../domain/agents/definition.ts'
 import { createAgent, deleteAgent, findAgent, listAgents, listAgentsOf, updateAgent } from '../use-cases/agents/agents.ts'
 import { listRuns } from '../use-cases/agents/read-runs.ts'
+import { listThreads } from '../use-cases/agents/threads.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
-import type { AgentResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+import { findKeptVersion, type KeptVersion, listVersions } from '../use-cases/versions.ts'
+import type { AgentResolvers, AgentVersionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 /** An agent with the fields of its definition. */
 export interface AgentView extends Omit<AgentRecord, 'definition'> {
+  readonly definition: AgentDefinition
+}
+
+/** A version of an agent with the fields of its definition. */
+export interface AgentVersionView extends Pick<KeptVersion, 'version' | 'createdAt'> {
   readonly definition: AgentDefinition
 }
 
@@ -32,8 +39,8 @@ export const agentMutations: MutationResolvers = {
   },
 }
 
-export const AgentFields: AgentResolvers = {
-  id: ({ _id }) => _id,
+/** What an agent and a version of it have in common. */
+const definitionFields = {
   name: ({ definition }) => definition.name,
   model: ({ definition }, _args, { deps }) => deps.catalog.find(definition.modelId) ?? null,
   instructions: ({ definition }, _args, { budget }) => budget.taken(definition.instructions),
@@ -45,7 +52,22 @@ export const AgentFields: AgentResolvers = {
   responseSchema: ({ definition }) => definition.responseSchema,
   maxSteps: ({ definition }) => definition.maxSteps,
   maxCost: ({ definition }) => definition.maxCost,
+} satisfies AgentVersionResolvers
+
+export const AgentVersionFields: AgentVersionResolvers = definitionFields
+
+export const AgentFields: AgentResolvers = {
+  ...definitionFields,
+  id: ({ _id }) => _id,
   runs: (agent, args, { deps, budget }) => listRuns(deps, agent, args, budget),
+  async versions(agent, args, { deps, budget }) {
+    return mapNodes(await listVersions(deps.collections.agentVersions, agent, args, budget), toVersionView)
+  },
+  async atVersion(agent, { version }, { deps }) {
+    const kept = await findKeptVersion(deps.collections.agentVersions, agent, version)
+    return kept && toVersionView(kept)
+  },
+  threads: (agent, args, { deps, budget }) => listThreads(deps, agent, args, budget),
   __resolveReference: ({ id }, { deps, ...ask }) => findView(deps, ask, id),
 }
 
@@ -53,6 +75,10 @@ export const AgentFields: AgentResolvers = {
 export async function findView(deps: ServedDeps, ask: AskContext, id: string): Promise<AgentView | null> {
   const agent = await findAgent(deps, ask, id)
   return agent && toView(agent)
+}
+
+function toVersionView({ definition, version, createdAt }: KeptVersion): AgentVersionView {
+  return { version, createdAt, definition: readDefinition(definition) }
 }
 
 function toView(agent: AgentRecord): AgentView {

@@ -1,5 +1,5 @@
 import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
+import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 
@@ -8,4 +8,6 @@ export type Context = ResolverContext<ServedDeps> & {
   /** Definitions and runs may be long. */
   readonly budget: AnswerBudget
   readonly nodes: OwnedNodes
+  /** As the subgraph's own. */
+  readonly problems: Subgraph['problems']
 }

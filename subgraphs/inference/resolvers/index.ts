@@ -1,4 +1,5 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
+import { partHealth } from '../../common/server/part-health.ts'
 import {
   AgentRunErrorFields,
   AgentRunEventFields,
@@ -10,7 +11,7 @@ import {
   agentRunSubscriptions,
   CitationFields,
 } from './agent-runs.ts'
-import { AgentFields, agentMutations, agentQueries } from './agents.ts'
+import { AgentFields, AgentVersionFields, agentMutations, agentQueries } from './agents.ts'
 import {
   ChatChoiceFields,
   ChatCompletionEventFields,
@@ -27,6 +28,8 @@ import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
 import { nodeQueries } from './nodes.ts'
 import { QuotedRerankerFields, RerankingFields, RerankQuoteFields, rerankMutations, rerankQueries } from './rerank.ts'
+import { RunEndedFields, runEndedSubscriptions } from './run-ends.ts'
+import { ThreadFields, threadQueries } from './threads.ts'
 import {
   TranscriptionEventFields,
   TranscriptionFields,
@@ -43,7 +46,7 @@ import {
   workflowRunQueries,
   workflowRunSubscriptions,
 } from './workflow-runs.ts'
-import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.ts'
+import { WorkflowFields, WorkflowVersionFields, workflowMutations, workflowQueries } from './workflows.ts'
 
 export const resolvers: Resolvers = {
   Query: {
@@ -54,9 +57,11 @@ export const resolvers: Resolvers = {
     ...chatQueries,
     ...agentQueries,
     ...agentRunQueries,
+    ...threadQueries,
     ...workflowQueries,
     ...workflowRunQueries,
     verifyInferenceFiles: (_parent, { after }, { deps, caller }) => verifyFiles(deps.files, caller, after ?? null),
+    inferenceHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
   },
   Mutation: {
     ...chatMutations,
@@ -68,13 +73,20 @@ export const resolvers: Resolvers = {
     ...workflowMutations,
     ...workflowRunMutations,
   },
-  Subscription: { ...chatSubscriptions, ...transcriptionSubscriptions, ...agentRunSubscriptions, ...workflowRunSubscriptions },
+  Subscription: {
+    ...chatSubscriptions,
+    ...transcriptionSubscriptions,
+    ...agentRunSubscriptions,
+    ...workflowRunSubscriptions,
+    ...runEndedSubscriptions,
+  },
   Agent: AgentFields,
   AgentRun: AgentRunFields,
   AgentRunError: AgentRunErrorFields,
   AgentRunEvent: AgentRunEventFields,
   AgentRunStep: AgentRunStepFields,
   AgentSearch: AgentSearchFields,
+  AgentVersion: AgentVersionFields,
   ChatChoice: ChatChoiceFields,
   ChatCompletion: ChatCompletionFields,
   ChatCompletionQuote: ChatCompletionQuoteFields,
@@ -89,6 +101,8 @@ export const resolvers: Resolvers = {
   RerankQuote: RerankQuoteFields,
   QuotedModel: QuotedModelFields,
   QuotedReranker: QuotedRerankerFields,
+  RunEnded: RunEndedFields,
+  Thread: ThreadFields,
   Transcription: TranscriptionFields,
   TranscriptionEvent: TranscriptionEventFields,
   Workflow: WorkflowFields,
@@ -96,4 +110,5 @@ export const resolvers: Resolvers = {
   WorkflowRun: WorkflowRunFields,
   WorkflowRunError: WorkflowRunErrorFields,
   WorkflowRunEvent: WorkflowRunEventFields,
+  WorkflowVersion: WorkflowVersionFields,
 }

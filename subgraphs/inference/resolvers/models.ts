@@ -1,6 +1,6 @@
-import { requireScope } from '../../common/identity/principal.ts'
+import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import type { Model } from '../domain/catalog.ts'
-import { isOffered } from '../domain/engines/residency.ts'
+import { isOffered, isOnAllowlist, permits, permittedResidencies } from '../domain/engines/residency.ts'
 import { countTokens, describeEmbeddingModel } from '../use-cases/embeddings/describe-embedding-model.ts'
 import { quoteEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import type { ModelResolvers, PriceResolvers, QueryResolvers } from './generated.ts'
@@ -16,6 +16,12 @@ export const modelQueries: QueryResolvers = {
     const principal = requireScope(caller, 'inference')
     const model = deps.catalog.find(id)
     return model && isOffered(model, principal) ? model : null
+  },
+  residencyEffects(_parent, { policy }, { deps, caller }) {
+    const principal = requireScope(caller, 'admin')
+    const known = deps.catalog.models.filter((model) => model.available && isOnAllowlist(model, principal))
+    const [permittedModels, forbiddenModels] = [true, false].map((is) => known.filter(({ residency }) => permits(policy, residency) === is))
+    return { policy, residencies: permittedResidencies(policy), permittedModels: permittedModels!, forbiddenModels: forbiddenModels! }
   },
   embeddingModel: (_parent, { id }, { deps, ...ask }) => describeEmbeddingModel(deps, ask, id),
   countTokens: (_parent, input, { deps, ...ask }) => countTokens(deps, ask, input),
@@ -33,6 +39,10 @@ export const ModelFields: ModelResolvers = {
   supportsTools: ({ supports }) => supports.has('tools'),
   supportsResponseSchema: ({ supports }) => supports.has('response_schema'),
   supportsReasoning: ({ supports }) => supports.has('reasoning'),
+  fallbacks({ fallbacks }, _args, { deps, caller }) {
+    const principal = requirePrincipal(caller)
+    return fallbacks.flatMap((id) => deps.catalog.find(id) ?? []).filter((model) => isOffered(model, principal))
+  },
   dimensions: ({ kind, dimensions }) => (kind === 'embedding' ? dimensions : null),
 }
 

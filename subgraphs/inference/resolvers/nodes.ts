@@ -3,6 +3,7 @@ import { requirePrincipal, requireScope, type Scope } from '../../common/identit
 import { isOffered } from '../domain/engines/residency.ts'
 import type { Owner } from '../ports/owned-nodes.ts'
 import { findRun } from '../use-cases/agents/read-runs.ts'
+import { findThread } from '../use-cases/agents/threads.ts'
 import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
 import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import { findView } from './agents.ts'
@@ -62,6 +63,8 @@ async function findNode(id: string, { deps, nodes, ...ask }: Context) {
       return named('Agent', await findView(deps, ask, id))
     case 'run':
       return named('AgentRun', await findRun(deps, ask, id))
+    case 'thr':
+      return named('Thread', await findThread(deps, ask, id))
     case 'wfl':
       return named('Workflow', await findWorkflow(deps, ask, id))
     case 'wfr':

@@ -1,6 +1,7 @@
+import { findKeptVersion, listVersions } from '../use-cases/versions.ts'
 import { listWorkflowRuns } from '../use-cases/workflows/read-runs.ts'
 import { createWorkflow, deleteWorkflow, findWorkflow, listWorkflows, updateWorkflow } from '../use-cases/workflows/workflows.ts'
-import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from './generated.ts'
+import type { MutationResolvers, QueryResolvers, WorkflowResolvers, WorkflowVersionResolvers } from './generated.ts'
 
 export const workflowQueries: QueryResolvers = {
   workflow: (_parent, { id }, { deps, ...ask }) => findWorkflow(deps, ask, id),
@@ -20,9 +21,15 @@ export const workflowMutations: MutationResolvers = {
   },
 }
 
+export const WorkflowVersionFields: WorkflowVersionResolvers = {
+  definition: ({ definition }, _args, { budget }) => JSON.parse(budget.taken(definition)),
+}
+
 export const WorkflowFields: WorkflowResolvers = {
   id: ({ _id }) => _id,
   definition: ({ definition }, _args, { budget }) => JSON.parse(budget.taken(definition)),
+  versions: (workflow, args, { deps, budget }) => listVersions(deps.collections.workflowVersions, workflow, args, budget),
+  atVersion: (workflow, { version }, { deps }) => findKeptVersion(deps.collections.workflowVersions, workflow, version),
   runs: (workflow, args, { deps, budget }) => listWorkflowRuns(deps, workflow, args, budget),
   __resolveReference: ({ id }, { deps, ...ask }) => findWorkflow(deps, ask, id),
 }

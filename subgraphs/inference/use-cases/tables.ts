@@ -282,7 +282,10 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
     }),
     keptRuns: store.collection({ name: 'kept_runs', indexes: [] }),
-    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }, { fields: ['organizationId'] }] }),
+    threads: store.collection({
+      name: 'threads',
+      indexes: [{ fields: ['expiresAt'] }, { fields: ['organizationId'] }, { fields: ['organizationId', 'agentId'] }],
+    }),
     workflows: store.collection({
       name: 'workflows',
       indexes: OWNED_INDEXES,

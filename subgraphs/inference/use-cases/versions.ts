@@ -1,3 +1,6 @@
+import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
+import { longRecordsPage } from '../../common/documents/long-records.ts'
+import { type Connection, type PageArguments, readPage } from '../../common/link/connection.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { AgentRecord, AgentVersion, WorkflowRecord } from './tables.ts'
 
@@ -21,4 +24,50 @@ export async function keepVersion(
     { upsert: true },
   )
   if (version > KEPT_VERSIONS) await versions.findOneAndDelete({ _id: `${_id}_${version - KEPT_VERSIONS}` })
+}
+
+/** A version with its number. */
+export interface KeptVersion extends AgentVersion {
+  readonly version: number
+}
+
+type Versioned = Pick<AgentRecord, '_id' | 'organizationId' | 'version'>
+
+/** Returns a version of an agent or a workflow. Null: it is not kept, or there was none. */
+export async function findKeptVersion(
+  versions: DocumentCollection<AgentVersion>,
+  { _id, organizationId, version: newest }: Versioned,
+  version: number,
+): Promise<KeptVersion | null> {
+  // A version above the newest is that of a change which was not written.
+  if (version < 1 || version > newest) return null
+  const kept = await versions.findOne({ _id: `${_id}_${version}`, organizationId })
+  return kept && { ...kept, version }
+}
+
+/** Lists the versions that are kept of an agent or a workflow, newest first. */
+export function listVersions(
+  versions: DocumentCollection<AgentVersion>,
+  { _id, organizationId, version: newest }: Versioned,
+  args: PageArguments,
+  budget: AnswerBudget,
+): Promise<Connection<KeptVersion>> {
+  const page = readPage(args, /^[1-9]\d{0,8}$/)
+  const oldest = Math.max(1, newest - KEPT_VERSIONS + 1)
+  const read = async (from: string | null, limit: number) => {
+    const first = page.isBackward
+      ? Math.max(oldest, from === null ? oldest : Number(from) + 1)
+      : Math.min(newest, from === null ? newest : Number(from) - 1)
+    const left = Math.max(0, page.isBackward ? newest - first + 1 : first - oldest + 1)
+    const numbers = Array.from({ length: Math.min(limit, left) }, (_, i) => (page.isBackward ? first + i : first - i))
+    if (numbers.length === 0) return []
+    const kept = await versions.find({ _id: { $in: numbers.map((number) => `${_id}_${number}`) } }, { limit: numbers.length })
+    const byId = new Map(kept.filter((one) => one.organizationId === organizationId).map((one) => [one._id, one]))
+    return numbers.flatMap((version): KeptVersion[] => {
+      const found = byId.get(`${_id}_${version}`)
+      return found ? [{ ...found, version }] : []
+    })
+  }
+  const count = () => newest - oldest + 1
+  return longRecordsPage(page, budget, ({ version }) => String(version), read, count)
 }

@@ -71,6 +71,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['collectionId', 'listed'] },
         { fields: ['collectionId', 'listed', 'status'] },
         { fields: ['collectionId', 'listed', 'fileName'] },
+        { fields: ['organizationId', 'listed', 'status'] },
         { fields: ['attachKey'], unique: true, sparse: true },
         { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },

@@ -3,7 +3,14 @@ import { requireScope } from '../../common/identity/principal.ts'
 import { mapNodes } from '../../common/link/connection.ts'
 import type { DocumentRecord, DocumentVersion, Replacement } from '../domain/records.ts'
 import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
-import { type AttachedDocument, createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
+import {
+  type AttachedDocument,
+  createDocument,
+  deleteDocument,
+  findDocument,
+  listAllDocuments,
+  retryDocument,
+} from '../use-cases/documents/documents.ts'
 import { listChunks } from '../use-cases/documents/list-chunks.ts'
 import { createDocuments, deleteDocuments, type Outcome, retryDocuments } from '../use-cases/documents/many-documents.ts'
 import { readText } from '../use-cases/documents/read-text.ts'
@@ -27,6 +34,7 @@ export type VersionOf = DocumentVersion & Owned
 
 export const documentQueries: QueryResolvers = {
   document: (_parent, { id }, { deps, ...context }) => findDocument(deps, context, id),
+  documents: (_parent, args, { deps, ...context }) => listAllDocuments(deps, context, args),
 }
 
 export const documentMutations: MutationResolvers = {

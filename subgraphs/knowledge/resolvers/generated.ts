@@ -33,6 +33,7 @@ export type Query = {
   readonly file?: Maybe<File>;
   readonly files: FileConnection;
   readonly document?: Maybe<Document>;
+  readonly documents: DocumentConnection;
   readonly searchCollection: SearchResult;
   readonly quoteReembedding: ReembeddingQuote;
   readonly reembedding?: Maybe<Reembedding>;
@@ -42,6 +43,8 @@ export type Query = {
   readonly fileContent: FileContent;
   readonly verifyBlobs: BlobVerification;
   readonly verifyKnowledgeFiles: FileVerification;
+  readonly ingestionQueues: IngestionQueues;
+  readonly knowledgeHealth: PartHealth;
 };
 
 
@@ -84,6 +87,16 @@ export type QueryFilesArgs = {
 
 export type QueryDocumentArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryDocumentsArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+  last?: InputMaybe<Scalars['Int']['input']>;
+  before?: InputMaybe<Scalars['String']['input']>;
+  order?: InputMaybe<SortOrder>;
+  status: DocumentStatus;
 };
 
 
@@ -132,6 +145,11 @@ export type QueryVerifyBlobsArgs = {
 
 
 export type QueryVerifyKnowledgeFilesArgs = {
+  after?: InputMaybe<Scalars['String']['input']>;
+};
+
+
+export type QueryIngestionQueuesArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
 };
 
@@ -734,6 +752,16 @@ export type SearchHit = {
   readonly after: ReadonlyArray<Chunk>;
   readonly lexicalRank?: Maybe<Scalars['Int']['output']>;
   readonly vectorRank?: Maybe<Scalars['Int']['output']>;
+  readonly explanation: SearchExplanation;
+};
+
+export type SearchExplanation = {
+  readonly closeness?: Maybe<Scalars['Float']['output']>;
+  readonly wordCoverage?: Maybe<Scalars['Float']['output']>;
+  readonly gramCoverage?: Maybe<Scalars['Float']['output']>;
+  readonly evidence: Scalars['Float']['output'];
+  readonly tokenCloseness: Scalars['Float']['output'];
+  readonly rankBeforeRerank?: Maybe<Scalars['Int']['output']>;
 };
 
 export type GoldQuestion = {
@@ -1227,6 +1255,19 @@ export type Organization = {
   readonly id: Scalars['ID']['output'];
   readonly quota?: Maybe<QuotaUsage>;
   readonly stored?: Maybe<StoredAmounts>;
+  readonly documentCounts?: Maybe<DocumentCounts>;
+};
+
+export type IngestionQueues = {
+  readonly queues: ReadonlyArray<IngestionQueue>;
+  readonly next?: Maybe<Scalars['String']['output']>;
+};
+
+export type IngestionQueue = {
+  readonly organization: Organization;
+  readonly due: Scalars['Int']['output'];
+  readonly underWay: Scalars['Int']['output'];
+  readonly dueSince?: Maybe<Scalars['DateTime']['output']>;
 };
 
 export type StoredAmounts = {
@@ -1356,6 +1397,11 @@ export type ReembeddingConnection = {
 export type ReembeddingEdge = {
   readonly node: Reembedding;
   readonly cursor: Scalars['String']['output'];
+};
+
+export type PartHealth = {
+  readonly isReady: Scalars['Boolean']['output'];
+  readonly problems: ReadonlyArray<Scalars['String']['output']>;
 };
 
 
@@ -1539,6 +1585,7 @@ export type ResolversTypes = {
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
   TextRange: ResolverTypeWrapper<TextRange>;
   SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
+  SearchExplanation: ResolverTypeWrapper<SearchExplanation>;
   GoldQuestion: ResolverTypeWrapper<GoldQuestionRecord>;
   ExpectedPassage: ResolverTypeWrapper<ExpectedPassage>;
   ExpectedPassageInput: ExpectedPassageInput;
@@ -1614,6 +1661,8 @@ export type ResolversTypes = {
   StoreFile: ResolverTypeWrapper<StoreFile>;
   Model: ResolverTypeWrapper<Model>;
   Organization: ResolverTypeWrapper<Reference>;
+  IngestionQueues: ResolverTypeWrapper<Omit<IngestionQueues, 'queues'> & { queues: ReadonlyArray<ResolversTypes['IngestionQueue']> }>;
+  IngestionQueue: ResolverTypeWrapper<Omit<IngestionQueue, 'organization'> & { organization: ResolversTypes['Organization'] }>;
   StoredAmounts: ResolverTypeWrapper<StoredAmounts>;
   QuotaUsage: ResolverTypeWrapper<QuotaUsage>;
   QuotaAmount: ResolverTypeWrapper<QuotaAmount>;
@@ -1635,6 +1684,7 @@ export type ResolversTypes = {
   ReembeddingError: ResolverTypeWrapper<ReembeddingError>;
   ReembeddingConnection: ResolverTypeWrapper<Omit<ReembeddingConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['ReembeddingEdge']> }>;
   ReembeddingEdge: ResolverTypeWrapper<Omit<ReembeddingEdge, 'node'> & { node: ResolversTypes['Reembedding'] }>;
+  PartHealth: ResolverTypeWrapper<PartHealth>;
 };
 
 /** Mapping between all available schema types and the resolvers parents */
@@ -1683,6 +1733,7 @@ export type ResolversParentTypes = {
   SearchRerank: SearchRerank;
   TextRange: TextRange;
   SearchHit: Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversParentTypes['Chunk'], before: ReadonlyArray<ResolversParentTypes['Chunk']>, after: ReadonlyArray<ResolversParentTypes['Chunk']> };
+  SearchExplanation: SearchExplanation;
   GoldQuestion: GoldQuestionRecord;
   ExpectedPassage: ExpectedPassage;
   ExpectedPassageInput: ExpectedPassageInput;
@@ -1751,6 +1802,8 @@ export type ResolversParentTypes = {
   StoreFile: StoreFile;
   Model: Model;
   Organization: Reference;
+  IngestionQueues: Omit<IngestionQueues, 'queues'> & { queues: ReadonlyArray<ResolversParentTypes['IngestionQueue']> };
+  IngestionQueue: Omit<IngestionQueue, 'organization'> & { organization: ResolversParentTypes['Organization'] };
   StoredAmounts: StoredAmounts;
   QuotaUsage: QuotaUsage;
   QuotaAmount: QuotaAmount;
@@ -1770,6 +1823,7 @@ export type ResolversParentTypes = {
   ReembeddingError: ReembeddingError;
   ReembeddingConnection: Omit<ReembeddingConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['ReembeddingEdge']> };
   ReembeddingEdge: Omit<ReembeddingEdge, 'node'> & { node: ResolversParentTypes['Reembedding'] };
+  PartHealth: PartHealth;
 };
 
 export type SemanticNonNullDirectiveArgs = { };
@@ -1803,6 +1857,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType, RequireFields<QueryFileArgs, 'id'>>;
   files?: Resolver<ResolversTypes['FileConnection'], ParentType, ContextType, RequireFields<QueryFilesArgs, 'order' | 'sortBy'>>;
   document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType, RequireFields<QueryDocumentArgs, 'id'>>;
+  documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<QueryDocumentsArgs, 'order' | 'status'>>;
   searchCollection?: Resolver<ResolversTypes['SearchResult'], ParentType, ContextType, RequireFields<QuerySearchCollectionArgs, 'input'>>;
   quoteReembedding?: Resolver<ResolversTypes['ReembeddingQuote'], ParentType, ContextType, RequireFields<QueryQuoteReembeddingArgs, 'input'>>;
   reembedding?: Resolver<Maybe<ResolversTypes['Reembedding']>, ParentType, ContextType, RequireFields<QueryReembeddingArgs, 'id'>>;
@@ -1812,6 +1867,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length'>>;
   verifyBlobs?: Resolver<ResolversTypes['BlobVerification'], ParentType, ContextType, Partial<QueryVerifyBlobsArgs>>;
   verifyKnowledgeFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyKnowledgeFilesArgs>>;
+  ingestionQueues?: Resolver<ResolversTypes['IngestionQueues'], ParentType, ContextType, Partial<QueryIngestionQueuesArgs>>;
+  knowledgeHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
 };
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
@@ -2100,6 +2157,16 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   after?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
   lexicalRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   vectorRank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  explanation?: Resolver<ResolversTypes['SearchExplanation'], ParentType, ContextType>;
+};
+
+export type SearchExplanationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchExplanation'] = ResolversParentTypes['SearchExplanation']> = {
+  closeness?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  wordCoverage?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  gramCoverage?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  evidence?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  tokenCloseness?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  rankBeforeRerank?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type GoldQuestionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['GoldQuestion'] = ResolversParentTypes['GoldQuestion'], FederationReferenceType extends FederationReferenceTypes['GoldQuestion'] = FederationReferenceTypes['GoldQuestion']> = Needed<ParentType, {
@@ -2435,7 +2502,20 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quota?: Resolver<Maybe<ResolversTypes['QuotaUsage']>, ParentType, ContextType>;
   stored?: Resolver<Maybe<ResolversTypes['StoredAmounts']>, ParentType, ContextType>;
+  documentCounts?: Resolver<Maybe<ResolversTypes['DocumentCounts']>, ParentType, ContextType>;
 }>;
+
+export type IngestionQueuesResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IngestionQueues'] = ResolversParentTypes['IngestionQueues']> = {
+  queues?: Resolver<ReadonlyArray<ResolversTypes['IngestionQueue']>, ParentType, ContextType>;
+  next?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
+export type IngestionQueueResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IngestionQueue'] = ResolversParentTypes['IngestionQueue']> = {
+  organization?: Resolver<ResolversTypes['Organization'], ParentType, ContextType>;
+  due?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  underWay?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  dueSince?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
+};
 
 export type StoredAmountsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['StoredAmounts'] = ResolversParentTypes['StoredAmounts']> = {
   storageBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
@@ -2554,6 +2634,11 @@ export type ReembeddingEdgeResolvers<ContextType = Context, ParentType extends R
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
+export type PartHealthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PartHealth'] = ResolversParentTypes['PartHealth']> = {
+  isReady?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  problems?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type Resolvers<ContextType = Context> = {
   DateTime?: GraphQLScalarType;
   USD?: GraphQLScalarType;
@@ -2600,6 +2685,7 @@ export type Resolvers<ContextType = Context> = {
   SearchRerank?: SearchRerankResolvers<ContextType>;
   TextRange?: TextRangeResolvers<ContextType>;
   SearchHit?: SearchHitResolvers<ContextType>;
+  SearchExplanation?: SearchExplanationResolvers<ContextType>;
   GoldQuestion?: GoldQuestionResolvers<ContextType>;
   ExpectedPassage?: ExpectedPassageResolvers<ContextType>;
   GoldQuestionsPayload?: GoldQuestionsPayloadResolvers<ContextType>;
@@ -2654,6 +2740,8 @@ export type Resolvers<ContextType = Context> = {
   StoreFile?: StoreFileResolvers<ContextType>;
   Model?: ModelResolvers<ContextType>;
   Organization?: OrganizationResolvers<ContextType>;
+  IngestionQueues?: IngestionQueuesResolvers<ContextType>;
+  IngestionQueue?: IngestionQueueResolvers<ContextType>;
   StoredAmounts?: StoredAmountsResolvers<ContextType>;
   QuotaUsage?: QuotaUsageResolvers<ContextType>;
   QuotaAmount?: QuotaAmountResolvers<ContextType>;
@@ -2674,6 +2762,7 @@ export type Resolvers<ContextType = Context> = {
   ReembeddingError?: ReembeddingErrorResolvers<ContextType>;
   ReembeddingConnection?: ReembeddingConnectionResolvers<ContextType>;
   ReembeddingEdge?: ReembeddingEdgeResolvers<ContextType>;
+  PartHealth?: PartHealthResolvers<ContextType>;
 };
 
 export type DirectiveResolvers<ContextType = Context> = {

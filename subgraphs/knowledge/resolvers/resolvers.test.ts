@@ -11,6 +11,7 @@ import { createCollection } from '../use-cases/documents/collections.ts'
 import { createDocument } from '../use-cases/documents/documents.ts'
 import { uploadFile } from '../use-cases/files/files.ts'
 import { RecordReads } from '../use-cases/record-reads.ts'
+import type { Context } from './context.ts'
 import { resolvers } from './index.ts'
 
 async function stored() {
@@ -25,21 +26,21 @@ async function stored() {
 }
 
 const schema = subgraphSchema('knowledge', resolvers)
-const ask = (deps: Deps, source: string, context: LinkContext) =>
-  graphql({ schema, source, contextValue: { ...context, deps, records: new RecordReads(deps.store), sifting: new SiftBudget() } })
+const toContext = (deps: Deps, context: LinkContext): Context => ({
+  ...context,
+  deps,
+  records: new RecordReads(deps.store),
+  sifting: new SiftBudget(),
+  problems: async () => [],
+})
+const ask = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: toContext(deps, context) })
 
 for (const gone of ['collection', 'file'] as const) {
   it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
     const { deps, context, collectionId, fileId, document } = await stored()
     await (gone === 'file' ? deps.store.files.deleteMany({ _id: fileId }) : deps.store.collections.deleteMany({ _id: collectionId }))
 
-    const read = async () =>
-      resolvers.Document![gone]!(
-        document,
-        {},
-        { ...context, deps, records: new RecordReads(deps.store), sifting: new SiftBudget() },
-        {} as GraphQLResolveInfo,
-      )
+    const read = async () => resolvers.Document![gone]!(document, {}, toContext(deps, context), {} as GraphQLResolveInfo)
     await expect(read()).rejects.toMatchObject({ code: 'not_found' })
   })
 }

@@ -1,6 +1,8 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
+import { partHealth } from '../../common/server/part-health.ts'
 import { hasOldTerms } from '../use-cases/chunk-index/index-mark.ts'
 import { rebuildIndex } from '../use-cases/chunk-index/rebuild-index.ts'
+import { listIngestionQueues } from '../use-cases/jobs/ingestion-queues.ts'
 import { verifyBlobs } from '../use-cases/verify/verify-blobs.ts'
 import { verifyIndex } from '../use-cases/verify/verify-index.ts'
 import type { IndexFindingResolvers, IndexVerificationResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
@@ -8,6 +10,8 @@ import type { IndexFindingResolvers, IndexVerificationResolvers, MutationResolve
 export const verifyQueries: QueryResolvers = {
   verifyBlobs: (_parent, { after }, { deps, caller }) => verifyBlobs(deps, caller, after ?? null),
   verifyKnowledgeFiles: (_parent, { after }, { deps, caller }) => verifyFiles(deps.files, caller, after ?? null),
+  knowledgeHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
+  ingestionQueues: (_parent, { after }, { deps, caller }) => listIngestionQueues(deps, caller, after ?? ''),
 }
 
 export const verifyMutations: MutationResolvers = {

@@ -44,7 +44,7 @@ const DEPTH = 1
 /** Headers that no two answers share. */
 const OF_ONE_ANSWER = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id', 'x-kis-stream-id'])
 /** Subscriptions without an end. */
-const ENDLESS = new Set(['usageRecorded', 'walletChanged', 'documentUpdated'])
+const ENDLESS = new Set(['usageRecorded', 'walletChanged', 'documentUpdated', 'runEnded'])
 
 const HOW_TO_ADD = 'Say in test/support/tenant-places.ts what it names, or that it names nothing.'
 

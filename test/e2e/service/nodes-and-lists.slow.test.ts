@@ -45,6 +45,7 @@ const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
   uploadPart: 'Upload',
   agent: 'Agent',
   agentRun: 'AgentRun',
+  thread: 'Thread',
   workflow: 'Workflow',
   workflowRun: 'WorkflowRun',
   organization: 'Organization',

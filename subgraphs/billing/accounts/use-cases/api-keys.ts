@@ -1,12 +1,10 @@
-import { listById } from '../../../common/documents/list-by-id.ts'
+import { listSifted, nameTest } from '../../../common/documents/list-sifted.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { BatchedReads } from '../../../common/link/batched-reads.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
-
-const API_KEY_ID = /^key_[0-9a-f]{32}$/
 
 /** A key of the caller's organization; null when there is none. @throws {PermissionDenied} */
 export async function findApiKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
@@ -15,18 +13,33 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
   return key?.organizationId === organizationId ? key : null
 }
 
+export interface ApiKeyFilter {
+  readonly nameContains?: string | null
+  /** Whether the key itself is neither revoked nor expired. */
+  readonly isActive?: boolean | null
+}
+
 /**
  * The keys of an organization that the caller may read, newest first, without those of members, which have no secret.
  * @throws {PermissionDenied}
  */
 export async function listApiKeys(
-  { collections }: BillingDeps,
+  { collections, clock }: BillingDeps,
   principal: Principal,
   organizationId: string,
-  page: PageArguments,
+  { filter, ...page }: PageArguments & { readonly filter?: ApiKeyFilter | null },
 ): Promise<Connection<ApiKey>> {
   requireScope(principal, 'admin')
-  return listById(collections.apiKeys, { organizationId, memberId: null }, page, API_KEY_ID)
+  const isNamed = nameTest(filter?.nameContains)
+  const isActive = filter?.isActive ?? null
+  const now = clock.now()
+  const isUsable = ({ revokedAt, expiresAt }: ApiKey) => revokedAt === null && (expiresAt === null || expiresAt > now)
+  const matches = (key: ApiKey) => (isNamed?.(key.name) ?? true) && (isActive === null || isUsable(key) === isActive)
+  return listSifted(
+    collections.apiKeys,
+    { filter: { organizationId, memberId: null }, idPrefix: 'key', matches: isNamed || isActive !== null ? matches : null, sortBy: null },
+    page,
+  )
 }
 
 /** The keys that the records of a list name are read at once. */

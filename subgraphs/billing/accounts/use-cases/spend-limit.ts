@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import { NOTHING_SPENT, nextReset, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
+import { NOTHING_SPENT, nextReset, type SpendLimit, type SpendPeriod, spentIn } from '../../ledger/domain/key-spending.ts'
 import { listSpenders, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
@@ -32,6 +32,19 @@ export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet
     held: BigInt(held),
     resetsAt: nextReset(limit.period, now),
   }
+}
+
+/** What the key and its descendants have spent, in nano-USD; null: it was revoked, and its sums may be gone. */
+export function describeSpent(
+  { clock }: Pick<BillingDeps, 'clock'>,
+  wallet: Wallet,
+  { _id, revokedAt }: Pick<ApiKey, '_id' | 'revokedAt'>,
+) {
+  if (revokedAt !== null) return null
+  const spending = wallet.spending[_id] ?? NOTHING_SPENT
+  const now = clock.now()
+  const spent = (period: SpendPeriod) => BigInt(spentIn(spending, period, now))
+  return { today: spent('day'), thisMonth: spent('month'), total: spent('total') }
 }
 
 /** Sets or removes the limit, in force from the next hold on. What the key has already spent in the period counts. */

@@ -6,7 +6,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
-import { organizationOfWallet, type Wallet } from '../domain/wallet.ts'
+import { type Hold, organizationOfWallet, type Wallet } from '../domain/wallet.ts'
 
 const SEQUENCE = /^[1-9]\d{0,14}$/
 const ENTRY_ID = /^ent_[0-9a-f]{32}$/
@@ -36,6 +36,20 @@ export async function findWalletById(deps: BillingDeps, principal: Principal, id
 export async function findEntry(deps: BillingDeps, principal: Principal, id: string): Promise<LedgerEntry | null> {
   requireScope(principal, 'billing:read')
   return findPosted(deps, deps.collections.entries, principal, id)
+}
+
+/** A hold with its id. */
+export type OpenHold = Hold & { readonly id: string }
+
+/** Holds of one answer. */
+const MAX_LISTED_HOLDS = 100
+
+/** The open holds of a wallet that end first. */
+export function listHolds({ holds }: Pick<Wallet, 'holds'>): readonly OpenHold[] {
+  return Object.entries(holds)
+    .map(([id, hold]) => ({ ...hold, id }))
+    .sort((a, b) => a.expiresAt.getTime() - b.expiresAt.getTime() || (a.id < b.id ? -1 : 1))
+    .slice(0, MAX_LISTED_HOLDS)
 }
 
 /** An organization's ledger, newest first, with everything posted before the call. */

@@ -12,6 +12,11 @@ export function permits(policy: ResidencyPolicy, residency: Residency): boolean 
   return PERMITTED[policy]?.includes(residency) ?? false
 }
 
+/** Empty for a policy that this version does not know. */
+export function permittedResidencies(policy: ResidencyPolicy): readonly Residency[] {
+  return PERMITTED[policy] ?? []
+}
+
 export function isInResidency(model: Model, { residencyPolicy }: Principal): boolean {
   return permits(residencyPolicy, model.residency)
 }

@@ -1,14 +1,20 @@
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { AskContext, Ports } from '../deps.ts'
-import type { RunRecord, ThreadRecord } from '../tables.ts'
+import type { AgentRecord, RunRecord, ThreadRecord } from '../tables.ts'
 
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
 const MAX_CHARACTERS = 200_000
 /** How long a thread is kept after its last run: 30 days. */
 const KEPT_MS = 30 * 86_400_000
+/** Characters of a title. */
+const MAX_TITLE = 200
+const THREAD_ID = /^thr_/
 /** Most attempts to write a thread while other runs write it. */
 const MAX_ATTEMPTS = 10
 
@@ -26,6 +32,38 @@ export async function readThread(
   const thread = await collections.threads.findOne({ _id: threadId, organizationId })
   if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
   return { messages: JSON.parse(thread.messages) }
+}
+
+/** Returns a thread of the caller's organization, or null when there is none, or it has expired. */
+export async function findThread(
+  { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
+  { caller }: AskContext,
+  id: string,
+): Promise<ThreadRecord | null> {
+  const { organizationId } = requireScope(caller, 'agents')
+  const thread = await collections.threads.findOne({ _id: id, organizationId })
+  return thread && thread.expiresAt > clock.now() ? thread : null
+}
+
+/** Lists the threads of an agent. It checks no permission: the caller must have been allowed to read the agent. */
+export function listThreads(
+  { collections }: Pick<Ports, 'collections'>,
+  { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
+  page: OrderedPage,
+  budget: AnswerBudget,
+): Promise<Connection<ThreadRecord>> {
+  return listById(collections.threads, { organizationId, agentId: _id }, page, THREAD_ID, budget)
+}
+
+/** The beginning of the first text of a user; null: there is none. */
+export function titleOf(messages: readonly ProtocolObject[]): string | null {
+  for (const { role, content } of messages) {
+    if (role !== 'user') continue
+    const parts: readonly unknown[] = Array.isArray(content) ? content : [{ text: content }]
+    const text = parts.map((part) => (part as { readonly text?: unknown } | null)?.text).find((each) => typeof each === 'string')
+    if (typeof text === 'string' && text.trim()) return [...text.trim().slice(0, 2 * MAX_TITLE)].slice(0, MAX_TITLE).join('')
+  }
+  return null
 }
 
 /**

@@ -17,6 +17,21 @@ export interface RankedChunk {
   readonly lexicalRank: number | null
   /** Place among the candidates by closeness, from 1; null when the mode is lexical. */
   readonly vectorRank: number | null
+  /** The figures that gave it its place. */
+  readonly explanation: Explanation
+}
+
+/** Figures of one chunk, of which those of one search can be compared. */
+export interface Explanation {
+  /** As `Aim.closenessOf`; null when the mode is lexical, or its vector is not known. */
+  readonly closeness: number | null
+  /** Null when the mode is vector. */
+  readonly wordCoverage: number | null
+  readonly gramCoverage: number | null
+  readonly evidence: number
+  readonly tokenCloseness: number
+  /** Its place before a reranker ordered the chunks, from 1; null: none did. */
+  readonly rankBeforeRerank: number | null
 }
 
 export interface FuseOptions {
@@ -73,14 +88,26 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
       : climbed(mode === 'vector' ? byMeaning : candidates, { ...options, aim })
   const vectorRanks = toRanks(byMeaning)
   const lexicalRanks = toRanks(byWords)
-  return scored.slice(0, limit).map(({ candidate: { chunkId, documentId, generation }, score }) => ({
-    chunkId,
-    documentId,
-    generation,
+  return scored.slice(0, limit).map(({ candidate, score }) => ({
+    chunkId: candidate.chunkId,
+    documentId: candidate.documentId,
+    generation: candidate.generation,
     score: mode === 'lexical' || aim === null ? score : aim.relevanceOf(score),
-    lexicalRank: lexicalRanks.get(chunkId) ?? null,
-    vectorRank: vectorRanks.get(chunkId) ?? null,
+    lexicalRank: lexicalRanks.get(candidate.chunkId) ?? null,
+    vectorRank: vectorRanks.get(candidate.chunkId) ?? null,
+    explanation: explain(candidate, options),
   }))
+}
+
+function explain(candidate: ChunkCandidate, { mode, aim, evidence = NONE, tokenCloseness = NONE }: FuseOptions): Explanation {
+  return {
+    closeness: mode === 'lexical' || aim === null || candidate.cosine === null ? null : aim.closenessOf(candidate),
+    wordCoverage: mode === 'vector' ? null : candidate.wordCoverage,
+    gramCoverage: mode === 'vector' ? null : candidate.gramCoverage,
+    evidence: evidence.get(candidate.chunkId) ?? 0,
+    tokenCloseness: tokenCloseness.get(candidate.chunkId) ?? 0,
+    rankBeforeRerank: null,
+  }
 }
 
 interface Scored {

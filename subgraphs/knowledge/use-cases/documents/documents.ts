@@ -1,7 +1,8 @@
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
-import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { hasScope, type Principal, requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
@@ -28,6 +29,7 @@ import { replaceDocument } from './replace-document.ts'
 /** The number of times that attaching begins again because of other calls for the same document, and the wait before. */
 const MAX_TRIES = 100
 const WAIT_MS = 20
+const DOCUMENT_ID = /^doc_/
 
 export interface DocumentInput {
   readonly collectionId: string
@@ -303,7 +305,26 @@ export async function countByStatus(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
 ): Promise<Readonly<Record<DocumentStatus, number>>> {
-  const countOf = (status: DocumentStatus) => store.documents.countDocuments({ collectionId, listed: true, status })
+  return countEach(store, { collectionId })
+}
+
+/**
+ * Counts the documents of all collections of an organization by status. Null for another organization than the caller's,
+ * unless an operator asks.
+ */
+export async function countOfOrganization(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  organizationId: string,
+): Promise<Readonly<Record<DocumentStatus, number>> | null> {
+  const principal = requirePrincipal(caller)
+  if (!hasScope(principal, 'operator')) requireScope(principal, 'knowledge:read')
+  if (organizationId !== principal.organizationId && !hasScope(principal, 'operator')) return null
+  return countEach(store, { organizationId })
+}
+
+async function countEach(store: Deps['store'], owner: { readonly collectionId: string } | { readonly organizationId: string }) {
+  const countOf = (status: DocumentStatus) => store.documents.countDocuments({ ...owner, listed: true, status })
   const [queued, processing, ready, failed] = await Promise.all([
     countOf('queued'),
     countOf('processing'),
@@ -375,4 +396,14 @@ async function requireIngestible(
       `The vector quota of the plan is used up: ${vectors} of ${limit} vectors used, at least 1 needed. Delete documents first.`,
     )
   }
+}
+
+/** Lists the documents of all collections of the caller's organization that have a status. */
+export async function listAllDocuments(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  { status, ...page }: OrderedPage & { readonly status: DocumentStatus },
+): Promise<Connection<DocumentRecord>> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return listById(store.documents, { organizationId, listed: true, status }, page, DOCUMENT_ID)
 }

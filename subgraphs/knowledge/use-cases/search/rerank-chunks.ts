@@ -57,7 +57,10 @@ export async function rerankChunks(
   try {
     const { results, cost } = await inference.rerankPassages(modelId, request.query, texts, context)
     return {
-      ranked: results.map(({ index, score }) => ({ ...first[index]!, score })),
+      ranked: results.map(({ index, score }) => {
+        const before = first[index]!
+        return { ...before, score, explanation: { ...before.explanation, rankBeforeRerank: index + 1 } }
+      }),
       outcome: { modelId, applied: true, error: null },
       cost,
     }

@@ -1,0 +1,31 @@
+import agents from './agents.json'
+import collections from './collections.json'
+import common from './common.json'
+import errors from './errors.json'
+import home from './home.json'
+import keys from './keys.json'
+import models from './models.json'
+import operator from './operator.json'
+import organization from './organization.json'
+import people from './people.json'
+import usage from './usage.json'
+import wallet from './wallet.json'
+import webhooks from './webhooks.json'
+import workflows from './workflows.json'
+
+export const messages = {
+  ...agents,
+  ...collections,
+  ...common,
+  ...errors,
+  ...home,
+  ...keys,
+  ...models,
+  ...operator,
+  ...organization,
+  ...people,
+  ...usage,
+  ...wallet,
+  ...webhooks,
+  ...workflows,
+}

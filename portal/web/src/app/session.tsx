@@ -1,0 +1,126 @@
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
+import { Provider } from 'urql'
+import { type Connected, connect } from '../data/client.ts'
+import { type Failure, failureOf, toFailure } from '../data/failure.ts'
+import { graphql, type ResultOf } from '../data/graphql.ts'
+
+const VIEWER = graphql(`
+  query Viewer {
+    viewer {
+      id
+      name
+      last4
+      scopes
+      organization {
+        id
+        name
+        residencyPolicy
+      }
+    }
+  }
+`)
+
+export type Viewer = NonNullable<ResultOf<typeof VIEWER>['viewer']>
+export type Scope = Viewer['scopes'][number]
+
+/** `ended`: the viewer was signed in until now; what is on the page stays behind the dialog to sign in again. */
+type State =
+  | { readonly state: 'loading' }
+  | { readonly state: 'signed-out' }
+  | { readonly state: 'failed'; readonly failure: Failure }
+  | { readonly state: 'signed-in' | 'ended'; readonly viewer: Viewer }
+
+export interface Session {
+  readonly session: State
+  /** Null: it worked. */
+  readonly signIn: (apiKey: string) => Promise<Failure | null>
+  readonly signOut: () => Promise<void>
+  readonly retry: () => void
+}
+
+const Context = createContext<Session | null>(null)
+
+const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
+
+/** Knows who is signed in, and gives all below it the client of their session. */
+export function SessionProvider({ children }: { readonly children: ReactNode }) {
+  const [session, setSession] = useState<State>({ state: 'loading' })
+  const end = useCallback(
+    () => setSession((now) => ('viewer' in now ? { state: 'ended', viewer: now.viewer } : { state: 'signed-out' })),
+    [],
+  )
+  const [connected, setConnected] = useState<Connected>(() => connect(end))
+  const organization = useRef<string | undefined>(undefined)
+
+  const load = useCallback(async ({ client }: Connected) => {
+    const { data, error } = await client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
+    if (data?.viewer) {
+      const { viewer } = data
+      // Another organization's pages: nothing of the earlier one may stay on them.
+      if (organization.current && organization.current !== viewer.organization?.id) return location.assign('/home')
+      organization.current = viewer.organization?.id
+      return setSession({ state: 'signed-in', viewer })
+    }
+    const failure = error && toFailure(error)
+    if (!failure || failure.code === 'invalid_api_key') return setSession({ state: 'signed-out' })
+    setSession({ state: 'failed', failure })
+  }, [])
+  useEffect(() => void load(connected), [load, connected])
+
+  const signIn = useCallback(
+    async (apiKey: string) => {
+      try {
+        const response = await fetch('/session', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ api_key: apiKey }),
+        })
+        if (!response.ok) return await failureOf(response)
+      } catch {
+        return UNREACHABLE
+      }
+      connected.close()
+      setConnected(connect(end))
+      return null
+    },
+    [connected, end],
+  )
+  const signOut = useCallback(async () => {
+    await fetch('/session', { method: 'DELETE' }).catch(() => null)
+    connected.close()
+    location.assign('/sign-in')
+  }, [connected])
+  const retry = useCallback(() => {
+    setSession({ state: 'loading' })
+    void load(connected)
+  }, [load, connected])
+
+  const value = useMemo(() => ({ session, signIn, signOut, retry }), [session, signIn, signOut, retry])
+  return (
+    <Context.Provider value={value}>
+      <Provider value={connected.client}>{children}</Provider>
+    </Context.Provider>
+  )
+}
+
+export function useSession(): Session {
+  const session = useContext(Context)
+  if (!session) throw new Error('useSession needs a SessionProvider above it.')
+  return session
+}
+
+/** Whoever is signed in. Pages are shown to nobody else. */
+export function useViewer(): Viewer {
+  const { session } = useSession()
+  if (!('viewer' in session)) throw new Error('useViewer needs somebody who is signed in.')
+  return session.viewer
+}
+
+/** Whether the scopes allow what needs `scope`: `ADMIN` holds all others but `OPERATOR`. */
+export function holds(scopes: readonly Scope[], scope: Scope): boolean {
+  return scopes.includes(scope) || (scope !== 'OPERATOR' && scopes.includes('ADMIN'))
+}
+
+export function useScope(scope: Scope): boolean {
+  return holds(useViewer().scopes, scope)
+}

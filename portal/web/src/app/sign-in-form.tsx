@@ -1,0 +1,91 @@
+import { Building2, LogIn } from 'lucide-react'
+import { type FormEvent, useEffect, useState } from 'react'
+import type { Failure } from '../data/failure.ts'
+import { Text, useText } from '../i18n/text.tsx'
+import { FailureNotice, useFailureText } from '../parts/states.tsx'
+import { UserText } from '../parts/user-text.tsx'
+import { Button } from '../ui/button.tsx'
+import { Field } from '../ui/field.tsx'
+import { Input } from '../ui/input.tsx'
+import { useSession } from './session.tsx'
+
+/** What `GET /session/options` says. */
+interface Options {
+  readonly oidc: { readonly name: string } | null
+}
+
+/** Signs in by an API key, or at the organization's provider of OpenID Connect if there is one. */
+export function SignInForm({ returnTo }: { readonly returnTo: string }) {
+  const text = useText()
+  const failureText = useFailureText()
+  const { signIn } = useSession()
+  const [options, setOptions] = useState<Options>({ oidc: null })
+  const [key, setKey] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<Failure | null>(null)
+  const [isMissing, setMissing] = useState(false)
+  useEffect(() => {
+    let isCurrent = true
+    fetch('/session/options')
+      .then((response) => (response.ok ? response.json() : { oidc: null }))
+      .then(
+        (options: Options) => isCurrent && setOptions(options),
+        // The form works without it.
+        () => {},
+      )
+    return () => {
+      isCurrent = false
+    }
+  }, [])
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    setFailure(null)
+    setMissing(key.trim() === '')
+    if (key.trim() === '') return
+    setBusy(true)
+    setFailure(await signIn(key.trim()))
+    setBusy(false)
+  }
+  const isWrongKey = failure?.code === 'invalid_api_key'
+  return (
+    <div className="flex flex-col gap-4">
+      <form onSubmit={submit} noValidate className="flex flex-col gap-4">
+        <Field
+          label={text('signIn.key')}
+          help={text('signIn.keyHelp')}
+          isRequired
+          error={isMissing ? text('signIn.keyMissing') : isWrongKey ? failureText(failure) : undefined}
+        >
+          {(control) => (
+            <Input
+              {...control}
+              type="password"
+              dir="ltr"
+              autoComplete="current-password"
+              spellCheck={false}
+              autoFocus
+              value={key}
+              onChange={(event) => setKey(event.target.value)}
+            />
+          )}
+        </Field>
+        {!isWrongKey && <FailureNotice failure={failure} />}
+        <Button type="submit" variant="primary" size="large" isBusy={isBusy}>
+          {!isBusy && <LogIn className="size-4 rtl:-scale-x-100" aria-hidden />}
+          {text('signIn.action')}
+        </Button>
+      </form>
+      {options.oidc && (
+        <>
+          <p className="text-center text-sm text-muted">{text('signIn.or')}</p>
+          <Button asChild size="large">
+            <a href={`/session/oidc?return_to=${encodeURIComponent(returnTo)}`}>
+              <Building2 className="size-4" aria-hidden />
+              <Text id="signIn.with" values={{ name: <UserText key="name">{options.oidc.name}</UserText> }} />
+            </a>
+          </Button>
+        </>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,42 @@
+import { type ErrorCode, type ErrorExtensions, toErrorCode } from '../../../../schema/errors.ts'
+
+/** Why something failed. `unreachable`: no answer came. */
+export interface Failure {
+  readonly code: ErrorCode | 'unreachable'
+  /** What the service says, in English. */
+  readonly message: string
+  readonly param: string | null
+  readonly shouldRetry: boolean
+  readonly retryAfterMs: number | null
+}
+
+/** What urql's `CombinedError` and a socket's errors have in common. */
+interface Failed {
+  readonly message?: string
+  readonly networkError?: unknown
+  readonly graphQLErrors?: readonly { readonly message: string; readonly extensions?: unknown }[]
+}
+
+const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
+
+/** The first error that an operation failed with. */
+export function toFailure({ networkError, graphQLErrors = [] }: Failed): Failure {
+  const first =
+    graphQLErrors[0] ?? (Array.isArray(networkError) ? (networkError[0] as { message: string; extensions?: unknown }) : undefined)
+  if (!first) return UNREACHABLE
+  const { code, param = null, shouldRetry = false, retryAfterMs = null } = (first.extensions ?? {}) as Partial<ErrorExtensions>
+  return { code: toErrorCode(code) ?? 'internal', message: first.message, param, shouldRetry, retryAfterMs }
+}
+
+/** An answer of the doors that speak HTTP, such as `/session`. */
+export async function failureOf(response: Response): Promise<Failure> {
+  const body = (await response.json().catch(() => null)) as { error?: { code?: unknown; message?: unknown; param?: unknown } } | null
+  const { code, message, param } = body?.error ?? {}
+  return {
+    code: toErrorCode(code) ?? (response.status === 401 ? 'invalid_api_key' : 'internal'),
+    message: typeof message === 'string' ? message : '',
+    param: typeof param === 'string' ? param : null,
+    shouldRetry: response.headers.get('x-should-retry') === 'true',
+    retryAfterMs: null,
+  }
+}

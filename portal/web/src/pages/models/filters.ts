@@ -1,0 +1,30 @@
+/** What the address says of the list, so that a link shows the same. */
+export interface Filters {
+  readonly q?: string
+  readonly kind?: (typeof KINDS)[number]
+  readonly residency?: (typeof RESIDENCIES)[number]
+  readonly vendor?: string
+  readonly can?: readonly Ability[]
+  /** The model whose details are open. */
+  readonly model?: string
+}
+
+export const KINDS = ['CHAT', 'EMBEDDING', 'TRANSCRIPTION', 'RERANK'] as const
+export const RESIDENCIES = ['LOCAL', 'REGIONAL', 'CLOUD'] as const
+export const ABILITIES = ['supportsVision', 'supportsTools', 'supportsResponseSchema', 'supportsReasoning'] as const
+export type Ability = (typeof ABILITIES)[number]
+
+export function readFilters(search: Readonly<Record<string, unknown>>): Filters {
+  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+  const one = <Value extends string>(values: readonly Value[], value: unknown) => values.find((each) => each === value)
+  const { can } = search
+  const abilities = Array.isArray(can) ? ABILITIES.filter((each) => can.includes(each)) : []
+  return {
+    q: word(search.q),
+    kind: one(KINDS, search.kind),
+    residency: one(RESIDENCIES, search.residency),
+    vendor: word(search.vendor),
+    can: abilities.length > 0 ? abilities : undefined,
+    model: word(search.model),
+  }
+}

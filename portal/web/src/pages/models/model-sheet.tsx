@@ -1,0 +1,100 @@
+import type { ReactNode } from 'react'
+import { useText } from '../../i18n/text.tsx'
+import { ResidencyBadge } from '../../parts/badges.tsx'
+import { CopyButton } from '../../parts/copy-button.tsx'
+import { Digits } from '../../parts/digits.tsx'
+import { Money } from '../../parts/money.tsx'
+import { NotFound } from '../../parts/states.tsx'
+import { DateTime } from '../../parts/time.tsx'
+import { Code, UserText } from '../../parts/user-text.tsx'
+import { Sheet } from '../../ui/dialog.tsx'
+import { Abilities } from './abilities.tsx'
+import { ABILITIES } from './filters.ts'
+import type { Model } from './models.ts'
+
+interface ModelSheetProps {
+  /** Null: none is open. */
+  readonly model: Model | 'unknown' | null
+  readonly onClose: () => void
+}
+
+/** All facts of one model. */
+export function ModelSheet({ model, onClose }: ModelSheetProps) {
+  const text = useText()
+  const title = model === null || model === 'unknown' ? text('models.model') : <Code className="font-sans">{model.id}</Code>
+  return (
+    <Sheet isOpen={model !== null} onClose={onClose} title={title}>
+      {model === 'unknown' && <NotFound />}
+      {model !== null && model !== 'unknown' && <Facts model={model} />}
+    </Sheet>
+  )
+}
+
+function Facts({ model }: { readonly model: Model }) {
+  const text = useText()
+  const { id, kind, vendor, residency, contextWindow, maxOutputTokens, dimensions, createdAt, price } = model
+  const facts: readonly (readonly [string, ReactNode])[] = [
+    [
+      text('models.id'),
+      <span key="id" className="flex items-center gap-1">
+        <Code>{id}</Code>
+        <CopyButton value={id} label={text('models.copyId')} />
+      </span>,
+    ],
+    [text('models.kind'), text(`models.kind.${kind}`)],
+    [text('models.vendor'), <UserText key="vendor">{vendor}</UserText>],
+    [text('models.residency'), <ResidencyBadge key="residency" residency={residency} />],
+    [text('models.abilities'), ABILITIES.some((ability) => model[ability]) && <Abilities key="abilities" model={model} />],
+    [text('models.context'), contextWindow && <Digits key="context" value={contextWindow} />],
+    [text('models.maxOutput'), maxOutputTokens && <Digits key="output" value={maxOutputTokens} />],
+    [text('models.dimensions'), dimensions && <Digits key="dimensions" value={dimensions} />],
+    [text('models.published'), <DateTime key="published" at={createdAt} style="date" />],
+  ]
+  return (
+    <>
+      <FactList facts={facts} />
+      <h3 className="mt-6 mb-2 text-sm">{text('models.price')}</h3>
+      {price ? <Prices price={price} /> : <p className="text-sm text-muted">{text('models.priceUnknown')}</p>}
+    </>
+  )
+}
+
+function FactList({ facts }: { readonly facts: readonly (readonly [string, ReactNode])[] }) {
+  return (
+    <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-sm">
+      {facts
+        .filter(([, value]) => value)
+        .map(([name, value]) => (
+          <div key={name} className="col-span-2 grid grid-cols-subgrid items-center">
+            <dt className="text-muted">{name}</dt>
+            <dd className="min-w-0">{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+function Prices({ price }: { readonly price: NonNullable<Model['price']> }) {
+  const text = useText()
+  const names = ['input', 'cachedInput', 'cacheWrite', 'output', 'audioMinute', 'searchThousand'] as const
+  const facts = names.map(
+    (name) => [text(`models.price.${name}`), price[name] && <Money key={name} amount={price[name]} isExact />] as const,
+  )
+  return (
+    <>
+      <FactList facts={facts} />
+      {price.tiers.map(({ aboveInputTokens, input, cachedInput, output }) => (
+        <section key={aboveInputTokens} className="mt-4">
+          <h4 className="mb-2 text-sm text-muted">{text('models.price.above', { count: aboveInputTokens })}</h4>
+          <FactList
+            facts={[
+              [text('models.price.input'), input && <Money key="input" amount={input} isExact />],
+              [text('models.price.cachedInput'), cachedInput && <Money key="cached" amount={cachedInput} isExact />],
+              [text('models.price.output'), output && <Money key="output" amount={output} isExact />],
+            ]}
+          />
+        </section>
+      ))}
+    </>
+  )
+}

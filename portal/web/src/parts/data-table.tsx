@@ -1,0 +1,114 @@
+import { type ReactNode, useState } from 'react'
+import type { Answer } from '../data/answer.ts'
+import { useText } from '../i18n/text.tsx'
+import { classes } from '../ui/classes.ts'
+import { Pagination } from '../ui/pagination.tsx'
+import { Table, Td, Th } from '../ui/table.tsx'
+import { ErrorState, Loading } from './states.tsx'
+
+const PAGE_SIZE = 20
+
+/** A page of a connection, as Relay has them. */
+export interface Page<Row> {
+  readonly edges: readonly { readonly node: Row | null }[]
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null }
+}
+
+/** Where a reader of a list is. Spread `variables` into those of the query. */
+export interface Paging {
+  readonly variables: { readonly first: number; readonly after: string | null }
+  readonly older: (endCursor: string) => void
+  readonly newer: (() => void) | null
+}
+
+/** Pages of a list by cursor. `key`: the filters; the list begins anew when they change. */
+export function usePaging(key = '', size = PAGE_SIZE): Paging {
+  const [{ of, cursors }, set] = useState<{ of: string; cursors: readonly string[] }>({ of: key, cursors: [] })
+  const current = of === key ? cursors : []
+  return {
+    variables: { first: size, after: current.at(-1) ?? null },
+    older: (endCursor) => set({ of: key, cursors: [...current, endCursor] }),
+    newer: current.length === 0 ? null : () => set({ of: key, cursors: current.slice(0, -1) }),
+  }
+}
+
+export interface Column<Row> {
+  readonly id: string
+  readonly header: ReactNode
+  readonly cell: (row: Row) => ReactNode
+  /** Numbers and amounts stand at the end. */
+  readonly isNumber?: boolean
+  /** `wide`: only where there is room for it. */
+  readonly shown?: 'always' | 'wide'
+  readonly className?: string
+}
+
+interface DataTableProps<Data, Row> {
+  readonly label: string
+  readonly answer: Answer<Data>
+  readonly page: (data: Data) => Page<Row>
+  readonly paging: Paging
+  readonly columns: readonly Column<Row>[]
+  readonly rowId: (row: Row) => string
+  /** What shows if the list has nothing. */
+  readonly empty: ReactNode
+}
+
+/** A list of the service, page by page, with its states. The first column names the row. */
+export function DataTable<Data, Row>({ label, answer, page, paging, columns, rowId, empty }: DataTableProps<Data, Row>) {
+  if (answer.state === 'loading') return <Loading lines={6} />
+  if (answer.state === 'failed') return <ErrorState failure={answer.failure} retry={answer.retry} />
+  const { edges, pageInfo } = page(answer.data)
+  const rows = edges.flatMap(({ node }) => (node ? [node] : []))
+  if (rows.length === 0 && !paging.newer) return empty
+  return (
+    <>
+      <RowsTable {...{ label, columns, rows, rowId }} isBusy={answer.isRefreshing} />
+      <Pagination
+        isBusy={answer.isRefreshing}
+        onNewer={paging.newer}
+        onOlder={pageInfo.hasNextPage && pageInfo.endCursor ? () => paging.older(pageInfo.endCursor!) : null}
+      />
+    </>
+  )
+}
+
+interface RowsTableProps<Row> {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly rowId: (row: Row) => string
+  readonly isBusy?: boolean
+}
+
+/** Rows that are all here. */
+export function RowsTable<Row>({ label, columns, rows, rowId, isBusy }: RowsTableProps<Row>) {
+  const text = useText()
+  const look = ({ isNumber, shown, className }: Column<Row>) =>
+    classes(isNumber && 'text-end tabular-nums', shown === 'wide' && 'max-md:hidden', className)
+  return (
+    <Table label={label} aria-busy={isBusy}>
+      <caption className="sr-only">{label}</caption>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <Th key={column.id} className={look(column)}>
+              {column.header || <span className="sr-only">{text('common.actions')}</span>}
+            </Th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={rowId(row)} className="hover:bg-hover/50">
+            {columns.map((column) => (
+              <Td key={column.id} className={look(column)}>
+                {column.cell(row)}
+              </Td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </Table>
+  )
+}

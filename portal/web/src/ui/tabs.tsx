@@ -1,0 +1,38 @@
+import { Tabs as Radix } from 'radix-ui'
+import type { ReactNode } from 'react'
+import { classes } from './classes.ts'
+
+interface TabsProps<Value extends string> {
+  readonly label: string
+  readonly value: Value
+  readonly onChange: (value: Value) => void
+  readonly tabs: readonly { readonly value: Value; readonly label: ReactNode; readonly content: ReactNode }[]
+  readonly className?: string
+}
+
+/** Views of one thing. Only the shown one is mounted. */
+export function Tabs<Value extends string>({ label, value, onChange, tabs, className }: TabsProps<Value>) {
+  return (
+    <Radix.Root value={value} onValueChange={(value) => onChange(value as Value)} className={className}>
+      <Radix.List aria-label={label} className="flex gap-1 overflow-x-auto border-b">
+        {tabs.map(({ value, label }) => (
+          <Radix.Trigger
+            key={value}
+            value={value}
+            className={classes(
+              'relative h-10 shrink-0 rounded-t-md px-3 text-sm text-muted -outline-offset-2 hover:text-ink data-[state=active]:font-medium data-[state=active]:text-ink',
+              'after:absolute after:inset-x-2 after:bottom-0 after:h-0.5 after:rounded-full data-[state=active]:after:bg-accent',
+            )}
+          >
+            {label}
+          </Radix.Trigger>
+        ))}
+      </Radix.List>
+      {tabs.map(({ value, content }) => (
+        <Radix.Content key={value} value={value} className="pt-5">
+          {content}
+        </Radix.Content>
+      ))}
+    </Radix.Root>
+  )
+}

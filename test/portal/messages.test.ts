@@ -1,0 +1,99 @@
+import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { isPluralElement, isSelectElement, isTagElement, type MessageFormatElement, parse, TYPE } from '@formatjs/icu-messageformat-parser'
+import { describe, expect, it } from 'vitest'
+import { ERRORS } from '../../schema/errors.ts'
+
+const WEB = fileURLToPath(new URL('../../portal/web', import.meta.url))
+const NAMES = globSync('messages/en/*.json', { cwd: WEB }).map((file) => file.slice('messages/en/'.length))
+
+function read(language: string, name: string): Readonly<Record<string, string>> {
+  return JSON.parse(readFileSync(`${WEB}/messages/${language}/${name}`, 'utf8'))
+}
+
+/** The names that a message takes values by. */
+function placeholders(elements: readonly MessageFormatElement[]): readonly string[] {
+  return elements.flatMap((element) => {
+    if (element.type === TYPE.literal || element.type === TYPE.pound) return []
+    if (isTagElement(element)) return [element.value, ...placeholders(element.children)]
+    const inner =
+      isPluralElement(element) || isSelectElement(element) ? Object.values(element.options).flatMap(({ value }) => placeholders(value)) : []
+    return [element.value, ...inner]
+  })
+}
+
+/** The categories of the plurals of a message, such as `few`. */
+function categories(elements: readonly MessageFormatElement[]): readonly (readonly string[])[] {
+  return elements.flatMap((element) => {
+    if (isTagElement(element)) return categories(element.children)
+    if (!isPluralElement(element) && !isSelectElement(element)) return []
+    const inner = Object.values(element.options).flatMap(({ value }) => categories(value))
+    return isPluralElement(element) ? [Object.keys(element.options), ...inner] : inner
+  })
+}
+
+const unique = (values: readonly string[]) => [...new Set(values)].sort()
+
+describe('the texts of the portal', () => {
+  it('are in both languages, by the same files', () => {
+    expect(
+      globSync('messages/ar/*.json', { cwd: WEB })
+        .map((file) => file.slice('messages/ar/'.length))
+        .sort(),
+    ).toEqual([...NAMES].sort())
+    for (const language of ['en', 'ar']) {
+      const index = readFileSync(`${WEB}/messages/${language}/index.ts`, 'utf8')
+      for (const name of NAMES) expect(index).toContain(`'./${name}'`)
+    }
+  })
+
+  it.each(NAMES)('%s has the same ids in both, sorted, each in one file', (name) => {
+    const ids = Object.keys(read('en', name))
+    expect(Object.keys(read('ar', name))).toEqual(ids)
+    expect(ids).toEqual([...ids].sort())
+    for (const other of NAMES.filter((each) => each !== name)) {
+      expect(
+        Object.keys(read('en', other)).filter((id) => ids.includes(id)),
+        other,
+      ).toEqual([])
+    }
+  })
+
+  it.each(NAMES)('%s takes the same values in both languages', (name) => {
+    const [english, arabic] = [read('en', name), read('ar', name)]
+    const differing = Object.keys(english).filter(
+      (id) => unique(placeholders(parse(english[id]!))).join() !== unique(placeholders(parse(arabic[id]!))).join(),
+    )
+    expect(differing).toEqual([])
+  })
+
+  it.each(NAMES)('%s has each plural form of Arabic that whole numbers need', (name) => {
+    const lacking = Object.entries(read('ar', name)).filter(([, text]) =>
+      categories(parse(text)).some((given) => ['one', 'two', 'few', 'many', 'other'].some((category) => !given.includes(category))),
+    )
+    expect(lacking.map(([id]) => id)).toEqual([])
+  })
+
+  it.each(NAMES)('%s is in Arabic letters, and no English is left in it', (name) => {
+    const [english, arabic] = [read('en', name), read('ar', name)]
+    const same = Object.keys(english).filter((id) => /[a-z]{3}/i.test(english[id]!) && english[id] === arabic[id])
+    expect(same).toEqual([])
+  })
+
+  it('are all used, but for the common words, which any page may take', () => {
+    const code = globSync('src/**/*.{ts,tsx}', { cwd: WEB })
+      .map((file) => readFileSync(`${WEB}/${file}`, 'utf8'))
+      .join('\n')
+    /** Ids that are made: `error.${code}` uses each that begins with `error.`. */
+    const made = [...code.matchAll(/`([a-zA-Z.]+\.)\$\{/g)].map(([, start]) => start!)
+    const unused = NAMES.flatMap((name) => Object.keys(read('en', name)))
+      .filter((id) => !id.startsWith('common.'))
+      .filter((id) => !code.includes(`'${id}'`) && !code.includes(`"${id}"`) && !made.some((start) => id.startsWith(start)))
+    expect(unused).toEqual([])
+  })
+
+  it('have a sentence for each error code, and none for another', () => {
+    const codes = Object.keys(read('en', 'errors.json')).map((id) => id.slice('error.'.length))
+    expect(codes.sort()).toEqual([...Object.keys(ERRORS), 'unreachable'].sort())
+  })
+})

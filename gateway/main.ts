@@ -22,6 +22,7 @@ import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
 import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
+import { type SignInRouteParts, serveSignIn } from './sign-in/sign-in-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
@@ -32,6 +33,8 @@ export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
   readonly authenticate: Authenticate
   readonly sessions: SessionDoor
+  /** How people sign in. Default: only by a key. */
+  readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'signInKey'> | null
   /**
    * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
    * key. Default: never.
@@ -64,7 +67,7 @@ export interface Gateway extends AsyncDisposable {
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies } = options
+  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.load(supergraphSdl, links, log)
@@ -86,6 +89,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     federation,
     authenticator,
     sessions: options.sessions,
+    oidc: people?.oidc ?? null,
     mask,
     door,
     clock,
@@ -107,6 +111,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })
       await serveSessions(app, parts)
+      if (people) await serveSignIn(app, { ...parts, ...people })
       const sockets = serveSockets(parts, registry)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
       const serviceSockets = serveSockets(ofServices, new SocketRegistry(SERVICE_SOCKETS))

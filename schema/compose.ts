@@ -55,14 +55,29 @@ function unsizedLists({ definitions }: DocumentNode): readonly string[] {
     )
 }
 
+/** Fields that require another with an argument. Where two arguments meet, Apollo's planner gives the answer to one for both. */
+function ambiguousRequirements({ definitions }: DocumentNode): readonly string[] {
+  const hasArgument = ({ name, arguments: args = [] }: DirectiveNode) =>
+    name.value === 'requires' && args.some(({ value }) => value.kind === 'StringValue' && value.value.includes('('))
+  return definitions.flatMap((type) => {
+    if (type.kind !== 'ObjectTypeDefinition' && type.kind !== 'ObjectTypeExtension') return []
+    return (type.fields ?? [])
+      .filter(({ directives }) => directives?.some(hasArgument))
+      .map(({ name }) => `${type.name.value}.${name.value}`)
+  })
+}
+
 const subgraphs = ['billing', 'inference', 'knowledge'].map((name) => ({
   name,
   url: `http://${name}.subgraph`,
   typeDefs: parse(read(`${name}.graphql`)),
 }))
-const { supergraphSdl = '', errors = [] } = composeServices(subgraphs)
+const { supergraphSdl = '', errors = [], hints = [] } = composeServices(subgraphs)
 const problems = [
   ...errors.map(({ message }) => message),
+  // Apollo's planner does not ask for the members that only one subgraph has: their fields would be null.
+  ...hints.filter(({ definition }) => definition.code === 'INCONSISTENT_UNION_MEMBER').map(({ message }) => message),
+  ...subgraphs.flatMap(({ typeDefs }) => ambiguousRequirements(typeDefs)).map((field) => `${field} requires a field with an argument`),
   ...subgraphs.flatMap(({ typeDefs }) => openFields(typeDefs)).map((field) => `${field} has none of @${AUDIENCES.join(', @')}`),
   ...subgraphs.flatMap(({ typeDefs }) => frailFields(typeDefs)).map((field) => `${field} has \`!\`: write \`@semanticNonNull\` instead`),
   ...subgraphs.flatMap(({ typeDefs }) => unsizedLists(typeDefs)).map((field) => `${field} is a list of objects without @listSize`),

@@ -26,4 +26,4 @@ export type EventType = keyof typeof EVENTS
 export type EventSource = NonNullable<(typeof EVENTS)[EventType]>
 
 /** What an endpoint may ask for. */
-export const EVENT_TYPES = (Object.keys(EVENTS) as EventType[]).filter((type) => EVENTS[type] !== null)
+export const EVENT_TYPES = (Object.keys(EVENTS) as EventType[]).filter((type): type is Exclude<EventType, 'ping'> => EVENTS[type] !== null)

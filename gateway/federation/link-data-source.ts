@@ -19,7 +19,10 @@ export function linkDataSource(link: Link): GraphQLDataSource {
         const { message, extensions } = error
         return { data: undefined, errors: [{ message, extensions: { ...extensions } }] }
       })
-      if (data === undefined && errors?.[0]) return { errors: placed(errors[0], query, representations) }
+      const [first] = (errors ?? []) as readonly GraphQLFormattedError[]
+      // The field of entities as a whole is an error at a place that clients do not see.
+      const ofAll = data === undefined || (data === null && Array.isArray(representations) && first?.path?.length === 1)
+      if (ofAll && first) return { errors: placed(first, query, representations) }
       const answer: Answer = { ...(data !== undefined && { data }), ...(errors && { errors: errors as readonly GraphQLFormattedError[] }) }
       return unique ? fanOut(answer, unique.positions) : answer
     },

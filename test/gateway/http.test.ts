@@ -121,6 +121,18 @@ describe('POST /graphql', () => {
     })
   }
 
+  it('says at each field that a subgraph gives no entity at all', async () => {
+    const { links } = shop()
+    const refusal = Object.assign(new KisError('permission_denied', 'Not yours.'), { path: ['_entities'] })
+    const billing = { ...links.billing!, execute: async () => ({ data: null, errors: [refusal as never] }) }
+    const { post } = await startGateway({ links: { ...links, billing } })
+    const { body } = await post({ query: '{ ping documents { author { called: name } } }' })
+    expect(body.data).toEqual({ ping: 1, documents: [0, 1, 2].map(() => ({ author: { called: null } })) })
+    expect(body.errors).toMatchObject(
+      [0, 1, 2].map((index) => ({ path: ['documents', index, 'author', 'called'], extensions: { code: 'PERMISSION_DENIED' } })),
+    )
+  })
+
   it('keeps errors at their place and tells nothing of subgraphs, stacks or their messages', async () => {
     const { post } = await startGateway()
     const { text, body } = await post({ query: '{ documents { boom } me { broken } }' })

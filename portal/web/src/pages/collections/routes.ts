@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readCollectionFilters, readDocumentView, readListFilters } from './filters.ts'
 
@@ -7,18 +8,18 @@ export const collectionsRoutes = [
     getParentRoute: () => root,
     path: '/collections',
     validateSearch: readListFilters,
-    component: lazyRouteComponent(() => import('./collections-page.tsx'), 'CollectionsPage'),
+    component: lazyPage(() => import('./collections-page.tsx'), 'CollectionsPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/collections/$id',
     validateSearch: readCollectionFilters,
-    component: lazyRouteComponent(() => import('./collection-page.tsx'), 'CollectionPage'),
+    component: lazyPage(() => import('./collection-page.tsx'), 'CollectionPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/collections/$id/documents/$documentId',
     validateSearch: readDocumentView,
-    component: lazyRouteComponent(() => import('./document/document-page.tsx'), 'DocumentPage'),
+    component: lazyPage(() => import('./document/document-page.tsx'), 'DocumentPage'),
   }),
 ] as const

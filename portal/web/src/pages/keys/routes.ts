@@ -1,10 +1,13 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
+import { readFilters } from './filters.ts'
 
 export const keysRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/keys',
-    component: lazyRouteComponent(() => import('./keys-page.tsx'), 'KeysPage'),
+    validateSearch: readFilters,
+    component: lazyPage(() => import('./keys-page.tsx'), 'KeysPage'),
   }),
 ] as const

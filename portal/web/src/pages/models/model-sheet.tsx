@@ -3,6 +3,7 @@ import { useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Digits } from '../../parts/digits.tsx'
+import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
 import { NotFound } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
@@ -56,21 +57,6 @@ function Facts({ model }: { readonly model: Model }) {
       <h3 className="mt-6 mb-2 text-sm">{text('models.price')}</h3>
       {price ? <Prices price={price} /> : <p className="text-sm text-muted">{text('models.priceUnknown')}</p>}
     </>
-  )
-}
-
-function FactList({ facts }: { readonly facts: readonly (readonly [string, ReactNode])[] }) {
-  return (
-    <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-sm">
-      {facts
-        .filter(([, value]) => value)
-        .map(([name, value]) => (
-          <div key={name} className="col-span-2 grid grid-cols-subgrid items-center">
-            <dt className="text-muted">{name}</dt>
-            <dd className="min-w-0">{value}</dd>
-          </div>
-        ))}
-    </dl>
   )
 }
 

@@ -1,0 +1,10 @@
+/** What the address says of the list of deliveries. */
+export interface DeliveryFilters {
+  readonly status?: (typeof STATUSES)[number]
+}
+
+export const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+
+export function readDeliveryFilters({ status }: Readonly<Record<string, unknown>>): DeliveryFilters {
+  return { status: STATUSES.find((each) => each === status) }
+}

@@ -7,7 +7,7 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { Answered, EmptyState } from '../../../parts/states.tsx'
 import { Pagination } from '../../../ui/pagination.tsx'
 import { Card } from '../../../ui/surface.tsx'
-import { Place } from '../place.tsx'
+import { Place } from '../common/place.tsx'
 import { DOCUMENT_PASSAGES } from './document.ts'
 
 /** The passages of a document in the order of its text. */

@@ -7,7 +7,7 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { Answered, EmptyState, Loading } from '../../../parts/states.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Card, Notice } from '../../../ui/surface.tsx'
-import { Place } from '../place.tsx'
+import { Place } from '../common/place.tsx'
 import { DOCUMENT_TEXT, type DocumentFacts, PASSAGE, type PageBoxes } from './document.ts'
 import { PageSketch } from './page-sketch.tsx'
 

@@ -9,7 +9,7 @@ import { Button } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Field } from '../../../ui/field.tsx'
 import { Select } from '../../../ui/input.tsx'
-import { MODES } from '../filters.ts'
+import { MODES } from '../common/filters.ts'
 import { change, MEASURES, type Measure, type ScoreRow, toRows } from './compare.ts'
 import { EVALUATED_QUESTIONS, type Evaluation, type Score } from './evaluation.ts'
 

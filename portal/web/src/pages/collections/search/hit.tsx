@@ -5,7 +5,7 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Badge, Card } from '../../../ui/surface.tsx'
-import { Place } from '../place.tsx'
+import { Place } from '../common/place.tsx'
 import type { Hit } from './search.ts'
 
 interface HitCardProps {

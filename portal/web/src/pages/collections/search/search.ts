@@ -1,5 +1,5 @@
 import { graphql, type ResultOf, type VariablesOf } from '../../../data/graphql.ts'
-import type { CollectionFilters } from '../filters.ts'
+import type { CollectionFilters } from '../common/filters.ts'
 
 export const SEARCH = graphql(`
   query Search($input: SearchInput!) {

@@ -13,9 +13,9 @@ import { Code, UserText } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { ConfirmDialog } from '../../../ui/dialog.tsx'
 import { Card, Notice, Progress } from '../../../ui/surface.tsx'
-import type { CollectionFacts } from '../collections.ts'
-import { EmbeddingChoice } from '../model-choice.tsx'
-import { usePolling } from '../polling.ts'
+import type { CollectionFacts } from '../common/collections.ts'
+import { EmbeddingChoice } from '../common/model-choice.tsx'
+import { usePolling } from '../common/polling.ts'
 import {
   CANCEL_REEMBEDDING,
   COLLECTION_REEMBEDDINGS,

@@ -3,9 +3,9 @@ import { useState } from 'react'
 import { useText } from '../../../i18n/text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Card } from '../../../ui/surface.tsx'
-import { EditForm } from '../collection-form.tsx'
-import type { CollectionFacts } from '../collections.ts'
-import { DeleteCollection } from '../delete-collection.tsx'
+import { EditForm } from '../common/collection-form.tsx'
+import type { CollectionFacts } from '../common/collections.ts'
+import { DeleteCollection } from '../common/delete-collection.tsx'
 import { Reembed } from './reembed.tsx'
 
 interface SettingsTabProps {

@@ -1,5 +1,5 @@
-import { useFormats, useText } from '../../i18n/text.tsx'
-import { UserText } from '../../parts/user-text.tsx'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { UserText } from '../../../parts/user-text.tsx'
 
 interface PlaceProps {
   readonly headingPath: readonly string[]

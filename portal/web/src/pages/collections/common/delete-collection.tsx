@@ -1,10 +1,10 @@
-import { useAction } from '../../data/answer.ts'
-import { Text, useText } from '../../i18n/text.tsx'
-import { FailureNotice } from '../../parts/states.tsx'
-import { UserText } from '../../parts/user-text.tsx'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
-import { Notice } from '../../ui/surface.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { useAction } from '../../../data/answer.ts'
+import { Text, useText } from '../../../i18n/text.tsx'
+import { FailureNotice } from '../../../parts/states.tsx'
+import { UserText } from '../../../parts/user-text.tsx'
+import { ConfirmDialog } from '../../../ui/dialog.tsx'
+import { Notice } from '../../../ui/surface.tsx'
+import { toast } from '../../../ui/toast.tsx'
 import { DELETE_COLLECTION } from './collections.ts'
 
 /** The names of agents in the message of `IN_USE`, in quotes as it has them; the message, if there are none. */

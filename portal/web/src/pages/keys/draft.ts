@@ -1,4 +1,5 @@
 import type { Scope } from '../../app/session.tsx'
+import { latin } from '../../i18n/latin.ts'
 import type { Key } from './keys.ts'
 
 export const PERIODS = ['DAY', 'MONTH', 'TOTAL'] as const
@@ -73,15 +74,6 @@ export function inputOf({ name, scopes, models, requestsPerMinute, tokensPerMinu
     spendLimit: spendAmount.trim() === '' ? null : { amount: latin(spendAmount), period: spendPeriod },
     expiresAt: lastDay === '' ? null : endOf(lastDay).toISOString(),
   }
-}
-
-/** Numbers may be typed in Arabic-Indic digits, and with their decimal sign. */
-function latin(typed: string): string {
-  return typed
-    .trim()
-    .replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) - 0x660))
-    .replace(/[۰-۹]/g, (digit) => String(digit.charCodeAt(0) - 0x6f0))
-    .replace('٫', '.')
 }
 
 /** The midnight at the end of a day, where the reader is. */

@@ -45,7 +45,9 @@ export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: A
   const submit = (event: FormEvent) => {
     event.preventDefault()
     setTried(true)
-    if (Object.keys(problemsOf(draft)).length === 0) onSubmit(inputOf(draft))
+    if (Object.keys(problemsOf(draft)).length === 0) return onSubmit(inputOf(draft))
+    const form = event.currentTarget as HTMLFormElement
+    requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid]')?.focus())
   }
   const known = models.state === 'ready' ? (models.data.models ?? []) : []
   const chosen = known.find(({ id }) => id === draft.model)
@@ -171,7 +173,7 @@ function Section({ title, isOpen, children }: { readonly title: string; readonly
   return (
     <details open={isOpen} className="group rounded-xl border bg-surface">
       <summary className="flex items-center gap-2 rounded-xl px-4 py-3 font-medium sm:px-5">
-        <ChevronRight className="size-4 text-muted group-open:rotate-90 rtl:-scale-x-100 rtl:group-open:rotate-90" aria-hidden />
+        <ChevronRight className="size-4 text-muted group-open:rotate-90 rtl:-scale-x-100 rtl:group-open:scale-x-100" aria-hidden />
         {title}
       </summary>
       <div className="flex flex-col gap-5 px-4 pt-1 pb-5 sm:px-5">{children}</div>

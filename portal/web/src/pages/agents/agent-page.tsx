@@ -13,6 +13,7 @@ import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AGENT, type Agent, DELETE } from './agents.ts'
+import { Chat } from './chat.tsx'
 import { Settings } from './settings.tsx'
 
 const route = getRouteApi('/agents/$id')
@@ -20,7 +21,7 @@ const route = getRouteApi('/agents/$id')
 export function AgentPage() {
   const text = useText()
   const { id } = route.useParams()
-  const { tab = 'settings' } = route.useSearch()
+  const { tab = 'chat' } = route.useSearch()
   const navigate = route.useNavigate()
   const answer = useAnswer(AGENT, { id })
   const back = <Link to="/agents">{text('agents.title')}</Link>
@@ -51,7 +52,10 @@ export function AgentPage() {
         label={text('agents.agent')}
         value={tab}
         onChange={(tab) => void navigate({ search: { tab }, resetScroll: false })}
-        tabs={[{ value: 'settings', label: text('agents.tab.settings'), content: <Settings agent={agent} /> }]}
+        tabs={[
+          { value: 'chat', label: text('agents.tab.chat'), content: <Chat agent={agent} /> },
+          { value: 'settings', label: text('agents.tab.settings'), content: <Settings agent={agent} /> },
+        ]}
       />
     </>
   )

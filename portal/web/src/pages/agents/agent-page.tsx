@@ -12,9 +12,12 @@ import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Menu, MenuItem } from '../../ui/menu.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { AGENT, type Agent, DELETE } from './agents.ts'
-import { Chat } from './chat.tsx'
-import { Settings } from './settings.tsx'
+import { AGENT, type Agent, DELETE } from './base/agents.ts'
+import { Chat } from './chat/chat.tsx'
+import { Settings } from './editor/settings.tsx'
+import { Runs } from './runs/runs-tab.tsx'
+import { UseIt } from './use-it.tsx'
+import { Versions } from './versions/versions.tsx'
 
 const route = getRouteApi('/agents/$id')
 
@@ -54,7 +57,18 @@ export function AgentPage() {
         onChange={(tab) => void navigate({ search: { tab }, resetScroll: false })}
         tabs={[
           { value: 'chat', label: text('agents.tab.chat'), content: <Chat agent={agent} /> },
-          { value: 'settings', label: text('agents.tab.settings'), content: <Settings agent={agent} /> },
+          { value: 'runs', label: text('agents.tab.runs'), content: <Runs agentId={agent.id} /> },
+          {
+            value: 'settings',
+            label: text('agents.tab.settings'),
+            content: (
+              <div className="flex flex-col gap-10">
+                <Settings agent={agent} />
+                <Versions agent={agent} />
+              </div>
+            ),
+          },
+          { value: 'use', label: text('agents.tab.use'), content: <UseIt agent={agent} /> },
         ]}
       />
     </>

@@ -9,9 +9,9 @@ import { EmptyState } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
-import { AGENTS, type AgentRow } from './agents.ts'
-import { useCollectionNames } from './collection-names.ts'
-import { RunStatusBadge } from './run-status.tsx'
+import { AGENTS, type AgentRow } from './base/agents.ts'
+import { useCollectionNames } from './base/collection-names.ts'
+import { RunStatusBadge } from './runs/run-status.tsx'
 
 export function AgentsPage() {
   const text = useText()

@@ -3,9 +3,9 @@ import { useAction } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { AgentForm } from './agent-form.tsx'
-import { CREATE } from './agents.ts'
-import { NEW_AGENT } from './draft.ts'
+import { CREATE } from './base/agents.ts'
+import { AgentForm } from './editor/agent-form.tsx'
+import { NEW_AGENT } from './editor/draft.ts'
 
 export function NewAgentPage() {
   const text = useText()

@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { root } from '../../app/root.tsx'
-import { readSearch } from './search.ts'
+import { readSearch } from './base/search.ts'
 
 export const agentsRoutes = [
   createRoute({

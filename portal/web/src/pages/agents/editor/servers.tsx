@@ -1,10 +1,10 @@
 import { Plus, Trash2 } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { useFormats, useText } from '../../i18n/text.tsx'
-import { Button, IconButton } from '../../ui/button.tsx'
-import { Checkbox } from '../../ui/choices.tsx'
-import { Field } from '../../ui/field.tsx'
-import { Input, Textarea } from '../../ui/input.tsx'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { Button, IconButton } from '../../../ui/button.tsx'
+import { Checkbox } from '../../../ui/choices.tsx'
+import { Field } from '../../../ui/field.tsx'
+import { Input, Textarea } from '../../../ui/input.tsx'
 import { MAX_SERVERS, newServer, type ServerDraft } from './draft.ts'
 
 interface ServersProps {

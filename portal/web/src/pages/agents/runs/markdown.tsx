@@ -108,14 +108,14 @@ function TableOf({ table, mark }: { readonly table: Tokens.Table; readonly mark:
   const cells = (row: readonly Tokens.TableCell[], Cell: 'th' | 'td') =>
     row.map((cell, index) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a text keep their places.
-      <Cell key={index} dir="auto" className="border px-2.5 py-1.5 text-start align-top">
+      <Cell key={index} className={`border px-2.5 py-1.5 align-top ${OWN_DIRECTION}`}>
         {inline(cell.tokens, mark)}
       </Cell>
     ))
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard.
-    <div tabIndex={0} className="overflow-x-auto">
-      <table dir="auto" className="border-collapse text-sm">
+    <div dir="auto" tabIndex={0} className="overflow-x-auto">
+      <table className="border-collapse text-sm">
         <thead className="bg-sunken">
           <tr>{cells(table.header, 'th')}</tr>
         </thead>

@@ -1,4 +1,4 @@
-import { graphql, type ResultOf } from '../../data/graphql.ts'
+import { graphql, type ResultOf } from '../../../data/graphql.ts'
 
 export const AGENTS = graphql(`
   query Agents($first: Int, $after: String) {

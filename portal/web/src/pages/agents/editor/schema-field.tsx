@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from 'react'
-import { useFormats, useText } from '../../i18n/text.tsx'
-import { Button } from '../../ui/button.tsx'
-import { Field } from '../../ui/field.tsx'
-import { Textarea } from '../../ui/input.tsx'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { Field } from '../../../ui/field.tsx'
+import { Textarea } from '../../../ui/input.tsx'
 import { EXAMPLE_SCHEMA, readSchema } from './schema.ts'
 
 interface SchemaFieldProps {

@@ -1,5 +1,5 @@
-import { latin } from '../../i18n/latin.ts'
-import type { Agent } from './agents.ts'
+import { latin } from '../../../i18n/latin.ts'
+import type { Agent } from '../base/agents.ts'
 import { readSchema } from './schema.ts'
 
 const MAX_NAME = 200

@@ -1,8 +1,8 @@
-import { useAction } from '../../data/answer.ts'
-import { useText } from '../../i18n/text.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { useAction } from '../../../data/answer.ts'
+import { useText } from '../../../i18n/text.tsx'
+import { toast } from '../../../ui/toast.tsx'
+import { type Agent, UPDATE } from '../base/agents.ts'
 import { AgentForm } from './agent-form.tsx'
-import { type Agent, UPDATE } from './agents.ts'
 import { draftOf } from './draft.ts'
 
 /** The fields of a known agent. Each save makes a version. */

@@ -1,7 +1,7 @@
 import { useEffect, useReducer, useState } from 'react'
 import { useClient } from 'urql'
-import { connection } from '../../data/connection.ts'
-import { type Failure, toFailure } from '../../data/failure.ts'
+import { connection } from '../../../data/connection.ts'
+import { type Failure, toFailure } from '../../../data/failure.ts'
 import { NO_PROGRESS, type Progress, progressAfter } from './progress.ts'
 import { FOLLOW, START } from './runs.ts'
 

@@ -1,18 +1,18 @@
 import { ArrowUp, Bot } from 'lucide-react'
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useAnswer } from '../../data/answer.ts'
-import type { Failure } from '../../data/failure.ts'
-import { useText } from '../../i18n/text.tsx'
-import { Answered, EmptyState, FailureNotice, NotFound } from '../../parts/states.tsx'
-import { withoutOverrides } from '../../parts/user-text.tsx'
-import { IconButton } from '../../ui/button.tsx'
-import { Textarea } from '../../ui/input.tsx'
-import type { Agent } from './agents.ts'
-import { Answer } from './answer.tsx'
-import { readMessages, runsOfAnswers } from './messages.ts'
-import { EndedRun, LiveRun } from './run-view.tsx'
-import { RUNS, THREAD } from './runs.ts'
-import { useStartRun } from './use-run.ts'
+import { useAnswer } from '../../../data/answer.ts'
+import type { Failure } from '../../../data/failure.ts'
+import { useText } from '../../../i18n/text.tsx'
+import { Answered, EmptyState, FailureNotice, NotFound } from '../../../parts/states.tsx'
+import { withoutOverrides } from '../../../parts/user-text.tsx'
+import { IconButton } from '../../../ui/button.tsx'
+import { Textarea } from '../../../ui/input.tsx'
+import type { Agent } from '../base/agents.ts'
+import { Answer } from '../runs/answer.tsx'
+import { readMessages, runsOfAnswers } from '../runs/messages.ts'
+import { EndedRun, LiveRun } from '../runs/run-view.tsx'
+import { RUN, RUNS, THREAD } from '../runs/runs.ts'
+import { useStartRun } from '../runs/use-run.ts'
 
 /** A question that was asked on this page. `key`: makes a repeat the same run. */
 interface Turn {
@@ -76,7 +76,7 @@ export function Conversation({ agent, threadId, runId, onRun, onEnded }: Convers
         )}
         {turns.map(({ key, question, runId, failure }) => (
           <div key={key} className="flex flex-col gap-4">
-            {question !== null && <Question text={question} />}
+            {question !== null ? <Question text={question} /> : runId && <QuestionOfRun runId={runId} />}
             {runId ? (
               <LiveRun
                 runId={runId}
@@ -110,6 +110,13 @@ function Question({ text }: { readonly text: string }) {
       {withoutOverrides(text)}
     </p>
   )
+}
+
+/** The question of a run that was in progress when the page was left. */
+function QuestionOfRun({ runId }: { readonly runId: string }) {
+  const answer = useAnswer(RUN, { id: runId })
+  const question = answer.state === 'ready' ? readMessages(answer.data.agentRun?.messages ?? []).at(-1) : undefined
+  return question ? <Question text={question.text} /> : null
 }
 
 interface KeptThreadProps {
@@ -164,7 +171,7 @@ function Composer({ isBusy, onSend }: { readonly isBusy: boolean; readonly onSen
     send()
   }
   return (
-    <form onSubmit={submit} className="sticky bottom-0 bg-canvas pb-4">
+    <form onSubmit={submit} className="sticky bottom-0 -mx-1 bg-canvas px-1 pb-4">
       <div className="relative">
         <Textarea
           aria-label={text('agents.question')}

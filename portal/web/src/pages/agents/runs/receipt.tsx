@@ -1,9 +1,9 @@
-import { useFormats, useText } from '../../i18n/text.tsx'
-import { type Column, RowsTable } from '../../parts/data-table.tsx'
-import { Digits } from '../../parts/digits.tsx'
-import { Money, useMoney } from '../../parts/money.tsx'
-import { Code, UserText } from '../../parts/user-text.tsx'
-import { useCollectionNames } from './collection-names.ts'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { type Column, RowsTable } from '../../../parts/data-table.tsx'
+import { Digits } from '../../../parts/digits.tsx'
+import { Money, useMoney } from '../../../parts/money.tsx'
+import { Code, UserText } from '../../../parts/user-text.tsx'
+import { useCollectionNames } from '../base/collection-names.ts'
 import type { Run } from './runs.ts'
 
 type Charge = Run['steps'][number] & { readonly id: number }

@@ -1,4 +1,4 @@
-import { graphql, type ResultOf } from '../../data/graphql.ts'
+import { graphql, type ResultOf } from '../../../data/graphql.ts'
 
 // Parts of other scopes are asked for by id alone, so that a key without them still sees the run.
 export const RUN = graphql(`

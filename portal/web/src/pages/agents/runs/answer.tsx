@@ -2,8 +2,8 @@ import { Link } from '@tanstack/react-router'
 import { FileText } from 'lucide-react'
 import { Popover } from 'radix-ui'
 import { lazy, Suspense } from 'react'
-import { useFormats, useText } from '../../i18n/text.tsx'
-import { UserText, withoutOverrides } from '../../parts/user-text.tsx'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { UserText, withoutOverrides } from '../../../parts/user-text.tsx'
 import type { Citation } from './runs.ts'
 
 const Markdown = lazy(() => import('./markdown.tsx').then(({ Markdown }) => ({ default: Markdown })))

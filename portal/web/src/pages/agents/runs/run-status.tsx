@@ -1,5 +1,5 @@
-import { StatusBadge } from '../../parts/badges.tsx'
-import type { RunStatus } from './search.ts'
+import { StatusBadge } from '../../../parts/badges.tsx'
+import type { RunStatus } from '../base/search.ts'
 
 const LOOKS = {
   RUNNING: { tone: 'info', label: 'agents.status.RUNNING', isActive: true },

@@ -17,7 +17,7 @@ export function AgentsPage() {
   const text = useText()
   const columns = useColumns()
   const paging = usePaging()
-  const answer = useAnswer(AGENTS, paging.variables, { types: ['Agent'] })
+  const answer = useAnswer(AGENTS, paging.variables, { types: ['Agent', 'DeleteAgentPayload'] })
   const create = (
     <Button asChild variant="primary">
       <Link to="/agents/new">

@@ -57,9 +57,12 @@ function useColumns(): readonly Column<Charge>[] {
           <span className="font-medium">{text(`agents.charge.${kind}`)}</span>
           <div className="text-xs text-muted">
             {model && <Code className="max-w-40 sm:max-w-72">{model.id}</Code>}
-            {query !== null && (
-              <UserText className="max-w-40 sm:max-w-72">{`${names.get(collection?.id ?? '') ?? ''} “${query}”`.trim()}</UserText>
+            {names.has(collection?.id ?? '') && (
+              <div>
+                <UserText className="max-w-40 sm:max-w-72">{names.get(collection!.id)!}</UserText>
+              </div>
             )}
+            {query !== null && <UserText className="max-w-40 sm:max-w-72">{`“${query}”`}</UserText>}
             {hitCount !== null && <div>{text('agents.hits', { count: hitCount, shown: number(hitCount) })}</div>}
           </div>
         </>

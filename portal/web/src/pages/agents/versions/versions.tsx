@@ -99,11 +99,11 @@ function Lines({ before, after }: { readonly before: string; readonly after: str
             kind === 'added' && 'bg-success-soft text-success-text',
           )}
         >
-          <span aria-hidden className="text-center select-none">
-            {SIGNS[kind]}
+          <span className="text-center select-none">
+            <span aria-hidden>{SIGNS[kind]}</span>
+            {kind !== 'same' && <span className="sr-only">{text(`agents.diff.${kind}`)}</span>}
           </span>
           <span dir="auto" className="min-h-5 wrap-anywhere whitespace-pre-wrap">
-            {kind !== 'same' && <span className="sr-only">{text(`agents.diff.${kind}`)} </span>}
             {withoutOverrides(line)}
           </span>
         </li>

@@ -29,7 +29,7 @@ export function SchemaField({ value, onChange, isTried, error }: SchemaFieldProp
   return (
     <Field
       label={text('agents.schema')}
-      help={!problem ? text('agents.schema.right') : text('agents.schemaHelp')}
+      help={text(problem || error ? 'agents.schemaHelp' : 'agents.schema.right')}
       error={(isTried || isLeft) && problem ? say() : error}
     >
       {(control) => (

@@ -37,4 +37,9 @@ describe('the progress of a run', () => {
     expect(draftText(told([...events.slice(0, 7), again]))).toBe('')
     expect(draftText(told([...events.slice(0, 7), again, { ...events[7]!, textDelta: '30' }]))).toBe('30')
   })
+
+  it('names no thread if the run was stopped: the thread may not exist', () => {
+    const run = { id: 'run_1', status: 'CANCELLED', threadId: 'thr_1' } as const
+    expect(told([...events.slice(0, 7), { ...events[8]!, run }])).toMatchObject({ isDone: true, threadId: null })
+  })
 })

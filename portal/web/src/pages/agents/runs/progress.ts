@@ -15,6 +15,7 @@ export interface Progress {
   readonly cursors: ReadonlySet<string>
   /** Where to go on after a break. */
   readonly last: string | null
+  /** The thread that keeps the answer. A run that failed or was stopped adds nothing to its thread. */
   readonly threadId: string | null
   readonly isDone: boolean
 }
@@ -29,7 +30,7 @@ export function progressAfter(before: Progress, event: RunEvent): Progress {
     ...before,
     cursors: new Set(before.cursors).add(cursor),
     last: cursor,
-    threadId: run?.threadId ?? before.threadId,
+    threadId: run?.status === 'COMPLETED' ? run.threadId : before.threadId,
     isDone: type === 'DONE',
   }
   const change = (next: (step: ProgressStep) => ProgressStep): Progress => {

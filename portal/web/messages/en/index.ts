@@ -1,6 +1,8 @@
 import agents from './agents.json'
 import collections from './collections.json'
 import common from './common.json'
+import document from './document.json'
+import documents from './documents.json'
 import errors from './errors.json'
 import home from './home.json'
 import keys from './keys.json'
@@ -17,6 +19,8 @@ export const messages = {
   ...agents,
   ...collections,
   ...common,
+  ...document,
+  ...documents,
   ...errors,
   ...home,
   ...keys,

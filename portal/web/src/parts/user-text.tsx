@@ -3,8 +3,8 @@ import { classes } from '../ui/classes.ts'
 /** Controls that change the direction of what follows. A name that holds them must not turn the page round. */
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/g
 
-/** A text without the controls of direction, where `UserText` does not fit. */
-export function withoutOverrides(text: string): string {
+/** The same text without what could turn round the text beside it. */
+export function harmless(text: string): string {
   return text.replace(OVERRIDES, '')
 }
 
@@ -18,7 +18,7 @@ export function UserText({
   readonly className?: string
   readonly isWhole?: boolean
 }) {
-  const shown = withoutOverrides(children)
+  const shown = harmless(children)
   return (
     <bdi
       dir="auto"

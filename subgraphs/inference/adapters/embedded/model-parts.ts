@@ -1,19 +1,19 @@
 import { encodeField, GRAPH, MODEL, NODE, readFields, readTexts, TENSOR, VALUE } from './onnx-fields.ts'
 
 /**
- * Splits a network in the ONNX format into parts that run one after the other. The first takes the network's inputs.
- * Each ends with the tensor of a cut (the last with the `outputs`), from which the next continues. A part may also read
+ * Splits a network in the ONNX format into parts that run one after the other. The first takes the network's inputs, or
+ * the tensor `from`. Each ends with the tensor of a cut (the last with the `outputs`), from which the next continues. A part may also read
  * the network's inputs. A weight is only in the parts that use it.
  * @throws {Error} the model has no such tensors
  */
-export function modelParts(model: Buffer, cuts: readonly string[], outputs: readonly string[]): Buffer[] {
+export function modelParts(model: Buffer, cuts: readonly string[], outputs: readonly string[], from?: string): Buffer[] {
   const fields = [...readFields(model)]
   const graph = fields.find(({ number }) => number === MODEL.graph)
   if (!graph) throw new Error('the model has no graph')
   const network = readNetwork(graph.content)
   const others = fields.filter((field) => field !== graph).map(({ whole }) => whole)
   return [...cuts.map((cut) => [cut]), outputs].map((to, index) =>
-    Buffer.concat([...others, encodeField(MODEL.graph, extractPart(network, cuts[index - 1], to))]),
+    Buffer.concat([...others, encodeField(MODEL.graph, extractPart(network, index === 0 ? from : cuts[index - 1], to))]),
   )
 }
 

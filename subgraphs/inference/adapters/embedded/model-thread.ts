@@ -1,37 +1,34 @@
 import './no-telemetry.ts'
+import { availableParallelism } from 'node:os'
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import { StartLimit } from './start-limit.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 import type { Purpose } from './token-states.ts'
 
-/**
- * A thread that keeps dying is restarted at most this often in `STARTS_WINDOW_MS`. After that, calls fail until the
- * time has passed.
- */
-const MAX_STARTS = 5
-const STARTS_WINDOW_MS = 60_000
+const FILE = new URL('./thread.ts', import.meta.url)
+const SECOND_FILE = new URL('./second-thread.ts', import.meta.url)
 
-/** The thread with the model. It loads in the background. If it has died, the next call starts it again. */
+/** The thread with the model, which has another for the second half of its layers. It loads in the background. If it has died, the next call starts it again. */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
   readonly #input: ThreadInput
   readonly #log: Log
-  readonly #clock: Clock
-  readonly #starts: number[] = []
+  readonly #starts: StartLimit
   #client: WorkerClient | undefined
   #loading: Promise<void> = Promise.resolve()
   #problem: string | null = null
   #nextJob = 1
   #closed = false
 
-  /** `modelDirectory` ends with a slash; `file` is the thread's code. */
-  constructor(modelDirectory: URL, log: Log, clock: Clock, file = new URL('./thread.ts', import.meta.url)) {
+  /** `modelDirectory` ends with a slash. Tests give other code of the threads, or another number of cores. */
+  constructor(modelDirectory: URL, log: Log, clock: Clock, { file = FILE, secondFile = SECOND_FILE, cores = availableParallelism() } = {}) {
     this.#file = file
-    this.#input = { modelDirectory: modelDirectory.href }
+    this.#input = { modelDirectory: modelDirectory.href, secondFile: secondFile.href, cores }
     this.#log = log
-    this.#clock = clock
+    this.#starts = new StartLimit(clock)
     this.#client = this.#start()
   }
 
@@ -94,11 +91,7 @@ export class ModelThread implements AsyncDisposable {
   }
 
   #start(): WorkerClient {
-    const now = this.#clock.now().getTime()
-    while (this.#starts.length > 0 && this.#starts[0]! <= now - STARTS_WINDOW_MS) this.#starts.shift()
-    if (this.#starts.length >= MAX_STARTS) throw unavailable('The embedded model has failed repeatedly; the log says why.')
-    this.#starts.push(now)
-
+    if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
     const forget = () => {
       if (this.#client === client) this.#client = undefined
     }

@@ -1,32 +1,16 @@
 import { readFile } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
-import { InferenceSession, Tensor } from 'onnxruntime-node'
-import { fasterNetwork } from './faster-network.ts'
-import { modelParts } from './model-parts.ts'
-import { type Purpose, TokenStates } from './token-states.ts'
+import { Tensor } from 'onnxruntime-node'
+import { Layers, MAX_TOKENS, newMemory, type Reading, toMask } from './layers.ts'
+import type { Asked, Finished, Halfway } from './second-half.ts'
+import type { StepQueue } from './step-queue.ts'
+import type { TokenTraits } from './token-states.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
-/** Tokens of a text that the model reads, including `<s>` and `</s>` (its model card). */
-const MAX_TOKENS = 512
-const MASK = 'attention_mask'
 const START = 0
 const PAD = 1
 const END = 2
-/** Threads that compute one step together. A machine with more keeps the others for requests. */
-const THREADS = Math.min(2, availableParallelism())
-/**
- * Waiting threads sleep. By default they spin, which takes the processor from the rest of the service: a text takes ten
- * times as long on a busy machine.
- */
-const ASLEEP = { session: { intra_op: { allow_spinning: '0' } } }
-/**
- * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
- */
-const OUTPUT = 'neutral_embedding'
-/** What the network makes of each token, in its text. */
-const TOKEN_STATES = 'last_hidden_state'
-/** What each layer of the network except the last passes to the next. */
-const CUTS = Array.from({ length: 11 }, (_, layer) => `l${layer}.x2`)
+/** The marks that each text gets: `<s>` and `</s>`. */
+export const MARKS = 2
 
 /** The token lists do not fit the model. */
 export class InvalidTokens extends Error {
@@ -43,93 +27,87 @@ interface Reference {
   }[]
 }
 
-/** Texts on their way through the network. */
-export interface Reading {
-  /** Input of the next layer. */
-  state: Tensor
-  readonly mask: Tensor
-  /** Of every token, marks and padding included; null before the last layer. */
-  tokenStates: Tensor | null
-}
+/** What the second half of the layers makes of texts, here or in another thread. */
+export type Finish = (halfway: Halfway, asked: Asked, signal: AbortSignal) => Promise<Finished>
 
-/** The network and its tokenizer, in the thread that loaded them. */
+/** The tokenizer and the first half of the network, in the thread that loaded them. */
 export class Model {
-  /** One session for each layer, so that something else can run between two of them. */
-  readonly #layers: readonly InferenceSession[]
   readonly tokenizer: WordTokenizer
+  readonly #layers: Layers
   readonly #vocabulary: number
-  readonly #tokenStates: TokenStates | null
+  /** By token: 1 is Arabic, -1 is Latin. */
+  readonly #scripts: Int8Array
+  /** By token: 1 has a letter or a digit. */
+  readonly #words: Int8Array
 
-  private constructor(layers: readonly InferenceSession[], tokenizer: WordTokenizer, vocabulary: number, tokenStates: TokenStates | null) {
+  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number, pieces: readonly string[]) {
     this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
-    this.#tokenStates = tokenStates
+    this.#scripts = Int8Array.from(pieces, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
+    this.#words = Int8Array.from(pieces, (piece) => (/[\p{L}\p{N}]/u.test(piece) ? 1 : 0))
   }
 
-  /**
-   * Loads the folder's model, and embeds its first reference text to detect a damaged file or a runtime that computes
-   * wrongly.
-   */
-  static async load(directory: URL): Promise<Model> {
-    const json = async (name: string) => JSON.parse(await readFile(new URL(name, directory), 'utf8'))
-    const words = (await json('tokenizer.json')) as {
+  /** `threads` compute one layer together. */
+  static async load(directory: URL, threads: number): Promise<Model> {
+    const words = (await readJson(directory, 'tokenizer.json')) as {
       readonly model: { readonly vocab: readonly (readonly [piece: string, score: number])[] }
     }
-    const tokenizer = new WordTokenizer(words, await json('tokenizer_config.json'))
+    const tokenizer = new WordTokenizer(words, (await readJson(directory, 'tokenizer_config.json')) as object)
+    const { vocab_size: vocabulary } = (await readJson(directory, 'config.json')) as { vocab_size: number }
     const pieces = words.model.vocab.map(([piece]) => piece)
-    const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
-    // No arena, because each session would keep its own.
-    const options = { intraOpNumThreads: THREADS, extra: ASLEEP, enableCpuMemArena: false, enableMemPattern: false }
-    const layers: InferenceSession[] = []
-    for (const part of modelParts(fasterNetwork(await readFile(new URL('model.onnx', directory))), CUTS, [OUTPUT, TOKEN_STATES])) {
-      layers.push(await InferenceSession.create(part, options))
-    }
-    const model = new Model(layers, tokenizer, vocabulary, await TokenStates.load(directory, pieces, options))
-    await model.#check(await json('reference.json'))
-    return model
+    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary, pieces)
   }
 
+  /** Embeds the first reference text, to detect a damaged file or a runtime that computes wrongly. */
+  async check(directory: URL, queue: StepQueue, finish: Finish): Promise<void> {
+    const { tolerance, texts } = (await readJson(directory, 'reference.json')) as Reference
+    const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
+    const tokens = this.tokenizer.tokens(text)
+    if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
+    const asked = { organizationId: '', size: 1, statesFor: null }
+    const { signal } = new AbortController()
+    const { vectors } = await finish(await this.begin([tokens], asked, newMemory(), queue, signal), asked, signal)
+    if (!expected.every((value, index) => Math.abs(value - vectors[index]!) <= tolerance))
+      throw new Error('the model does not give the reference vector')
+  }
+
+  /** Layers of one half. */
   get layers(): number {
-    return this.#layers.length
+    return this.#layers.count
   }
 
   /** The tokens that the network reads of a text, without marks. What exceeds 512 tokens is left out. */
   toTokens(input: string | readonly number[]): readonly number[] {
-    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
+    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - MARKS) : this.#checked(input)
   }
 
-  /** Begins with texts, which are padded to the longest. A vector does not depend on the texts beside it. */
-  begin(texts: readonly (readonly number[])[]): Reading {
-    const width = Math.max(...texts.map((tokens) => tokens.length)) + 2
-    const shape = [texts.length, width]
-    const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
-    const mask = new BigInt64Array(ids.length)
-    for (const [row, tokens] of texts.entries()) {
-      const marked = [START, ...tokens, END]
-      for (const [index, token] of marked.entries()) ids[row * width + index] = BigInt(token)
-      mask.fill(1n, row * width, row * width + marked.length)
-    }
-    return { state: new Tensor('int64', ids, shape), mask: new Tensor('int64', mask, shape), tokenStates: null }
+  /**
+   * Takes texts, given their tokens, through the first half of the layers. They are padded to the longest; a vector does
+   * not depend on the texts beside it. `memory` then holds their states.
+   */
+  async begin(
+    texts: readonly (readonly number[])[],
+    { organizationId, size }: Asked,
+    memory: SharedArrayBuffer,
+    queue: StepQueue,
+    signal: AbortSignal,
+  ): Promise<Halfway> {
+    const lengths = texts.map(({ length }) => length + MARKS)
+    const mask = toMask(lengths)
+    const [, width] = mask.dims as [number, number]
+    const ids = new BigInt64Array(mask.size).fill(BigInt(PAD))
+    for (const [row, tokens] of texts.entries())
+      for (const [index, token] of [START, ...tokens, END].entries()) ids[row * width + index] = BigInt(token)
+    const reading: Reading = { state: new Tensor('int64', ids, mask.dims), mask, memory, vectors: null }
+    await queue.run(organizationId, this.#layers.count, size, signal, (layer) => this.#layers.run(layer, reading))
+    return { memory, lengths, traits: texts.map((tokens) => this.#traitsOf(tokens)) }
   }
 
-  /** Runs one layer; call it with 0, 1, 2 and so on. After the last one the state holds the vectors, of length 1. */
-  async run(layer: number, reading: Reading): Promise<void> {
-    const session = this.#layers[layer]!
-    const [state] = session.inputNames.filter((name) => name !== MASK)
-    const [output] = session.outputNames
-    const { [output!]: next, [TOKEN_STATES]: tokenStates } = await session.run({ [state!]: reading.state, [MASK]: reading.mask })
-    reading.state = next!
-    reading.tokenStates = tokenStates ?? null
-  }
-
-  /** What the last layer made of the tokens of one of the texts, made small; null: the model's folder does not say how. */
-  async readTokenStates({ tokenStates }: Reading, row: number, tokens: readonly number[], purpose: Purpose): Promise<Int8Array | null> {
-    if (!this.#tokenStates) return null
-    const [, width, size] = tokenStates!.dims as [number, number, number]
-    const from = (row * width + 1) * size
-    const states = (tokenStates!.data as Float32Array).subarray(from, from + tokens.length * size)
-    return this.#tokenStates.reduce(states, tokens, purpose)
+  #traitsOf(tokens: readonly number[]): TokenTraits {
+    const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
+    const words = [...tokens.keys()].filter((place) => this.#words[tokens[place]!] === 1)
+    return { language: balance >= 0 ? 'ar' : 'en', words }
   }
 
   #checked(tokens: readonly number[]): readonly number[] {
@@ -138,20 +116,10 @@ export class Model {
         throw new InvalidTokens(`token ${token} is not of the model's ${this.#vocabulary}`)
     }
     const bare = tokens[0] === START && tokens.at(-1) === END ? tokens.slice(1, -1) : tokens
-    return bare.slice(0, MAX_TOKENS - 2)
-  }
-
-  async #check({ tolerance, texts }: Reference): Promise<void> {
-    const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
-    const tokens = this.tokenizer.tokens(text)
-    if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
-    const reading = this.begin([tokens])
-    for (let layer = 0; layer < this.layers; layer++) await this.run(layer, reading)
-    const vector = readVectors(reading)
-    if (!expected.every((value, index) => Math.abs(value - vector[index]!) <= tolerance))
-      throw new Error('the model does not give the reference vector')
+    return bare.slice(0, MAX_TOKENS - MARKS)
   }
 }
 
-/** The vectors of texts that have passed all layers, one after the other. */
-export const readVectors = ({ state }: Reading): Float32Array => state.data as Float32Array
+async function readJson(directory: URL, name: string): Promise<unknown> {
+  return JSON.parse(await readFile(new URL(name, directory), 'utf8'))
+}

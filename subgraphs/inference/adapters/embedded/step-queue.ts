@@ -6,21 +6,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
  */
 const OLDEST_EVERY = 8
 
-/** The job was cancelled before it was done. */
-export class JobCancelled extends Error {
-  override readonly name = 'JobCancelled'
-}
-
 interface Job {
   readonly step: (index: number) => void | Promise<void>
   readonly steps: number
+  /** Steps of all the work that the job is a part of, the job's own included. */
+  readonly size: number
   readonly done: PromiseWithResolvers<void>
   next: number
 }
 
 /** The jobs of one organization, in order of arrival. */
 interface Line {
-  readonly jobs: Map<number, Job>
+  readonly jobs: Set<Job>
   stepsDone: number
   /** How much of its share it has used, on the queue's own time scale. */
   usedMs: number
@@ -31,8 +28,8 @@ interface Line {
 /**
  * Runs jobs one step at a time. Organizations share the time (weighted fair queueing with equal weights): the next is
  * the one that will have used the least after its step, and a newcomer starts level with the one that has used the
- * least so far. So a search waits for one step, however many others are busy. Within an organization the job with the
- * fewest steps left comes first, so that a search's one text does not wait for the rest of an ingestion batch. The
+ * least so far. So a search waits for one step, however many others are busy. Within an organization the job whose work
+ * has the fewest steps left comes first, so that a search's one text does not wait for the rest of an ingestion batch. The
  * event loop turns between steps, to receive new jobs and cancellations.
  */
 export class StepQueue {
@@ -47,46 +44,46 @@ export class StepQueue {
   }
 
   /**
-   * Resolves when `step(0)` … `step(steps - 1)` have run.
-   * @throws {JobCancelled} the job was cancelled first
+   * Resolves when `step(0)` … `step(steps - 1)` have run. `size`: steps of all the work that these are a part of.
+   * @throws the reason of the aborted signal; no further step begins
    */
-  run(id: number, organizationId: string, steps: number, step: (index: number) => void | Promise<void>): Promise<void> {
-    if (steps === 0) return Promise.resolve()
-    const job: Job = { step, steps, done: Promise.withResolvers(), next: 0 }
-    const line = this.#lines.get(organizationId) ?? { jobs: new Map(), stepsDone: 0, usedMs: this.#atMs, stepMs: 0 }
+  async run(
+    organizationId: string,
+    steps: number,
+    size: number,
+    signal: AbortSignal,
+    step: (index: number) => void | Promise<void>,
+  ): Promise<void> {
+    signal.throwIfAborted()
+    if (steps === 0) return
+    const job: Job = { step, steps, size, done: Promise.withResolvers(), next: 0 }
+    const line = this.#lines.get(organizationId) ?? { jobs: new Set(), stepsDone: 0, usedMs: this.#atMs, stepMs: 0 }
     if (line.jobs.size === 0) line.usedMs = Math.max(line.usedMs, this.#atMs)
-    line.jobs.set(id, job)
+    line.jobs.add(job)
     this.#lines.set(organizationId, line)
-    if (!this.#running) void this.#work()
-    return job.done.promise
-  }
-
-  /** Starts no further step of the job. An unknown id belongs to a finished job. */
-  cancel(id: number): void {
-    for (const { jobs } of this.#lines.values()) {
-      jobs.get(id)?.done.reject(new JobCancelled('the job was cancelled'))
-      jobs.delete(id)
+    const onAbort = () => {
+      line.jobs.delete(job)
+      job.done.reject(signal.reason)
     }
-  }
-
-  cancelAll(): void {
-    for (const { jobs } of this.#lines.values()) for (const id of [...jobs.keys()]) this.cancel(id)
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (!this.#running) void this.#work()
+    await job.done.promise.finally(() => signal.removeEventListener('abort', onAbort))
   }
 
   async #work(): Promise<void> {
     this.#running = true
     for (let line = this.#nextLine(); line; line = this.#nextLine()) {
-      const [id, job] = chooseNext(line)!
+      const job = chooseNext(line)!
       const startedMs = this.#now()
       try {
         await job.step(job.next)
         job.next += 1
         if (job.next === job.steps) {
-          line.jobs.delete(id)
+          line.jobs.delete(job)
           job.done.resolve()
         }
       } catch (error) {
-        line.jobs.delete(id)
+        line.jobs.delete(job)
         job.done.reject(error)
       }
       line.stepMs = this.#now() - startedMs
@@ -108,11 +105,13 @@ export class StepQueue {
 
 const expectedEnd = ({ usedMs, stepMs }: Line) => usedMs + stepMs
 
-function chooseNext(line: Line): [number, Job] | undefined {
+const stepsLeft = ({ size, next }: Job) => size - next
+
+function chooseNext(line: Line): Job | undefined {
   line.stepsDone += 1
-  let chosen: [number, Job] | undefined
-  for (const entry of line.jobs) {
-    if (!chosen || entry[1].steps - entry[1].next < chosen[1].steps - chosen[1].next) chosen = entry
+  let chosen: Job | undefined
+  for (const job of line.jobs) {
+    if (!chosen || stepsLeft(job) < stepsLeft(chosen)) chosen = job
     if (line.stepsDone % OLDEST_EVERY === 0) break
   }
   return chosen

@@ -1,23 +1,41 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { createLog } from '../../../common/process/log.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { toBatches } from './batches.ts'
-import { Model, type Reading, readVectors } from './model.ts'
-import { JobCancelled, StepQueue } from './step-queue.ts'
+import { newMemory } from './layers.ts'
+import { type Finish, MARKS, Model } from './model.ts'
+import { ModelNotLoaded } from './model-not-loaded.ts'
+import { type Asked, type Finished, SecondHalf } from './second-half.ts'
+import { SecondThread } from './second-thread-client.ts'
+import { StepQueue } from './step-queue.ts'
 import type { Purpose } from './token-states.ts'
 
 /** The thread that `ModelThread` starts and calls. */
 
 /** Text counted in one step, in UTF-16 units: about 10 ms. */
 const COUNT_STEP_LENGTH = 4_000
-
-/** The model's files are missing or damaged. */
-class ModelNotLoaded extends Error {
-  override readonly name = 'ModelNotLoaded'
-}
+/**
+ * Batches on their way through the network, of calls with several: both halves are busy, and little waits for the
+ * second. An organization alone gets half.
+ */
+const MAX_BATCHES = 8
+/** The same, of calls with one, which do not wait for the others. */
+const MAX_SINGLE_BATCHES = 16
+/** Memory that is kept for the next batches. Each takes 1.6 MB at most. */
+const MAX_FREE_MEMORIES = 8
+/** How often a batch is repeated whose thread has died. */
+const MAX_REPEATS = 2
 
 export interface ThreadInput {
   /** With a slash at its end. */
   readonly modelDirectory: string
+  /** The code of the second thread. */
+  readonly secondFile: string
+  /** Cores of the machine. With one there is no second thread. */
+  readonly cores: number
 }
 
 export interface EmbedReply {
@@ -28,81 +46,134 @@ export interface EmbedReply {
   readonly tokens: number
 }
 
+/** The job was cancelled before it was done. */
+class JobCancelled extends Error {
+  override readonly name = 'JobCancelled'
+}
+
+const { modelDirectory, secondFile, cores } = workerInput<ThreadInput>()
+const directory = new URL(modelDirectory)
+/** Threads that compute one layer together. Two halves on two cores take one each, which is the least work. */
+const threads = cores >= 4 ? 2 : 1
 const queue = new StepQueue()
-/** Jobs that wait for the model to load, and are not cancelled. */
-const waiting = new Set<number>()
-const loading = Model.load(new URL(workerInput<ThreadInput>().modelDirectory)).catch((cause: unknown) => {
-  throw new ModelNotLoaded(cause instanceof Error ? cause.message : String(cause))
-})
+const log = createLog('inference', 'error')
+const second = cores > 1 ? new SecondThread(new URL(secondFile), { modelDirectory, threads }, log) : null
+const jobs = new Map<number, AbortController>()
+const places = {
+  single: new FairPlaces(MAX_SINGLE_BATCHES, Number.POSITIVE_INFINITY),
+  several: new FairPlaces(MAX_BATCHES, Number.POSITIVE_INFINITY),
+}
+const freeMemories: SharedArrayBuffer[] = []
+const loading = load().catch(ModelNotLoaded.rethrow)
 // Every call waits for it and gets its failure. Before the first call nobody does.
 loading.catch(() => undefined)
 
+async function load(): Promise<{ readonly model: Model; readonly finish: Finish }> {
+  const [model, finish] = await Promise.all([Model.load(directory, threads), loadSecond()])
+  await model.check(directory, queue, finish)
+  return { model, finish }
+}
+
+async function loadSecond(): Promise<Finish> {
+  if (second) {
+    await second.ready()
+    return (halfway, asked) => second.finish(halfway, asked)
+  }
+  const here = await SecondHalf.load(directory, queue, threads)
+  return (halfway, asked, signal) => here.finish(halfway, asked, signal)
+}
+
+/** Runs a job until it is done or cancelled. */
+async function run<T>(job: number, work: (controller: AbortController) => Promise<T>): Promise<T> {
+  const controller = new AbortController()
+  jobs.set(job, controller)
+  return untilAborted(work(controller), controller.signal).finally(() => jobs.delete(job))
+}
+
 /** `statesFor`: token states are asked for, of texts for this purpose. */
-async function embed(
+function embed(
   job: number,
   input: readonly (string | readonly number[])[],
   organizationId: string,
   statesFor: Purpose | null,
 ): Promise<EmbedReply> {
-  const model = await loadedFor(job)
-  const { layers } = model
-  const texts: (readonly number[])[] = []
-  const reading = tokenizingSteps(input)
-  await queue.run(job, organizationId, reading.length, (step) => {
-    for (const each of reading[step]!) texts.push(model.toTokens(each))
-  })
-  const batches = toBatches(texts.map(({ length }) => length))
-  let numbers = new Float32Array()
-  const tokenStates: Int8Array[] = []
-  let state: Reading
-  await queue.run(job, organizationId, batches.length * layers, async (step) => {
-    const layer = step % layers
-    const batch = batches[Math.floor(step / layers)]!
-    if (layer === 0) state = model.begin(batch.map((index) => texts[index]!))
-    await model.run(layer, state)
-    if (layer < layers - 1) return
-    const vectors = readVectors(state)
-    const width = vectors.length / batch.length
-    if (numbers.length === 0) numbers = new Float32Array(width * texts.length)
-    for (const [row, index] of batch.entries()) {
-      numbers.set(vectors.subarray(row * width, (row + 1) * width), index * width)
-      const states = statesFor && (await model.readTokenStates(state, row, texts[index]!, statesFor))
-      if (states) tokenStates[index] = states
+  return run(job, async (controller) => {
+    const { signal } = controller
+    const { model, finish } = await loading
+    const texts: (readonly number[])[] = []
+    const reading = tokenizingSteps(input)
+    await queue.run(organizationId, reading.length, reading.length, signal, (step) => {
+      for (const each of reading[step]!) texts.push(model.toTokens(each))
+    })
+    const batches = toBatches(texts.map(({ length }) => length + MARKS))
+    const room = batches.length > 1 ? places.several : places.single
+    let numbers = new Float32Array()
+    const tokenStates: Int8Array[] = []
+    const put = (batch: readonly number[], { vectors, tokenStates: states }: Finished) => {
+      const width = vectors.length / batch.length
+      if (numbers.length === 0) numbers = new Float32Array(width * texts.length)
+      for (const [row, index] of batch.entries()) {
+        numbers.set(vectors.subarray(row * width, (row + 1) * width), index * width)
+        if (states[row]) tokenStates[index] = states[row]
+      }
     }
+    const running: Promise<void>[] = []
+    for (const [index, batch] of batches.entries()) {
+      const leave = await room.take(organizationId, signal)
+      const asked = { organizationId, statesFor, size: (batches.length - index) * model.layers }
+      const own = batch.map((place) => texts[place]!)
+      const done = embedBatch(model, finish, own, asked, signal).then((finished) => put(batch, finished))
+      running.push(done.catch((error: unknown) => controller.abort(error)).finally(leave))
+    }
+    await Promise.all(running)
+    return { numbers, tokenStates, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
   })
-  return { numbers, tokenStates, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
 }
 
-async function countTokens(job: number, texts: readonly string[], organizationId: string): Promise<readonly number[]> {
-  const model = await loadedFor(job)
-  const counts = texts.map(() => 0)
-  const steps = countingSteps(texts)
-  await queue.run(job, organizationId, steps.length, (step) => {
-    for (const { index, text } of steps[step]!) counts[index]! += model.tokenizer.count(text)
-  })
-  return counts
+/** Takes texts through the network. Begins again if the thread with the second half has died. */
+async function embedBatch(
+  model: Model,
+  finish: Finish,
+  texts: readonly (readonly number[])[],
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<Finished> {
+  const memory = freeMemories.pop() ?? newMemory()
+  try {
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await finish(await model.begin(texts, asked, memory, queue, signal), asked, signal)
+      } catch (error) {
+        if (!(error instanceof ServiceUnavailable) || repeats === MAX_REPEATS || signal.aborted) throw error
+      }
+    }
+  } finally {
+    if (freeMemories.length < MAX_FREE_MEMORIES) freeMemories.push(memory)
+  }
 }
 
-async function tokenize(job: number, texts: readonly string[], organizationId: string): Promise<readonly (readonly number[])[]> {
-  const model = await loadedFor(job)
-  const tokens = texts.map((): number[] => [])
-  const steps = countingSteps(texts)
-  await queue.run(job, organizationId, steps.length, (step) => {
-    for (const { index, text } of steps[step]!) for (const token of model.tokenizer.tokens(text)) tokens[index]!.push(token)
+function countTokens(job: number, texts: readonly string[], organizationId: string): Promise<readonly number[]> {
+  return run(job, async ({ signal }) => {
+    const { model } = await loading
+    const counts = texts.map(() => 0)
+    const steps = countingSteps(texts)
+    await queue.run(organizationId, steps.length, steps.length, signal, (step) => {
+      for (const { index, text } of steps[step]!) counts[index]! += model.tokenizer.count(text)
+    })
+    return counts
   })
-  return tokens
 }
 
-/**
- * @throws {JobCancelled} the job was cancelled meanwhile
- * @throws {ModelNotLoaded} the model's files are missing or damaged
- */
-async function loadedFor(job: number): Promise<Model> {
-  waiting.add(job)
-  const model = await loading.finally(() => {
-    if (!waiting.delete(job)) throw new JobCancelled('the job was cancelled')
+function tokenize(job: number, texts: readonly string[], organizationId: string): Promise<readonly (readonly number[])[]> {
+  return run(job, async ({ signal }) => {
+    const { model } = await loading
+    const tokens = texts.map((): number[] => [])
+    const steps = countingSteps(texts)
+    await queue.run(organizationId, steps.length, steps.length, signal, (step) => {
+      for (const { index, text } of steps[step]!) for (const token of model.tokenizer.tokens(text)) tokens[index]!.push(token)
+    })
+    return tokens
   })
-  return model
 }
 
 /**
@@ -154,12 +225,10 @@ serveWorker({
   embed,
   countTokens,
   tokenize,
-  cancel: (job: number) => {
-    waiting.delete(job)
-    queue.cancel(job)
-  },
+  cancel: (job: number) => jobs.get(job)?.abort(new JobCancelled('the job was cancelled')),
   close: async () => {
-    queue.cancelAll()
+    for (const controller of jobs.values()) controller.abort(new JobCancelled('the model is closed'))
+    await second?.[Symbol.asyncDispose]()
     // Answers the cancelled calls before this one.
     await nextTurn()
   },

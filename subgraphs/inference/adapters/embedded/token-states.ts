@@ -5,12 +5,14 @@ import { encodeField, encodeNumber, GRAPH, MODEL, NODE, OPERATOR_SET, TENSOR, VA
 /** Numbers of a token state as the network gives it, and as it is kept. */
 const FULL = 384
 const WIDTH = 128
-/** The most states of a text: 4 KB. More tokens than that are put together with those that mean nearly the same. */
+/** The most states of a query. More tokens than that are put together with those that mean nearly the same. */
 const MAX_STATES = 32
 /** Tokens of `query: ` and of `passage: `, which are in every text. */
 const PREFIX_TOKENS = { passage: 2, query: 3 }
-/** What a state of length 1 is multiplied by to be rounded. */
+/** What a query's state of length 1 is multiplied by to be rounded. */
 const SCALE = 127
+/** The first byte of a passage's states: of their numbers, the signs follow. */
+const SIGNS = 1
 
 const STATES = 'states'
 const MEAN = 'mean'
@@ -25,8 +27,16 @@ const OPERATORS = 17
 
 export type Purpose = 'query' | 'passage'
 
+/** What a text's tokens say of it. */
+export interface TokenTraits {
+  /** The language of most of its letters. */
+  readonly language: 'ar' | 'en'
+  /** The places of the tokens with a letter or a digit, from 0, marks left out. */
+  readonly words: readonly number[]
+}
+
 /** The mean states of tokens, by purpose and language. */
-type Means = Readonly<Record<Purpose, Readonly<Record<'ar' | 'en', Float32Array>>>>
+type Means = Readonly<Record<Purpose, Readonly<Record<TokenTraits['language'], Float32Array>>>>
 
 /**
  * Makes the states of a text's tokens small and comparable. What all tokens of a language and purpose have in common is
@@ -36,20 +46,17 @@ type Means = Readonly<Record<Purpose, Readonly<Record<'ar' | 'en', Float32Array>
 export class TokenStates {
   readonly #means: Means
   readonly #projection: InferenceSession
-  /** By token: 1 is Arabic, -1 is Latin. */
-  readonly #scripts: Int8Array
 
-  private constructor(means: Means, projection: InferenceSession, scripts: Int8Array) {
+  private constructor(means: Means, projection: InferenceSession) {
     this.#means = means
     this.#projection = projection
-    this.#scripts = scripts
   }
 
   /**
    * Reads `token-states.f32` of a model's folder, which `fit-token-states.ts` writes. Gives null for a folder without it.
    * @throws {Error} the file has another length
    */
-  static async load(directory: URL, vocabulary: readonly string[], options: InferenceSession.SessionOptions): Promise<TokenStates | null> {
+  static async load(directory: URL, options: InferenceSession.SessionOptions): Promise<TokenStates | null> {
     const bytes = await readFile(new URL('token-states.f32', directory)).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null
       throw error
@@ -59,18 +66,22 @@ export class TokenStates {
     if (numbers.length !== FULL * (4 + WIDTH)) throw new Error(`token-states.f32 has ${numbers.length} numbers`)
     const mean = (place: number) => numbers.subarray(place * FULL, (place + 1) * FULL)
     const means = { passage: { ar: mean(0), en: mean(1) }, query: { ar: mean(2), en: mean(3) } }
-    const scripts = Int8Array.from(vocabulary, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
     const projection = await InferenceSession.create(makeProjection(numbers.subarray(4 * FULL)), options)
-    return new TokenStates(means, projection, scripts)
+    return new TokenStates(means, projection)
   }
 
-  /** `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. */
-  async reduce(states: Float32Array, tokens: readonly number[], purpose: Purpose): Promise<Int8Array> {
-    const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
+  /**
+   * `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. Of a query,
+   * which is short and made anew for each search, whole numbers are given for each of its words; of a passage, which is
+   * stored, one bit for each number.
+   */
+  async reduce(states: Float32Array, purpose: Purpose, { language, words }: TokenTraits): Promise<Int8Array> {
     const own = states.subarray(PREFIX_TOKENS[purpose] * FULL)
     if (own.length === 0) return new Int8Array()
-    const kept = await this.#project(own, this.#means[purpose][balance >= 0 ? 'ar' : 'en'])
-    return Int8Array.from(putTogether(kept), (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
+    const projected = await this.#project(own, this.#means[purpose][language])
+    if (purpose === 'passage') return toSigns(projected)
+    const kept = putTogether(withoutPunctuation(projected, words, PREFIX_TOKENS[purpose]))
+    return Int8Array.from(kept, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
   }
 
   async #project(states: Float32Array, mean: Float32Array): Promise<Float32Array> {
@@ -114,6 +125,23 @@ function makeProjection(axes: Float32Array): Buffer {
     encodeField(MODEL.operators, encodeNumber(OPERATOR_SET.version, OPERATORS)),
     encodeField(MODEL.graph, Buffer.concat(graph)),
   ])
+}
+
+/** A question mark says nothing about what answers. All stay where there is nothing else. `from`: the first token of `states`. */
+function withoutPunctuation(states: Float32Array, words: readonly number[], from: number): Float32Array {
+  const own = words.filter((place) => place >= from)
+  if (own.length === 0) return states
+  const kept = new Float32Array(own.length * WIDTH)
+  for (const [row, place] of own.entries()) kept.set(states.subarray((place - from) * WIDTH, (place - from + 1) * WIDTH), row * WIDTH)
+  return kept
+}
+
+/** Bit `i` of the bytes after the first is set where number `i` is above 0. */
+function toSigns(states: Float32Array): Int8Array {
+  const signs = new Int8Array(1 + states.length / 8)
+  signs[0] = SIGNS
+  for (let i = 0; i < states.length; i++) if (states[i]! > 0) signs[1 + (i >> 3)]! |= 1 << (i & 7)
+  return signs
 }
 
 /**

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readSearch } from './base/search.ts'
 
@@ -6,17 +7,17 @@ export const agentsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/agents',
-    component: lazyRouteComponent(() => import('./agents-page.tsx'), 'AgentsPage'),
+    component: lazyPage(() => import('./agents-page.tsx'), 'AgentsPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/agents/new',
-    component: lazyRouteComponent(() => import('./new-agent-page.tsx'), 'NewAgentPage'),
+    component: lazyPage(() => import('./new-agent-page.tsx'), 'NewAgentPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/agents/$id',
     validateSearch: readSearch,
-    component: lazyRouteComponent(() => import('./agent-page.tsx'), 'AgentPage'),
+    component: lazyPage(() => import('./agent-page.tsx'), 'AgentPage'),
   }),
 ] as const

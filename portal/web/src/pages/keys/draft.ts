@@ -1,5 +1,5 @@
 import type { Scope } from '../../app/session.tsx'
-import { latin } from '../../i18n/latin.ts'
+import { toAmount, toLatinDigits } from '../../parts/typed-number.ts'
 import type { Key } from './keys.ts'
 
 export const PERIODS = ['DAY', 'MONTH', 'TOTAL'] as const
@@ -50,13 +50,13 @@ export type Problems = Partial<Record<keyof Draft, DraftProblem>>
 export function problemsOf(draft: Draft, now = new Date()): Problems {
   const { name, scopes, requestsPerMinute, tokensPerMinute, spendAmount, lastDay } = draft
   const length = [...name.trim()].length
-  const rate = (typed: string) => (typed.trim() === '' || /^[1-9]\d{0,8}$/.test(latin(typed)) ? undefined : ('notWhole' as const))
+  const rate = (typed: string) => (typed.trim() === '' || /^[1-9]\d{0,8}$/.test(toLatinDigits(typed)) ? undefined : ('notWhole' as const))
   const all: Problems = {
     name: length === 0 ? 'nameMissing' : length > MAX_NAME ? 'nameLong' : undefined,
     scopes: scopes.length === 0 ? 'scopesMissing' : undefined,
     requestsPerMinute: rate(requestsPerMinute),
     tokensPerMinute: rate(tokensPerMinute),
-    spendAmount: spendAmount.trim() === '' || /^\d{1,7}(\.\d{1,9})?$/.test(latin(spendAmount)) ? undefined : 'notAmount',
+    spendAmount: spendAmount.trim() === '' || (toAmount(spendAmount) && !spendAmount.includes('-')) ? undefined : 'notAmount',
     lastDay: lastDay !== '' && endOf(lastDay) <= now ? 'dayPast' : undefined,
   }
   return Object.fromEntries(Object.entries(all).filter(([, problem]) => problem)) as Problems
@@ -64,14 +64,14 @@ export function problemsOf(draft: Draft, now = new Date()): Problems {
 
 /** The input of the mutation. The draft must be without problems. */
 export function inputOf({ name, scopes, models, requestsPerMinute, tokensPerMinute, spendAmount, spendPeriod, lastDay }: Draft) {
-  const rate = (typed: string) => (typed.trim() === '' ? null : Number(latin(typed)))
+  const rate = (typed: string) => (typed.trim() === '' ? null : Number(toLatinDigits(typed)))
   return {
     name: name.trim(),
     scopes: [...scopes],
     modelAllowlist: models.length === 0 ? null : [...models],
     requestsPerMinute: rate(requestsPerMinute),
     tokensPerMinute: rate(tokensPerMinute),
-    spendLimit: spendAmount.trim() === '' ? null : { amount: latin(spendAmount), period: spendPeriod },
+    spendLimit: spendAmount.trim() === '' ? null : { amount: toLatinDigits(spendAmount), period: spendPeriod },
     expiresAt: lastDay === '' ? null : endOf(lastDay).toISOString(),
   }
 }

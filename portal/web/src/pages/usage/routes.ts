@@ -1,10 +1,13 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
+import { readFilters } from './filters.ts'
 
 export const usageRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/usage',
-    component: lazyRouteComponent(() => import('./usage-page.tsx'), 'UsagePage'),
+    validateSearch: readFilters,
+    component: lazyPage(() => import('./usage-page.tsx'), 'UsagePage'),
   }),
 ] as const

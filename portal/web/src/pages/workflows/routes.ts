@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const workflowsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/workflows',
-    component: lazyRouteComponent(() => import('./workflows-page.tsx'), 'WorkflowsPage'),
+    component: lazyPage(() => import('./workflows-page.tsx'), 'WorkflowsPage'),
   }),
 ] as const

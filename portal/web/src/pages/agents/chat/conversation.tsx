@@ -4,7 +4,7 @@ import { useAnswer } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { Answered, EmptyState, FailureNotice, NotFound } from '../../../parts/states.tsx'
-import { withoutOverrides } from '../../../parts/user-text.tsx'
+import { harmless } from '../../../parts/user-text.tsx'
 import { IconButton } from '../../../ui/button.tsx'
 import { Textarea } from '../../../ui/input.tsx'
 import type { Agent } from '../base/agents.ts'
@@ -107,7 +107,7 @@ function Question({ text }: { readonly text: string }) {
       dir="auto"
       className="max-w-[85%] self-end rounded-2xl rounded-ee-md bg-accent-soft px-4 py-2.5 wrap-anywhere whitespace-pre-wrap text-ink"
     >
-      {withoutOverrides(text)}
+      {harmless(text)}
     </p>
   )
 }

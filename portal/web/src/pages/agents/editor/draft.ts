@@ -1,4 +1,4 @@
-import { latin } from '../../../i18n/latin.ts'
+import { toLatinDigits } from '../../../parts/typed-number.ts'
 import type { Agent } from '../base/agents.ts'
 import { readSchema } from './schema.ts'
 
@@ -123,8 +123,8 @@ export function problemsOf(draft: Draft): Problems {
     responseSchema: draft.hasSchema && 'problem' in readSchema(draft.schema) ? 'schema' : undefined,
     temperature: isBetween(temperature, 0, 2) ? undefined : 'temperature',
     topP: isBetween(topP, 0, 1) ? undefined : 'topP',
-    maxOutputTokens: maxOutputTokens.trim() === '' || /^[1-9]\d{0,8}$/.test(latin(maxOutputTokens)) ? undefined : 'notWhole',
-    maxSteps: /^([1-9]|1[0-2])$/.test(latin(maxSteps)) ? undefined : 'steps',
+    maxOutputTokens: maxOutputTokens.trim() === '' || /^[1-9]\d{0,8}$/.test(toLatinDigits(maxOutputTokens)) ? undefined : 'notWhole',
+    maxSteps: /^([1-9]|1[0-2])$/.test(toLatinDigits(maxSteps)) ? undefined : 'steps',
     maxCost: isCost(maxCost) ? undefined : 'cost',
   }
   for (const [index, server] of draft.servers.entries()) {
@@ -141,7 +141,7 @@ export function problemsOf(draft: Draft): Problems {
 /** The input of both mutations. The draft must be without problems. */
 export function inputOf(draft: Draft) {
   const { temperature, topP, maxOutputTokens, maxSteps, maxCost } = draft
-  const numberOf = (typed: string) => (typed.trim() === '' ? null : Number(latin(typed)))
+  const numberOf = (typed: string) => (typed.trim() === '' ? null : Number(toLatinDigits(typed)))
   const schema = draft.hasSchema ? readSchema(draft.schema) : null
   return {
     code: draft.code.trim(),
@@ -159,8 +159,8 @@ export function inputOf(draft: Draft) {
     temperature: numberOf(temperature),
     topP: numberOf(topP),
     maxOutputTokens: numberOf(maxOutputTokens),
-    maxSteps: Number(latin(maxSteps)),
-    maxCost: latin(maxCost),
+    maxSteps: Number(toLatinDigits(maxSteps)),
+    maxCost: toLatinDigits(maxCost),
   }
 }
 
@@ -176,12 +176,12 @@ export function codeOf(name: string): string {
 
 function isBetween(typed: string, from: number, to: number): boolean {
   if (typed.trim() === '') return true
-  const value = latin(typed)
+  const value = toLatinDigits(typed)
   return /^\d+(\.\d+)?$/.test(value) && Number(value) >= from && Number(value) <= to
 }
 
 function isCost(typed: string): boolean {
-  const value = latin(typed)
+  const value = toLatinDigits(typed)
   return /^\d{1,4}(\.\d{1,9})?$/.test(value) && Number(value) > 0 && Number(value) <= MAX_COST
 }
 

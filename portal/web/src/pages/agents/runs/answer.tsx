@@ -3,7 +3,7 @@ import { FileText } from 'lucide-react'
 import { Popover } from 'radix-ui'
 import { lazy, Suspense } from 'react'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { UserText, withoutOverrides } from '../../../parts/user-text.tsx'
+import { harmless, UserText } from '../../../parts/user-text.tsx'
 import type { Citation } from './runs.ts'
 
 const Markdown = lazy(() => import('./markdown.tsx').then(({ Markdown }) => ({ default: Markdown })))
@@ -16,7 +16,7 @@ interface AnswerProps {
 
 /** What an agent answered, with chips that open what it cites. */
 export function Answer({ source, citations }: AnswerProps) {
-  const shown = withoutOverrides(source)
+  const shown = harmless(source)
   const mark = (number: number) => <Mark number={number} citation={citations.find(({ mark }) => mark === number)} />
   return (
     <Suspense
@@ -72,7 +72,7 @@ function CitationText({ citation }: { readonly citation: Citation }) {
         dir="auto"
         className="min-h-0 grow overflow-y-auto px-4 py-3 text-sm wrap-anywhere whitespace-pre-wrap"
       >
-        {withoutOverrides(citation.text)}
+        {harmless(citation.text)}
       </blockquote>
       <footer className="border-t px-4 py-2.5 text-sm">
         {collection && document ? (

@@ -9,7 +9,7 @@ import { FactList } from '../../../parts/fact-list.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { Answered, EmptyState, FailureNotice, NotFound } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
-import { Code, withoutOverrides } from '../../../parts/user-text.tsx'
+import { Code, harmless } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { ConfirmDialog, Sheet } from '../../../ui/dialog.tsx'
 import { Select } from '../../../ui/input.tsx'
@@ -149,7 +149,7 @@ function Details({ run, refresh, onDeleted }: { readonly run: Run; readonly refr
           {readMessages(messages).map(({ text }, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: messages keep their places.
             <p key={index} dir="auto" className="rounded-lg border bg-sunken px-3 py-2 wrap-anywhere whitespace-pre-wrap">
-              {withoutOverrides(text)}
+              {harmless(text)}
             </p>
           ))}
         </div>

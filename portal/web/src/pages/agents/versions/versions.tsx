@@ -5,7 +5,7 @@ import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
 import { Answered, NotFound } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
-import { Code, UserText, withoutOverrides } from '../../../parts/user-text.tsx'
+import { Code, harmless, UserText } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Sheet } from '../../../ui/dialog.tsx'
@@ -104,7 +104,7 @@ function Lines({ before, after }: { readonly before: string; readonly after: str
             {kind !== 'same' && <span className="sr-only">{text(`agents.diff.${kind}`)}</span>}
           </span>
           <span dir="auto" className="min-h-5 wrap-anywhere whitespace-pre-wrap">
-            {withoutOverrides(line)}
+            {harmless(line)}
           </span>
         </li>
       ))}

@@ -1,0 +1,30 @@
+/** What the address of an agent's page says, so that a link shows the same. */
+export interface AgentSearch {
+  readonly tab?: Tab
+  /** The kept conversation that is open. */
+  readonly thread?: string
+  /** The run that is open; in the chat, the one that is in progress. */
+  readonly run?: string
+  readonly status?: RunStatus
+  /** Two versions that are compared. */
+  readonly from?: number
+  readonly to?: number
+}
+
+export const TABS = ['chat', 'runs', 'settings', 'use'] as const
+export type Tab = (typeof TABS)[number]
+export const RUN_STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+export function readSearch(search: Readonly<Record<string, unknown>>): AgentSearch {
+  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+  const version = (value: unknown) => (Number.isInteger(value) && (value as number) > 0 ? (value as number) : undefined)
+  return {
+    tab: TABS.find((tab) => tab === search.tab),
+    thread: word(search.thread),
+    run: word(search.run),
+    status: RUN_STATUSES.find((status) => status === search.status),
+    from: version(search.from),
+    to: version(search.to),
+  }
+}

@@ -13,17 +13,20 @@ import {
 } from '@xyflow/react'
 import { Flag } from 'lucide-react'
 import { Direction } from 'radix-ui'
-import { useMemo } from 'react'
+import { useMemo, useRef } from 'react'
 import { useText } from '../../i18n/text.tsx'
 import { Code } from '../../parts/user-text.tsx'
 import { classes } from '../../ui/classes.ts'
 import type { Definition, NodeType } from './rules/definition.ts'
-import { layOut, listEdges } from './rules/graph.ts'
+import { layOut, listEdges, OUTPUT } from './rules/graph.ts'
 import type { ShownNode } from './rules/progress.ts'
 import type { NodeState } from './runs.ts'
 import { NodeBadge, TYPE_ICONS } from './states.tsx'
 
-const [WIDTH, COLUMN, ROW] = [208, 272, 96]
+const [WIDTH, HEIGHT, COLUMN, ROW] = [208, 64, 272, 96]
+/** Below the first zoom, texts are too small to read; the second is for those drawings. */
+const [MIN_READABLE, READABLE] = [0.55, 0.8]
+const EDGE = 16
 const [MIN_HEIGHT, MAX_HEIGHT] = [260, 560]
 
 interface NodeData extends Record<string, unknown> {
@@ -43,10 +46,12 @@ interface GraphProps {
 /** Draws the nodes along the line of text: what waits stands after what it waits for. */
 export default function Graph({ definition, run, open, onOpen }: GraphProps) {
   const text = useText()
+  const frame = useRef<HTMLElement>(null)
   const isRightToLeft = Direction.useDirection() === 'rtl'
   const { places, waits } = useMemo(() => {
     const waits = listEdges(definition)
-    return { waits, places: layOut(definition, waits) }
+    const isOutput = waits.some(({ to }) => to === OUTPUT)
+    return { waits, places: layOut(definition, waits).filter(({ id }) => isOutput || id !== OUTPUT) }
   }, [definition])
   const states = useMemo(() => new Map(run?.map(({ nodeId, state }) => [nodeId, state])), [run])
   const types = useMemo(() => new Map(definition.nodes.map(({ id, type }) => [id, type])), [definition])
@@ -105,6 +110,7 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
   const rows = Math.max(...places.map(({ row }) => Math.abs(row))) * 2 + 1
   return (
     <section
+      ref={frame}
       aria-label={text('workflows.graph')}
       dir="ltr"
       className="overflow-hidden rounded-xl border bg-surface"
@@ -121,7 +127,14 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
         }}
         ariaLabelConfig={labels}
         fitView
-        fitViewOptions={{ padding: 0.12, maxZoom: 1, minZoom: 0.4 }}
+        fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
+        onInit={(graph) => {
+          const box = frame.current
+          if (!box || graph.getZoom() >= MIN_READABLE) return
+          // Too small to read as a whole: it shows from its beginning on.
+          const x = isRightToLeft ? box.clientWidth - EDGE - WIDTH * READABLE : EDGE
+          void graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
+        }}
         minZoom={0.2}
         maxZoom={1.5}
         nodesDraggable={false}

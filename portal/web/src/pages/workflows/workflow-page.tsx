@@ -46,10 +46,12 @@ export function WorkflowPage() {
         lead={
           <span className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm">
             <Code>{workflow.code}</Code>
-            <Text
-              id="workflows.versionSaved"
-              values={{ version: <Digits value={workflow.version} />, at: <RelativeTime at={workflow.updatedAt} /> }}
-            />
+            <span>
+              <Text
+                id="workflows.versionSaved"
+                values={{ version: <Digits value={workflow.version} />, at: <RelativeTime at={workflow.updatedAt} /> }}
+              />
+            </span>
           </span>
         }
         back={back}

@@ -27,6 +27,7 @@ const [WIDTH, HEIGHT, COLUMN, ROW] = [208, 64, 272, 96]
 /** Below the first zoom, texts are too small to read; the second is for those drawings. */
 const [MIN_READABLE, READABLE] = [0.55, 0.8]
 const EDGE = 16
+const FIT = { padding: 0.12, maxZoom: 1 }
 const [MIN_HEIGHT, MAX_HEIGHT] = [260, 560]
 
 interface NodeData extends Record<string, unknown> {
@@ -126,15 +127,15 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
           if (chosen && 'id' in chosen) onOpen(chosen.id)
         }}
         ariaLabelConfig={labels}
-        fitView
-        fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
-        onInit={(graph) => {
+        onInit={async (graph) => {
+          await graph.fitView(FIT)
           const box = frame.current
           if (!box || graph.getZoom() >= MIN_READABLE) return
           // Too small to read as a whole: it shows from its beginning on.
           const x = isRightToLeft ? box.clientWidth - EDGE - WIDTH * READABLE : EDGE
-          void graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
+          await graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
         }}
+        fitViewOptions={FIT}
         minZoom={0.2}
         maxZoom={1.5}
         nodesDraggable={false}

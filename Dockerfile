@@ -16,6 +16,14 @@ RUN install --directory --owner=1000 node_modules/.cache
 USER 1000:1000
 RUN ["node", "cli/kis.js", "help"]
 
+# The page for people. Its tools are development packages: they end here.
+FROM node:24.21.0-trixie-slim AS portal
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY . .
+RUN npm run portal:build
+
 FROM node:24.21.0-trixie-slim
 LABEL org.opencontainers.image.title="Knowledge and Inference Service" \
       org.opencontainers.image.description="Documents, search by meaning, models and one wallet behind a GraphQL supergraph and the OpenAI chat protocol" \
@@ -28,6 +36,7 @@ WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY . .
 COPY --from=compiled /app/node_modules/.cache node_modules/.cache
+COPY --from=portal /app/portal/dist portal/dist
 USER 1000:1000
 EXPOSE 4000
 # Requests under way drain within KIS_DRAIN_MS, then 8 s are for closing: whoever stops the container should wait longer than both.

@@ -38,7 +38,9 @@ export function trackReads(environment: Environment): { readonly env: Environmen
   }
 }
 
-function findNearest(name: string, known: Iterable<string>): string | undefined {
+function findNearest(name: string, known: ReadonlySet<string>): string | undefined {
+  const plain = name.replace(/^KIS_/, '')
+  if (known.has(plain)) return plain
   const distances = [...known].map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
   return distances.filter(({ distance }) => distance <= MAX_DISTANCE).sort((a, b) => a.distance - b.distance)[0]?.candidate
 }

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { IssuedTokens } from '../gateway/keys/issued-tokens.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
+import { openPortal, type Portal } from '../portal/server/portal.ts'
 import { createRestAdapter } from '../rest-adapter/main.ts'
 import { billingFiles } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
@@ -42,6 +44,7 @@ import { authenticateBy } from './authenticate-by.ts'
 import type { Config, Settings } from './config.ts'
 import { keepPrivate } from './private-folder.ts'
 import { sessionsBy } from './sessions-by.ts'
+import { signInBy } from './sign-in-by.ts'
 
 export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 export type Role = (typeof ROLES)[number]
@@ -76,6 +79,8 @@ export interface Running extends AsyncDisposable {
 interface Listening {
   /** The line `ready <address>`. */
   readonly ready: string
+  /** Whether browsers get the portal at the address. */
+  readonly hasPortal?: boolean
   problems(): Promise<readonly string[]>
   readonly stores?: readonly StoringSubgraph[]
   readonly billing?: Billing
@@ -96,7 +101,11 @@ export async function start(role: Role | 'all', config: Config, say: (line: stri
   return { ready, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
 
-async function untilReady({ ready, problems, stores = [], billing }: Listening, say: (line: string) => void, signal: AbortSignal) {
+async function untilReady(
+  { ready, hasPortal, problems, stores = [], billing }: Listening,
+  say: (line: string) => void,
+  signal: AbortSignal,
+) {
   const failed = Promise.withResolvers<never>()
   for (const { opened } of stores) opened.catch(failed.reject)
   for (let told = ''; ; ) {
@@ -110,6 +119,7 @@ async function untilReady({ ready, problems, stores = [], billing }: Listening, 
   }
   const key = await billing?.bootstrapKey
   if (key) say(`API key of the operator, shown until its first use: ${key}`)
+  if (hasPortal) say(ready.replace(/^ready (.*)$/, 'portal for browsers: $1/'))
   say(ready)
 }
 
@@ -221,14 +231,18 @@ class Start {
           knowledge: this.#remote('knowledge'),
           inference: this.#remote('inference'),
         })
+        const portal = this.#portal()
         const problems = () => gateway.problems()
         const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
-        const ready = await this.#listen((app) => gateway.register(app), problems, {
-          serverOptions: { clientErrorHandler },
-          serves: gateway.serves,
-          refuse: gateway.refuse,
-        })
-        return { ready, problems }
+        const ready = await this.#listen(
+          (app) => {
+            portal?.register(app)
+            return gateway.register(app)
+          },
+          problems,
+          { serverOptions: { clientErrorHandler }, serves: gateway.serves, refuse: gateway.refuse },
+        )
+        return { ready, hasPortal: portal !== null, problems }
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
@@ -263,8 +277,10 @@ class Start {
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = this.#restAdapter(watchedLink(gateway.link, 'gateway', this.#watch))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
+    const portal = this.#portal()
     const ready = await this.#listen(
       async (app) => {
+        portal?.register(app)
         const sockets = await gateway.register(app)
         await adapter.register(app)
         return [...sockets, adapter]
@@ -275,7 +291,7 @@ class Start {
         refuse: (request, response) => (request.url?.split('?', 1)[0] === '/graphql' ? gateway : adapter).refuse(request, response),
       },
     )
-    return { ready, problems, stores: [billing, inference, knowledge], billing }
+    return { ready, hasPortal: portal !== null, problems, stores: [billing, inference, knowledge], billing }
   }
 
   /** The SQLite files that this process opens. */
@@ -329,12 +345,14 @@ class Start {
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
     const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
     const isService = (request: IncomingMessage) => this.#isService(request)
+    const { oidc } = this.#settings
     const { oauth } = this.#settings.gateway
     return this.#stack.use(
       await createGateway({
         links,
         authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
         sessions: sessionsBy(links.billing),
+        people: oidc && { oidc, signIn: signInBy(links.billing), signInKey: deriveKey(this.#config.secret, 'sign-ins') },
         isService,
         door: this.#door,
         supergraphSdl,
@@ -349,6 +367,12 @@ class Start {
   async #isService({ headers }: IncomingMessage): Promise<boolean> {
     const token = headers[SERVICE_HEADER]
     return typeof token === 'string' && 'service' in (await this.#tokens().verify(token, 'gateway'))
+  }
+
+  #portal(): Portal | null {
+    if (!this.#config.portal) return null
+    const portal = openPortal({ folder: fileURLToPath(new URL('../portal', import.meta.url)), log: this.#log })
+    return portal && this.#stack.use(portal)
   }
 
   #restAdapter(gateway: Link<string | null>) {

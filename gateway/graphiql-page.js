@@ -1,4 +1,5 @@
-// Runs in the browser. The key is kept for this tab alone, and is sent to this service alone.
+// Runs in the browser. The key is kept for this tab alone, and is sent to this service alone. Without one, the session of
+// the portal counts.
 const KEY = 'kis-key'
 const key = sessionStorage.getItem(KEY)
 const form = document.querySelector('form')
@@ -15,10 +16,9 @@ self.MonacoEnvironment = {
   getWorkerUrl: (_module, label) => document.querySelector(`meta[name="worker-${label}"]`).content,
 }
 
-if (key) {
-  const authorization = () => ({ authorization: `Bearer ${key}` })
-  const endpoint = `${location.origin}${location.pathname}`
-  form.elements.namedItem('key').value = key
+const endpoint = `${location.origin}${location.pathname}`
+
+function start(authorization) {
   self.YogaGraphiQL.renderYogaGraphiQL(document.querySelector('#root'), {
     title: 'GraphiQL',
     endpoint,
@@ -29,4 +29,15 @@ if (key) {
     // An operation that was cut off may have cost money: it is not begun again by itself.
     retryAttempts: 0,
   })
+}
+
+if (key) {
+  form.elements.namedItem('key').value = key
+  start(() => ({ authorization: `Bearer ${key}` }))
+} else {
+  const body = '{"query":"query SignedIn { viewer { id } }"}'
+  fetch(endpoint, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+    .then(({ ok }) => ok && start(() => ({})))
+    // Without an answer the form stays.
+    .catch(() => undefined)
 }

@@ -57,7 +57,7 @@ ${WORKERS}
 </head>
 <body>
 <form><label>API key <input name="key" type="password" size="50" autocomplete="off" spellcheck="false"></label> <button>Use</button></form>
-<div id="root"><p>Enter an API key. It stays in this tab, and is sent to this service alone.</p></div>
+<div id="root"><p>Enter an API key, or sign in to the portal. The key stays in this tab, and is sent to this service alone.</p></div>
 <noscript>GraphiQL needs JavaScript.</noscript>
 <script src="/graphql/assets/graphiql.js"></script>
 <script src="/graphql/assets/page.js"></script>

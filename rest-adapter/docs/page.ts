@@ -1,9 +1,20 @@
-export const LANGUAGES = ['en', 'ar'] as const
-export type Language = (typeof LANGUAGES)[number]
+import { LANGUAGES, type Language } from '../../subgraphs/common/languages.ts'
 
 const TEXTS = {
-  en: { direction: 'ltr', name: 'English', title: 'Reference', skip: 'API reference' },
-  ar: { direction: 'rtl', name: 'العربية', title: 'المرجع', skip: 'مرجع الواجهة البرمجية' },
+  en: {
+    direction: 'ltr',
+    name: 'English',
+    title: 'Reference',
+    skip: 'API reference',
+    signedIn: 'You are signed in: requests that you try here use your session. An API key that you enter goes first.',
+  },
+  ar: {
+    direction: 'rtl',
+    name: 'العربية',
+    title: 'المرجع',
+    skip: 'مرجع الواجهة البرمجية',
+    signedIn: 'أنت مسجّل الدخول: الطلبات التي تجرّبها هنا تستخدم جلستك، وإن أدخلت مفتاحًا فله الأولوية.',
+  },
 } as const
 
 /**
@@ -27,9 +38,12 @@ export const START_SCRIPT = `const app = document.getElementById('app')
 Scalar.createApiReference(app, JSON.parse(app.dataset.configuration))
 `
 
-/** Descriptions of the API are English; the words of the page are in the reader's language. */
-export function renderPage(title: string, language: Language): string {
-  const { direction, skip } = TEXTS[language]
+/**
+ * Descriptions of the API are English; the words of the page are in the reader's language. `isSignedIn`: the browser has
+ * a session of the portal, which counts for requests without a key.
+ */
+export function renderPage(title: string, language: Language, isSignedIn: boolean): string {
+  const { direction, skip, signedIn } = TEXTS[language]
   const configuration = {
     url: '/v1/openapi.json',
     localization: { locale: language, direction },
@@ -41,7 +55,7 @@ export function renderPage(title: string, language: Language): string {
     hideClientButton: true,
     showDeveloperTools: 'never',
     persistAuth: false,
-    authentication: { preferredSecurityScheme: 'apiKey' },
+    authentication: { preferredSecurityScheme: isSignedIn ? null : 'apiKey' },
     defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
   }
   const others = LANGUAGES.map((each) =>
@@ -52,7 +66,7 @@ export function renderPage(title: string, language: Language): string {
   return `<!doctype html>
 <html lang="${language}" dir="${direction}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(title)}</title><style>${STYLE}</style></head>
-<body><nav class="languages">${others.join(' ')} <a href="/v1/openapi.json">openapi.json</a> <a href="/v1/workflow.schema.json">workflow.schema.json</a></nav>
+<body><nav class="languages">${others.join(' ')} <a href="/v1/openapi.json">openapi.json</a> <a href="/v1/workflow.schema.json">workflow.schema.json</a>${isSignedIn ? ` <span>${signedIn}</span>` : ''}</nav>
 <main id="app" aria-label="${escaped(skip)}" data-configuration="${escaped(JSON.stringify(configuration))}"></main>
 <noscript><p>This page needs JavaScript. The same as JSON: <a href="/v1/openapi.json">openapi.json</a>.</p></noscript>
 <script src="/docs/scalar.js" defer></script><script src="/docs/start.js" defer></script></body></html>
@@ -65,14 +79,6 @@ body { margin: 0; font-family: system-ui, sans-serif }
 .languages { display: flex; flex-wrap: wrap; gap: .8rem; padding: .5rem 1rem; font-size: .875rem; border-bottom: 1px solid #8885 }
 pre, code { direction: ltr; unicode-bidi: isolate }
 `
-
-/** The language that the reader asked for, or the first of the browser's languages that the page has. */
-export function chooseLanguage(asked: unknown, accepted: string | undefined): Language {
-  const isOurs = (language: unknown): language is Language => LANGUAGES.includes(language as Language)
-  if (isOurs(asked)) return asked
-  const languages = (accepted ?? '').slice(0, 200).split(',')
-  return languages.map((each) => each.trim().slice(0, 2).toLowerCase()).find(isOurs) ?? 'en'
-}
 
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
+import { chooseLanguage, LANGUAGES } from '../../subgraphs/common/languages.ts'
 import { originOf } from '../../subgraphs/common/sessions/own-origin.ts'
+import { readSessionCookie } from '../../subgraphs/common/sessions/session-cookie.ts'
 import type { OpenApi } from '../http/openapi.ts'
 import { introduce } from './introduction.ts'
-import { CONTENT_SECURITY_POLICY, chooseLanguage, LANGUAGES, renderPage, START_SCRIPT } from './page.ts'
+import { CONTENT_SECURITY_POLICY, renderPage, START_SCRIPT } from './page.ts'
 import { loadRenderer } from './renderer.ts'
 
 const SCRIPT = 'text/javascript; charset=utf-8'
@@ -26,7 +28,8 @@ export function registerDocs(app: FastifyInstance, { document }: OpenApi): void 
   const workflow = readFileSync(new URL('../../schema/workflow.schema.json', import.meta.url), 'utf8')
   app.get('/v1/workflow.schema.json', async (_request, reply) => reply.type('application/schema+json; charset=utf-8').send(workflow))
 
-  const pages = new Map(LANGUAGES.map((language) => [language, renderPage(info.title, language)]))
+  const render = (isSignedIn: boolean) => new Map(LANGUAGES.map((language) => [language, renderPage(info.title, language, isSignedIn)]))
+  const [pages, signedInPages] = [render(false), render(true)]
   app.get('/docs', async (request, reply) => {
     const language = chooseLanguage((request.query as { readonly lang?: unknown }).lang, request.headers['accept-language'])
     const headers = {
@@ -35,9 +38,11 @@ export function registerDocs(app: FastifyInstance, { document }: OpenApi): void 
       'content-security-policy': CONTENT_SECURITY_POLICY,
       'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',
-      vary: 'accept-language',
+      vary: 'accept-language, cookie',
     }
-    return reply.headers(headers).send(pages.get(language))
+    // Whether the session still counts is seen by the requests that the reader tries.
+    const isSignedIn = readSessionCookie(request.headers) !== null
+    return reply.headers(headers).send((isSignedIn ? signedInPages : pages).get(language))
   })
   app.get('/docs/start.js', async (_request, reply) => reply.type(SCRIPT).send(START_SCRIPT))
   app.get('/docs/scalar.js', async ({ headers }, reply) => {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
@@ -68,6 +68,8 @@ const EXPOSED_HEADERS = [
   'tus-version',
   'tus-extension',
   'x-kis-file-id',
+  'x-next-offset',
+  'x-document-status',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
@@ -99,7 +101,7 @@ function begin(
   request.rest = {
     id,
     startedMs: clock.now().getTime(),
-    apiKey: readKey(headers, dialect),
+    apiKey: readKey(request.raw, dialect),
     signal: underWay.add(reply),
     keyJudged: false,
   }
@@ -107,10 +109,10 @@ function begin(
 }
 
 /** The key that the client sent; else the session of a page of the service itself, such as the reference at `/docs`. */
-function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
+function readKey({ headers, url = '' }: IncomingMessage, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   const sent = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
-  if (sent === null) return sessionOf(headers)
+  if (sent === null) return url.startsWith('/v1/') ? sessionOf(headers) : null
   // The token of a session counts in the cookie alone, where the rule of the same origin applies.
   return isSessionToken(sent) ? null : sent
 }
@@ -131,7 +133,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
     const dialect = own.find((route) => route.path === path)?.dialect
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(readKey(request.headers, dialect)))
+      response.once('close', door.enter(readKey(request, dialect)))
       return false
     } catch (error) {
       const id = ids('req')

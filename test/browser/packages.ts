@@ -11,14 +11,67 @@ const UNWANTED = ['--single-process', '--no-zygote']
 /** What the suites use of Playwright's browser. */
 export interface Browser {
   newPage(): Promise<Page>
+  newContext(options: ContextOptions): Promise<Context>
+  close(): Promise<void>
+}
+
+export interface ContextOptions {
+  readonly locale?: string
+  readonly colorScheme?: 'light' | 'dark'
+  readonly viewport?: { readonly width: number; readonly height: number }
+  readonly reducedMotion?: 'reduce'
+}
+
+/** A browser of its own: no other context has its cookies and its storage. */
+export interface Context {
+  newPage(): Promise<Page>
+  /** Cuts the network of its pages, sockets too. */
+  setOffline(isOffline: boolean): Promise<void>
+  cookies(): Promise<readonly { readonly name: string; readonly httpOnly: boolean; readonly sameSite: string; readonly value: string }[]>
   close(): Promise<void>
 }
 
 export interface Page {
+  readonly keyboard: { press(key: string): Promise<void> }
   goto(url: string): Promise<unknown>
   on(event: 'pageerror', listen: (error: Error) => void): void
+  on(event: 'console', listen: (message: { type(): string; text(): string }) => void): void
+  on(event: 'request', listen: (request: { url(): string }) => void): void
   evaluate<Result>(script: string): Promise<Result>
   waitForFunction(script: string, argument?: undefined, options?: { readonly timeout: number }): Promise<unknown>
+  waitForURL(url: string | RegExp | ((url: URL) => boolean), options?: { readonly timeout: number }): Promise<void>
+  setViewportSize(size: { readonly width: number; readonly height: number }): Promise<void>
+  screenshot(options: { readonly path: string; readonly fullPage: boolean; readonly animations: 'disabled' }): Promise<unknown>
+  getByRole(role: string, options?: { readonly name?: string | RegExp; readonly exact?: boolean; readonly level?: number }): Locator
+  getByLabel(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
+  getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
+  locator(selector: string, options?: { readonly hasText: string | RegExp }): Locator
+  reload(): Promise<unknown>
+  /** Answers the requests to an address in the place of the service. */
+  route(url: RegExp, answer: (route: Route) => unknown): Promise<void>
+  unroute(url: RegExp): Promise<void>
+}
+
+/** A request that a test may answer. */
+export interface Route {
+  fulfill(answer: { readonly status: number; readonly contentType?: string; readonly body?: string }): Promise<void>
+  continue(): Promise<void>
+}
+
+/** What a test acts on. Playwright waits until it is there and can be used. */
+export interface Locator {
+  click(): Promise<void>
+  fill(text: string): Promise<void>
+  press(key: string): Promise<void>
+  count(): Promise<number>
+  first(): Locator
+  textContent(): Promise<string | null>
+  getAttribute(name: string): Promise<string | null>
+  getByRole: Page['getByRole']
+  getByText: Page['getByText']
+  locator: Page['locator']
+  setInputFiles(files: readonly { readonly name: string; readonly mimeType: string; readonly buffer: Buffer }[]): Promise<void>
+  waitFor(options?: { readonly state?: 'visible' | 'hidden'; readonly timeout?: number }): Promise<void>
 }
 
 export interface BrowserPackages {

@@ -48,6 +48,30 @@ describe('GraphiQL', () => {
     expect(options.connectionParams?.()).toEqual({ authorization: `Bearer ${KEY}` })
   })
 
+  it('takes the session of the portal where there is no key, and waits for one without a session', async () => {
+    const { url } = await startGateway()
+    const code = await (await fetch(`${url}/assets/page.js`)).text()
+    for (const ok of [true, false]) {
+      const asked: unknown[] = []
+      let options: { additionalHeaders?: () => unknown; connectionParams?: () => unknown } | undefined
+      const context = vm.createContext({
+        sessionStorage: { getItem: () => null },
+        location: new URL(url),
+        document: { querySelector: () => ({ addEventListener() {}, elements: {} }) },
+        fetch: async (...request: unknown[]) => {
+          asked.push(request)
+          return { ok }
+        },
+        YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, given: typeof options) => (options = given) },
+      })
+      vm.runInContext(`globalThis.self = globalThis;${code}`, context)
+      // What the page awaits is answered already.
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(asked).toMatchObject([[url, { method: 'POST', headers: { 'content-type': 'application/json' } }]])
+      expect([options?.additionalHeaders?.(), options?.connectionParams?.()]).toEqual(ok ? [{}, {}] : [undefined, undefined])
+    }
+  })
+
   it('is not in the way of an operation, and not there without introspection', async () => {
     const { url } = await startGateway()
     // GraphiQL puts the query into the address, which is opened again.

@@ -4,8 +4,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
 /**
- * The web pages whose scripts may use the service (CORS). Scripts send the key in a header, and no cookie counts, so any
- * page may use it by default.
+ * The web pages whose scripts may use the service (CORS). Scripts send the key in a header, and cookies count for pages
+ * of the service itself alone, so any page may use it by default.
  */
 export class Origins {
   readonly #allowed: ReadonlySet<string> | null

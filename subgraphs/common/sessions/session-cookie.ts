@@ -13,12 +13,17 @@ const cookieName = (headers: IncomingHttpHeaders) => (isSecure(headers) ? SECURE
  * because the request may be of another page, or has a key.
  */
 export function sessionOf(headers: IncomingHttpHeaders): string | null {
-  return headers.authorization === undefined && isSameOrigin(headers) ? readSessionCookie(headers) : null
+  return !sendsKey(headers) && isSameOrigin(headers) ? readSessionCookie(headers) : null
 }
 
 /** The same for a request to open a socket. */
 export function sessionOfSocket(headers: IncomingHttpHeaders): string | null {
-  return headers.authorization === undefined && isOwnOrigin(headers) ? readSessionCookie(headers) : null
+  return !sendsKey(headers) && isOwnOrigin(headers) ? readSessionCookie(headers) : null
+}
+
+/** The reference at `/docs` sends `Bearer` alone while its field for the key is empty. */
+function sendsKey({ authorization }: IncomingHttpHeaders): boolean {
+  return authorization !== undefined && !/^bearer *$/i.test(authorization)
 }
 
 /** The token in the cookie, whoever sends it. */

@@ -41,8 +41,8 @@ export class ServiceProcess {
     const [command, ...rest] = [...under, process.execPath, join(ROOT, 'cli/kis.js'), 'start', ...args]
     const child = spawn(command!, rest, {
       cwd: ROOT,
-      // The developer's own configuration must not affect a test.
-      env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...env },
+      // The developer's own configuration must not affect a test. Only tests of the portal need it.
+      env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', KIS_PORTAL: 'off', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     return new ServiceProcess(child)

@@ -35,6 +35,17 @@ class Connection {
     return () => this.#returns.delete(listen)
   }
 
+  /** Resolves when the service answers again, which it is asked until it does. */
+  untilReturn(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const forget = this.onReturn(() => {
+      forget()
+      resolve()
+    })
+    this.lose()
+    return promise
+  }
+
   watch = (watcher: () => void): (() => void) => {
     this.#watchers.add(watcher)
     return () => this.#watchers.delete(watcher)

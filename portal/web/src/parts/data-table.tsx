@@ -60,7 +60,7 @@ export function DataTable<Data, Row>({ label, answer, page, paging, columns, row
   if (answer.state === 'failed') return <ErrorState failure={answer.failure} retry={answer.retry} />
   const { edges, pageInfo } = page(answer.data)
   const rows = edges.flatMap(({ node }) => (node ? [node] : []))
-  if (rows.length === 0 && !paging.newer) return empty
+  if (rows.length === 0 && !paging.newer && !pageInfo.hasNextPage) return empty
   return (
     <>
       <RowsTable {...{ label, columns, rows, rowId }} isBusy={answer.isRefreshing} />

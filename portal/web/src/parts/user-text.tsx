@@ -3,6 +3,11 @@ import { classes } from '../ui/classes.ts'
 /** Controls that change the direction of what follows. A name that holds them must not turn the page round. */
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/g
 
+/** The same text without what could turn round the text beside it. */
+export function harmless(text: string): string {
+  return text.replace(OVERRIDES, '')
+}
+
 /** Text that people wrote: kept apart from the direction around it, cut where it is too long, whole in its title. */
 export function UserText({
   children,
@@ -13,7 +18,7 @@ export function UserText({
   readonly className?: string
   readonly isWhole?: boolean
 }) {
-  const shown = children.replace(OVERRIDES, '')
+  const shown = harmless(children)
   return (
     <bdi
       dir="auto"

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const agentsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/agents',
-    component: lazyRouteComponent(() => import('./agents-page.tsx'), 'AgentsPage'),
+    component: lazyPage(() => import('./agents-page.tsx'), 'AgentsPage'),
   }),
 ] as const

@@ -1,10 +1,25 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
+import { readCollectionFilters, readDocumentView, readListFilters } from './common/filters.ts'
 
 export const collectionsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/collections',
-    component: lazyRouteComponent(() => import('./collections-page.tsx'), 'CollectionsPage'),
+    validateSearch: readListFilters,
+    component: lazyPage(() => import('./collections-page.tsx'), 'CollectionsPage'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/collections/$id',
+    validateSearch: readCollectionFilters,
+    component: lazyPage(() => import('./collection-page.tsx'), 'CollectionPage'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/collections/$id/documents/$documentId',
+    validateSearch: readDocumentView,
+    component: lazyPage(() => import('./document/document-page.tsx'), 'DocumentPage'),
   }),
 ] as const

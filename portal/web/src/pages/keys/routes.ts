@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readFilters } from './filters.ts'
 
@@ -7,6 +8,6 @@ export const keysRoutes = [
     getParentRoute: () => root,
     path: '/keys',
     validateSearch: readFilters,
-    component: lazyRouteComponent(() => import('./keys-page.tsx'), 'KeysPage'),
+    component: lazyPage(() => import('./keys-page.tsx'), 'KeysPage'),
   }),
 ] as const

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readFilters } from './filters.ts'
 
@@ -7,6 +8,6 @@ export const modelsRoutes = [
     getParentRoute: () => root,
     path: '/models',
     validateSearch: readFilters,
-    component: lazyRouteComponent(() => import('./models-page.tsx'), 'ModelsPage'),
+    component: lazyPage(() => import('./models-page.tsx'), 'ModelsPage'),
   }),
 ] as const

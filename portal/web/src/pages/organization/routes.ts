@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const organizationRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/organization',
-    component: lazyRouteComponent(() => import('./organization-page.tsx'), 'OrganizationPage'),
+    component: lazyPage(() => import('./organization-page.tsx'), 'OrganizationPage'),
   }),
 ] as const

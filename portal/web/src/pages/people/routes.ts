@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const peopleRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/people',
-    component: lazyRouteComponent(() => import('./people-page.tsx'), 'PeoplePage'),
+    component: lazyPage(() => import('./people-page.tsx'), 'PeoplePage'),
   }),
 ] as const

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
 export const walletRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/wallet',
-    component: lazyRouteComponent(() => import('./wallet-page.tsx'), 'WalletPage'),
+    component: lazyPage(() => import('./wallet-page.tsx'), 'WalletPage'),
   }),
 ] as const

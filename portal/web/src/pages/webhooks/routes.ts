@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readDeliveryFilters } from './filters.ts'
 
@@ -6,12 +7,12 @@ export const webhooksRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/webhooks',
-    component: lazyRouteComponent(() => import('./webhooks-page.tsx'), 'WebhooksPage'),
+    component: lazyPage(() => import('./webhooks-page.tsx'), 'WebhooksPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/webhooks/$id',
     validateSearch: readDeliveryFilters,
-    component: lazyRouteComponent(() => import('./endpoint-page.tsx'), 'EndpointPage'),
+    component: lazyPage(() => import('./endpoint-page.tsx'), 'EndpointPage'),
   }),
 ] as const

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readRunSearch, readWorkflowSearch } from './filters.ts'
 
@@ -6,18 +7,18 @@ export const workflowsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/workflows',
-    component: lazyRouteComponent(() => import('./workflows-page.tsx'), 'WorkflowsPage'),
+    component: lazyPage(() => import('./workflows-page.tsx'), 'WorkflowsPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/workflows/$id',
     validateSearch: readWorkflowSearch,
-    component: lazyRouteComponent(() => import('./workflow-page.tsx'), 'WorkflowPage'),
+    component: lazyPage(() => import('./workflow-page.tsx'), 'WorkflowPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/workflows/$id/runs/$runId',
     validateSearch: readRunSearch,
-    component: lazyRouteComponent(() => import('./run-page.tsx'), 'RunPage'),
+    component: lazyPage(() => import('./run-page.tsx'), 'RunPage'),
   }),
 ] as const

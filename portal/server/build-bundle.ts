@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { constants, setPriority } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { digestSources } from './source-digest.ts'
+
+/** Beside the bundle: the digest of the sources that it was built of. */
+const DIGEST_FILE = 'sources.sha256'
+/** Ten times what it takes on two busy cores. */
+const TIMEOUT_MS = 180_000
+/** The end of what the tools said: the reason is there. */
+const MAX_OUTPUT_CHARACTERS = 8_192
+
+/** Gives the command that builds the sources in `folder` into `out`; null: the tools for it are not installed. */
+export type Builder = (folder: string, out: string) => readonly [string, ...string[]] | null
+
+export const viteBuilder: Builder = (folder, out) => {
+  const vite = join(dirname(folder), 'node_modules/vite/bin/vite.js')
+  const options = ['--config', join(folder, 'vite.config.ts'), '--outDir', out, '--emptyOutDir', '--logLevel', 'warn']
+  return existsSync(vite) ? [process.execPath, vite, 'build', ...options] : null
+}
+
+/** Whether `dist/` was built of the sources that are there. Without sources, as in the image, it is what there is. */
+export async function isFresh(folder: string): Promise<boolean> {
+  if (!existsSync(join(folder, 'dist/index.html'))) return false
+  if (!existsSync(join(folder, 'web'))) return true
+  const builtOf = await readFile(join(folder, 'dist', DIGEST_FILE), 'utf8').catch(() => null)
+  return builtOf === (await digestSources(folder))
+}
+
+/**
+ * Builds the sources into `dist/`, in a process of low priority. `dist/` is replaced only when all went well.
+ * @throws {Error} the build failed, with what the tools said
+ */
+export async function buildBundle(folder: string, command: ReturnType<Builder> & {}, out: string, signal: AbortSignal): Promise<void> {
+  try {
+    await removeLeftovers(folder)
+    const digest = await digestSources(folder)
+    await run(command, dirname(folder), signal)
+    await writeFile(join(out, DIGEST_FILE), digest)
+    const dist = join(folder, 'dist')
+    await rm(dist, { recursive: true, force: true })
+    await rename(out, dist).catch((error) => {
+      // Another process has built it, too.
+      if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
+    })
+  } finally {
+    await rm(out, { recursive: true, force: true })
+  }
+}
+
+/** Where this process builds. */
+export const ownOutput = (folder: string) => join(folder, `dist-${process.pid}`)
+
+function run([file, ...args]: readonly [string, ...string[]], cwd: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const { PATH, HOME } = process.env
+    // The tools get none of the service's secrets.
+    const env = { PATH, HOME, NODE_ENV: 'production' }
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)])
+    const child = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], signal: ended, killSignal: 'SIGKILL' })
+    // Some systems allow no change of priority.
+    try {
+      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
+    } catch {}
+    let output = ''
+    const keep = (text: string) => {
+      output = (output + text).slice(-MAX_OUTPUT_CHARACTERS)
+    }
+    child.stdout.setEncoding('utf8').on('data', keep)
+    child.stderr.setEncoding('utf8').on('data', keep)
+    child.once('error', (error) => reject(signal.aborted ? error : new Error(`The build did not end: ${error.message}\n${output}`)))
+    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`The build ended with code ${code}.\n${output}`))))
+  })
+}
+
+/** Removes what processes left that were ended while they built. */
+async function removeLeftovers(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const pid = Number(/^dist-(\d+)$/.exec(name)?.[1])
+    if (pid && pid !== process.pid && !isRunning(pid)) await rm(join(folder, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+// `npm run portal:build`.
+if (import.meta.main) {
+  const folder = fileURLToPath(new URL('..', import.meta.url)).replace(/[/\\]$/, '')
+  const out = ownOutput(folder)
+  const command = viteBuilder(folder, out)
+  if (!command) throw new Error('Vite is not installed. Run `npm ci` first.')
+  await buildBundle(folder, command, out, new AbortController().signal)
+}

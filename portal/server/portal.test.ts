@@ -1,0 +1,251 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import fastify from 'fastify'
+import { pino } from 'pino'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import type { Builder } from './build-bundle.ts'
+import { openPortal } from './portal.ts'
+
+const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+
+/** Copies `web/` as a build tool would, and says so in a file of its own. */
+const COPY = `
+const { cpSync, appendFileSync, existsSync } = require('node:fs')
+const [folder, out] = process.argv.slice(1)
+appendFileSync(folder + '/.builds', Object.keys(process.env).join() + '\\n')
+if (existsSync(folder + '/web/broken')) { console.error('web/broken is broken'); process.exit(1) }
+cpSync(folder + '/web', out, { recursive: true })
+`
+const copying: Builder = (folder, out) => [process.execPath, '-e', COPY, folder, out]
+
+/** The folder of a tiny portal, with files as the build writes them. */
+function makeFolder(name = 'portal'): string {
+  const root = mkdtempSync(join(tmpdir(), 'kis-portal-'))
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+  const folder = join(root, name)
+  mkdirSync(join(folder, 'web/assets'), { recursive: true })
+  writeFileSync(
+    join(folder, 'web/index.html'),
+    '<!doctype html><html lang="en" dir="ltr"><script type="module" src="/assets/a-1.js"></script></html>',
+  )
+  writeFileSync(join(folder, 'web/assets/a-1.js'), 'export {}')
+  writeFileSync(join(folder, 'web/assets/a-1.js.gz'), gzipSync('export {}'))
+  writeFileSync(join(folder, 'web/assets/a-1.js.br'), 'as brotli')
+  writeFileSync(join(folder, 'web/assets/font-2.woff2'), 'font')
+  writeFileSync(join(folder, 'web/assets/page.exe'), 'no')
+  return folder
+}
+
+async function serve(folder: string, builder: Builder = copying) {
+  const logged: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) })
+  const portal = openPortal({ folder, log, builder })!
+  const app = fastify()
+  portal.register(app)
+  app.get('/', async () => ({ api: true }))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  onTestFinished(async () => {
+    await portal[Symbol.asyncDispose]()
+    await app.close()
+  })
+  const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    new Promise<{ status: number; headers: Record<string, string | string[] | undefined>; bytes: Buffer }>((resolve, reject) => {
+      const sent = request({ port, host: '127.0.0.1', path, method, headers }, (response) => {
+        const pieces: Buffer[] = []
+        response.on('data', (piece) => pieces.push(piece))
+        response.on('end', () => resolve({ status: response.statusCode!, headers: response.headers, bytes: Buffer.concat(pieces) }))
+      })
+      sent.on('error', reject).end()
+    })
+  return { portal, get, logged }
+}
+
+const builds = (folder: string) => readFileSync(join(folder, '.builds'), 'utf8').trim().split('\n')
+
+describe('the portal', () => {
+  it('is built in the background, and says so meanwhile in the language of the reader', async () => {
+    const folder = makeFolder()
+    const { portal, get } = await serve(folder)
+    for (const [language, direction] of [
+      ['en', 'ltr'],
+      ['ar', 'rtl'],
+    ] as const) {
+      const { status, headers, bytes } = await get('/', { ...BROWSER, 'accept-language': `${language},fr;q=0.5` })
+      const text = String(bytes)
+      expect([status, headers['cache-control'], headers['retry-after']]).toEqual([503, 'no-store', '2'])
+      expect(text).toContain(`<html lang="${language}" dir="${direction}">`)
+      expect(text).toContain('<meta http-equiv="refresh" content="2">')
+    }
+    expect((await get('/assets/a-1.js')).status).toBe(404)
+    expect((await get('/')).status).toBe(200)
+    await portal.settled
+    const { status, bytes } = await get('/', BROWSER)
+    expect([status, String(bytes)]).toEqual([200, expect.stringContaining('/assets/a-1.js')])
+    expect(readdirSync(folder).filter((name) => name.startsWith('dist'))).toEqual(['dist'])
+  })
+
+  it('gives the tools none of the secrets of the service', async () => {
+    process.env.KIS_TEST_OF_PORTAL = 'secret'
+    onTestFinished(() => void delete process.env.KIS_TEST_OF_PORTAL)
+    const folder = makeFolder()
+    await (await serve(folder)).portal.settled
+    expect(
+      builds(folder)[0]!
+        .split(',')
+        .filter((name) => name.startsWith('KIS')),
+    ).toEqual([])
+  })
+
+  it('is built again when a source or a package changes, and only then', async () => {
+    const folder = makeFolder()
+    const open = async () => (await serve(folder)).portal.settled
+    await open()
+    await open()
+    expect(builds(folder)).toHaveLength(1)
+    writeFileSync(join(folder, 'web/assets/b-1.js'), '')
+    await open()
+    writeFileSync(join(folder, '../package-lock.json'), '{}')
+    await open()
+    await open()
+    expect(builds(folder)).toHaveLength(3)
+  })
+
+  it('is served as it is where there are no sources, as in the image', async () => {
+    const folder = makeFolder()
+    await (await serve(folder)).portal.settled
+    rmSync(join(folder, 'web'), { recursive: true })
+    writeFileSync(join(folder, 'more.txt'), '')
+    const { portal, get } = await serve(folder, () => null)
+    await portal.settled
+    expect((await get('/', BROWSER)).status).toBe(200)
+  })
+
+  it('says that its build failed, and logs why', async () => {
+    const folder = makeFolder()
+    writeFileSync(join(folder, 'web/broken'), '')
+    const { portal, get, logged } = await serve(folder)
+    await portal.settled
+    const { status, bytes } = await get('/', BROWSER)
+    expect([status, String(bytes)]).toEqual([503, expect.stringContaining('could not be built')])
+    expect(String(bytes)).not.toContain('refresh')
+    expect(logged.join()).toContain('web/broken is broken')
+    expect(readdirSync(folder).filter((name) => name.startsWith('dist'))).toEqual([])
+  })
+
+  it('says how to build it where the tools are not installed', async () => {
+    const { portal, get } = await serve(makeFolder(), () => null)
+    await portal.settled
+    expect(String((await get('/home', BROWSER)).bytes)).toContain('npm run portal:build')
+  })
+
+  it('is nothing where there is neither a bundle nor its sources', () => {
+    const folder = makeFolder()
+    rmSync(join(folder, 'web'), { recursive: true })
+    expect(openPortal({ folder, log: silentLog })).toBeNull()
+  })
+
+  it('ends its build when the service ends', async () => {
+    const folder = makeFolder()
+    const { portal, logged } = await serve(folder, () => [process.execPath, '-e', 'setInterval(() => {}, 1000)'])
+    await portal[Symbol.asyncDispose]()
+    expect(logged).toEqual([])
+  })
+})
+
+describe('what the portal answers', () => {
+  async function built() {
+    const served = await serve(makeFolder())
+    await served.portal.settled
+    return served
+  }
+
+  it('is its page at all its paths for browsers, and nothing to clients of an API', async () => {
+    const { get } = await built()
+    for (const path of ['/', '/home', '/collections/col_1/documents?a=1', '/sign-in']) expect((await get(path, BROWSER)).status).toBe(200)
+    for (const path of ['/homes', '/v1/models', '/graphql', '/docs', '/assets', '//home', '/HOME'])
+      expect((await get(path, BROWSER)).status).toBe(404)
+    for (const accept of ['application/json', '*/*', '']) {
+      expect(String((await get('/', { accept })).bytes)).toBe('{"api":true}')
+      expect((await get('/home', { accept })).status).toBe(404)
+    }
+    expect((await get('/home', BROWSER, 'POST')).status).toBe(404)
+  })
+
+  it('has a strict policy, and no header for other origins', async () => {
+    const { get } = await built()
+    const { headers } = await get('/', { ...BROWSER, origin: 'https://evil.example' })
+    expect(headers).toMatchObject({
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'cache-control': 'no-cache',
+      vary: 'accept, accept-language',
+    })
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+  })
+
+  it('is not sent again while it is the same, and differs by language', async () => {
+    const { get } = await built()
+    const first = await get('/', BROWSER)
+    const etag = String(first.headers.etag)
+    expect(await get('/', { ...BROWSER, 'if-none-match': etag })).toMatchObject({ status: 304, bytes: Buffer.alloc(0) })
+    const arabic = await get('/', { ...BROWSER, 'if-none-match': etag, 'accept-language': 'ar-SA' })
+    expect([arabic.status, String(arabic.bytes)]).toEqual([200, expect.stringContaining('<html lang="ar" dir="rtl">')])
+  })
+
+  it('has files that never change, compressed as the browser takes them', async () => {
+    const { get } = await built()
+    const plain = await get('/assets/a-1.js')
+    expect(plain).toMatchObject({ status: 200, bytes: Buffer.from('export {}') })
+    expect(plain.headers).toMatchObject({
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+    })
+    for (const [accepted, encoding] of [
+      ['gzip, deflate, br, zstd', 'br'],
+      ['gzip', 'gzip'],
+      ['gzip;q=1.0, br;q=0', 'gzip'],
+      ['br; q=0.0, gzip;q=0', undefined],
+      ['brotli', undefined],
+    ] as const)
+      expect((await get('/assets/a-1.js', { 'accept-encoding': accepted })).headers['content-encoding']).toBe(encoding)
+    expect(String(gunzipSync((await get('/assets/a-1.js', { 'accept-encoding': 'gzip' })).bytes))).toBe('export {}')
+    expect((await get('/assets/font-2.woff2', { 'accept-encoding': 'br' })).headers).toMatchObject({ 'content-type': 'font/woff2' })
+  })
+
+  it('gives no other file', async () => {
+    const { get } = await built()
+    for (const name of [
+      'page.exe',
+      'a-1.js.gz',
+      'absent.js',
+      '../index.html',
+      '..%2findex.html',
+      '%2e%2e/sources.sha256',
+      '',
+      'constructor',
+    ])
+      expect([name, (await get(`/assets/${name}`)).status]).toEqual([name, 404])
+  })
+
+  it('has no body for HEAD, but its length', async () => {
+    const { get } = await built()
+    for (const [path, headers] of [
+      ['/', BROWSER],
+      ['/assets/a-1.js', {}],
+    ] as const) {
+      const [whole, head] = [await get(path, headers), await get(path, headers, 'HEAD')]
+      expect([head.status, head.bytes.length, head.headers['content-length']]).toEqual([200, 0, String(whole.bytes.length)])
+    }
+  })
+})

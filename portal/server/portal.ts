@@ -1,0 +1,117 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { chooseLanguage } from '../../subgraphs/common/languages.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { type Builder, buildBundle, isFresh, ownOutput, viteBuilder } from './build-bundle.ts'
+import { type Bundle, loadBundle } from './bundle.ts'
+import { type Lack, RELOAD_S, renderNotice } from './notice.ts'
+import { asksForPortal } from './pages.ts'
+import { SECURITY_HEADERS } from './security-headers.ts'
+
+const ASSETS = '/assets/'
+/** The name of a file changes with its content. */
+const ASSET_CACHE = 'public, max-age=31536000, immutable'
+
+export interface PortalOptions {
+  /** The folder with `web/`, the sources, and `dist/`, what is built of them. */
+  readonly folder: string
+  readonly log: Log
+  /** Default: Vite. */
+  readonly builder?: Builder
+}
+
+/** The web page for people. It is built in the background, if that is necessary. */
+export interface Portal extends AsyncDisposable {
+  /** Answers browsers at `/`, at the paths of the pages and at `/assets/*`. All else goes on to the app. Call it first. */
+  register(app: FastifyInstance): void
+  /** Resolves when it is served, or cannot be. */
+  readonly settled: Promise<void>
+}
+
+/** Null: this installation has no portal, neither built nor its sources. */
+export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions): Portal | null {
+  if (!existsSync(join(folder, 'web')) && !existsSync(join(folder, 'dist/index.html'))) return null
+  const stopping = new AbortController()
+  let shown: Bundle | Lack = 'building'
+
+  async function open(): Promise<Bundle | Lack> {
+    if (!(await isFresh(folder))) {
+      const out = ownOutput(folder)
+      const command = builder(folder, out)
+      if (!command) {
+        log.warn('the portal is not built, and the tools to build it are not installed: run "npm ci" and "npm run portal:build"')
+        return 'no-tools'
+      }
+      await buildBundle(folder, command, out, stopping.signal)
+    }
+    return loadBundle(join(folder, 'dist'))
+  }
+
+  const settled = open().then(
+    (opened) => {
+      shown = opened
+    },
+    (error) => {
+      shown = 'failed'
+      if (!stopping.signal.aborted) log.error({ err: error }, 'the portal could not be built')
+    },
+  )
+
+  return {
+    settled,
+    register(app) {
+      app.addHook('onRequest', async (request, reply) => {
+        if (request.method !== 'GET' && request.method !== 'HEAD') return
+        const path = request.url.split('?', 1)[0]!
+        if (path.startsWith(ASSETS)) return sendAsset(request, reply, shown, path.slice(ASSETS.length))
+        if (asksForPortal(path, request)) return sendPage(request, reply, shown)
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await settled
+    },
+  }
+}
+
+function sendPage({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack): FastifyReply {
+  const language = chooseLanguage(undefined, headers['accept-language'])
+  reply.headers({
+    ...SECURITY_HEADERS,
+    'content-type': 'text/html; charset=utf-8',
+    'content-language': language,
+    vary: 'accept, accept-language',
+  })
+  if (typeof shown === 'string')
+    return reply
+      .code(503)
+      .headers({ 'cache-control': 'no-store', ...(shown === 'building' && { 'retry-after': RELOAD_S }) })
+      .send(renderNotice(shown, language))
+  const { html, etag } = shown.page[language]
+  reply.headers({ 'cache-control': 'no-cache', etag })
+  return headers['if-none-match'] === etag ? reply.code(304).send() : reply.send(html)
+}
+
+function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack, name: string): FastifyReply {
+  reply.headers(SECURITY_HEADERS)
+  const asset = typeof shown === 'string' ? undefined : shown.assets.get(name)
+  if (!asset)
+    return reply
+      .code(404)
+      .headers({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
+      .send('There is no such file. Load the page again: the portal has probably been updated.\n')
+  const { type, bytes, br, gzip } = asset
+  reply.headers({ 'content-type': type, 'cache-control': ASSET_CACHE, vary: 'accept-encoding' })
+  if (br && accepts(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
+  if (gzip && accepts(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
+  return reply.send(bytes)
+}
+
+function accepts({ 'accept-encoding': accepted = '' }: FastifyRequest['headers'], encoding: string): boolean {
+  const offered = String(accepted)
+    .split(',')
+    .map((each) => each.split(';').map((part) => part.trim()))
+    .find(([name]) => name === encoding)
+  return offered !== undefined && !offered.some((part) => /^q=0(\.0*)?$/.test(part))
+}

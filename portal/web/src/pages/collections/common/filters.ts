@@ -1,0 +1,94 @@
+type Search = Readonly<Record<string, unknown>>
+
+const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined)
+const one = <Value extends string>(values: readonly Value[], value: unknown) => values.find((each) => each === value)
+const whole = (value: unknown, most: number) =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most ? value : undefined
+
+export const LIST_ORDERS = ['newest', 'oldest', 'name', 'nameDown'] as const
+export type ListOrder = (typeof LIST_ORDERS)[number]
+
+/** What the schema calls an order. */
+export const SORTS = {
+  newest: { sortBy: 'CREATED_AT', order: 'DESC' },
+  oldest: { sortBy: 'CREATED_AT', order: 'ASC' },
+  name: { sortBy: 'NAME', order: 'ASC' },
+  nameDown: { sortBy: 'NAME', order: 'DESC' },
+} as const satisfies Readonly<Record<ListOrder, object>>
+
+/** What the address says of the list of collections. */
+export interface ListFilters {
+  readonly q?: string
+  readonly sort?: ListOrder
+  /** A dialog that is open. */
+  readonly open?: 'new'
+}
+
+export function readListFilters(search: Search): ListFilters {
+  return { q: word(search.q), sort: one(LIST_ORDERS, search.sort), open: one(['new'] as const, search.open) }
+}
+
+export const TABS = ['documents', 'search', 'evaluation', 'settings'] as const
+export const STATUSES = ['QUEUED', 'PROCESSING', 'READY', 'FAILED'] as const
+export const MODES = ['HYBRID', 'VECTOR', 'LEXICAL'] as const
+export const DOCUMENT_LANGUAGES = ['ar', 'en'] as const
+
+/** What the address says of one collection: the tab, the filters of its documents, and what was searched for. */
+export interface CollectionFilters {
+  readonly tab?: (typeof TABS)[number]
+  readonly name?: string
+  readonly status?: (typeof STATUSES)[number]
+  readonly sort?: ListOrder
+  readonly query?: string
+  readonly mode?: (typeof MODES)[number]
+  readonly language?: (typeof DOCUMENT_LANGUAGES)[number]
+  readonly min?: number
+  readonly limit?: number
+  readonly expand?: number
+  readonly group?: boolean
+  /** A part of the file's name. */
+  readonly file?: string
+  /** A field of the metadata, and its value. */
+  readonly field?: string
+  readonly value?: string
+  readonly rerank?: string
+  /** An evaluation that is open, and the one beside it. */
+  readonly evaluation?: string
+  readonly against?: string
+}
+
+export function readCollectionFilters(search: Search): CollectionFilters {
+  const { min } = search
+  return {
+    tab: one(TABS, search.tab),
+    name: word(search.name),
+    status: one(STATUSES, search.status),
+    sort: one(LIST_ORDERS, search.sort),
+    query: word(search.query),
+    mode: one(MODES, search.mode),
+    language: one(DOCUMENT_LANGUAGES, search.language),
+    min: typeof min === 'number' && min > 0 && min <= 1 ? min : undefined,
+    limit: whole(search.limit, 50),
+    expand: whole(search.expand, 3),
+    group: search.group === true ? true : undefined,
+    file: word(search.file),
+    field: word(search.field),
+    value: typeof search.value === 'boolean' ? String(search.value) : word(search.value),
+    rerank: word(search.rerank),
+    evaluation: word(search.evaluation),
+    against: word(search.against),
+  }
+}
+
+export const DOCUMENT_VIEWS = ['passages', 'text', 'versions'] as const
+
+/** What the address says of one document. `passage` comes from a citation. */
+export interface DocumentView {
+  readonly view?: (typeof DOCUMENT_VIEWS)[number]
+  readonly passage?: string
+  readonly page?: number
+}
+
+export function readDocumentView(search: Search): DocumentView {
+  return { view: one(DOCUMENT_VIEWS, search.view), passage: word(search.passage), page: whole(search.page, 1_000_000) }
+}

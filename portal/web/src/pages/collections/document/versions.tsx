@@ -1,0 +1,54 @@
+import { Download, History } from 'lucide-react'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { type Column, RowsTable } from '../../../parts/data-table.tsx'
+import { Digits } from '../../../parts/digits.tsx'
+import { EmptyState, FailureNotice } from '../../../parts/states.tsx'
+import { DateTime } from '../../../parts/time.tsx'
+import { UserText } from '../../../parts/user-text.tsx'
+import { IconButton } from '../../../ui/button.tsx'
+import type { DocumentFacts } from './document.ts'
+import { useDownload } from './original.ts'
+
+type Version = DocumentFacts['versions'][number]
+
+/** The versions before the live one. Only their files are kept. */
+export function Versions({ document: { versions } }: { readonly document: DocumentFacts }) {
+  const text = useText()
+  const { bytes } = useFormats()
+  const { start, share, failure } = useDownload()
+  if (versions.length === 0) {
+    return (
+      <EmptyState icon={History} title={text('document.noVersions')}>
+        {text('document.noVersionsHelp')}
+      </EmptyState>
+    )
+  }
+  const columns: readonly Column<Version>[] = [
+    { id: 'version', header: text('document.version'), cell: ({ version }) => <Digits value={version} /> },
+    { id: 'name', header: text('collections.name'), className: 'max-w-60', cell: ({ name }) => <UserText>{name}</UserText> },
+    { id: 'size', header: text('documents.size'), isNumber: true, cell: ({ file }) => (file ? bytes(file.sizeBytes) : '—') },
+    { id: 'added', header: text('documents.added'), shown: 'wide', cell: ({ createdAt }) => <DateTime at={createdAt} /> },
+    { id: 'replaced', header: text('document.replaced'), shown: 'wide', cell: ({ replacedAt }) => <DateTime at={replacedAt} /> },
+    {
+      id: 'download',
+      header: '',
+      className: 'w-12',
+      cell: ({ file, name }) =>
+        file && (
+          <IconButton
+            label={text('document.downloadOf', { name: name.slice(0, 80) })}
+            icon={Download}
+            size="small"
+            isBusy={share !== null}
+            onClick={() => void start(file)}
+          />
+        ),
+    },
+  ]
+  return (
+    <>
+      <FailureNotice failure={failure} />
+      <RowsTable label={text('document.view.versions')} columns={columns} rows={versions} rowId={({ version }) => String(version)} />
+    </>
+  )
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { kindOf, type Rules, refusalOf } from './formats.ts'
+
+const bytes = (...given: readonly (number | string)[]) =>
+  new Uint8Array(given.flatMap((each) => (typeof each === 'number' ? [each] : [...new TextEncoder().encode(each)])))
+
+describe('what a file is', () => {
+  it.each([
+    ['a PDF', bytes('%PDF-1.7'), 'document'],
+    ['a DOCX', bytes('PK', 3, 4, 0, 0), 'document'],
+    ['a DOC', bytes(0xd0, 0xcf, 0x11, 0xe0, 0), 'document'],
+    ['Arabic text', bytes('سياسة التوظيف'), 'document'],
+    ['UTF-16 text', bytes(0xff, 0xfe, 0x2d, 0x06, 0x41, 0), 'document'],
+    ['a PNG', bytes(0x89, 'PNG', 0), 'picture'],
+    ['a WebP', bytes('RIFF', 0, 0, 0, 0, 'WEBP'), 'picture'],
+    ['a WAV', bytes('RIFF', 0, 0, 0, 0, 'WAVE'), 'sound'],
+    ['an MP3 without a tag', bytes(0xff, 0xfb, 0x90, 0), 'sound'],
+    ['an M4A', bytes(0, 0, 0, 0x20, 'ftypM4A'), 'sound'],
+    ['a program', bytes('MZ', 0x90, 0), 'unknown'],
+    ['an ELF program', bytes(0x7f, 'ELF', 2, 1, 1, 0), 'unknown'],
+  ])('%s', (_, head, kind) => expect(kindOf(head)).toBe(kind))
+})
+
+describe('what is refused before it is sent', () => {
+  const rules: Rules = { maxFileBytes: 1000, roomBytes: 5000, readsPictures: false, readsSound: false }
+  const text = bytes('text')
+  it.each([
+    ['nothing in it', 0, bytes(), rules, 'empty'],
+    ['one byte too many', 1001, text, rules, 'tooLarge'],
+    ['as large as allowed', 1000, text, rules, null],
+    ['more than is left', 900, text, { ...rules, roomBytes: 800 }, 'noRoom'],
+    ['limits that are unknown', 10 ** 12, text, { ...rules, maxFileBytes: null, roomBytes: null }, null],
+    ['a program', 10, bytes('MZ', 0), rules, 'unsupported'],
+    ['a picture without OCR', 10, bytes(0x89, 'PNG'), rules, 'needsOcr'],
+    ['a picture with OCR', 10, bytes(0x89, 'PNG'), { ...rules, readsPictures: true }, null],
+    ['sound without a model', 10, bytes('ID3'), rules, 'needsSpeech'],
+    [
+      'sound too large for models',
+      26 * 1024 * 1024,
+      bytes('ID3'),
+      { ...rules, maxFileBytes: null, roomBytes: null, readsSound: true },
+      'soundTooLarge',
+    ],
+  ] as const)('%s', (_, size, head, given, refusal) => expect(refusalOf(size, head, given)).toBe(refusal))
+})

@@ -1,0 +1,44 @@
+import { type ComponentProps, useEffect, useRef, useState } from 'react'
+import { Input } from '../ui/input.tsx'
+
+/** How long after the last key the list is asked for. */
+const WAIT_MS = 300
+
+interface SearchBoxProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
+  readonly label: string
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** A part of a name to look for. It tells what was typed once the reader stops typing. */
+export function SearchBox({ label, value, onChange, ...rest }: SearchBoxProps) {
+  const [typed, setTyped] = useState(value)
+  const told = useRef(value)
+  const tell = useRef(onChange)
+  tell.current = onChange
+  // The address changed otherwise, such as by "back".
+  useEffect(() => {
+    if (value === told.current) return
+    told.current = value
+    setTyped(value)
+  }, [value])
+  useEffect(() => {
+    if (typed === told.current) return
+    const timer = setTimeout(() => {
+      told.current = typed
+      tell.current(typed)
+    }, WAIT_MS)
+    return () => clearTimeout(timer)
+  }, [typed])
+  return (
+    <Input
+      {...rest}
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      maxLength={200}
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+    />
+  )
+}

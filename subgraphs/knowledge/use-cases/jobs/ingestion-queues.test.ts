@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest'
+import { depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { type DocumentRecord, type Job, newJob, toSlowJob } from '../../domain/records.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import { listIngestionQueues } from './ingestion-queues.ts'
+
+const OPERATOR: Principal = { ...principal, scopes: ['operator'] }
+
+function world() {
+  const clock = new ManualClock()
+  const stores = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: {} as ChunkIndex }
+  const deps = depsOn({ ...stores, inference: new FakeInference(), clock })
+  let made = 0
+  const at = (ms: number) => new Date(clock.now().getTime() + ms)
+  const add = (organizationId: string, job: Job) =>
+    deps.store.documents.insertOne({ _id: `doc_${made++}`, organizationId, job } as DocumentRecord)
+  const list = (after = '') => listIngestionQueues(deps, OPERATOR, after)
+  return { deps, add, at, list }
+}
+
+it('counts what waits for a place and what is under way, with slow work, and says since when', async () => {
+  const { add, at, list } = world()
+  await add('org_a', newJob('ingest', 'org_a', at(-5_000)))
+  await add('org_a', newJob('ingest', 'org_a', at(-3_000)))
+  await add('org_a', { ...newJob('ingest', 'org_a', at(30_000)), lease: 'x' })
+  await add('org_a', toSlowJob(newJob('ingest', 'org_a', at(0)), at(-9_000)))
+  await add('org_b', toSlowJob(newJob('ingest', 'org_b', at(0)), at(60_000)))
+  expect(await list()).toEqual({
+    queues: [
+      { organization: { id: 'org_a' }, due: 3, underWay: 1, dueSince: at(-9_000) },
+      { organization: { id: 'org_b' }, due: 0, underWay: 1, dueSince: null },
+    ],
+    next: null,
+  })
+})
+
+it('gives 100 organizations at a time, each once', async () => {
+  const { add, at, list } = world()
+  const ids = Array.from({ length: 130 }, (_, i) => `org_${String(i).padStart(3, '0')}`)
+  for (const id of ids) await add(id, newJob('ingest', id, at(-1)))
+  const first = await list()
+  const second = await list(first.next!)
+  expect([first.queues.length, second.next]).toEqual([100, null])
+  expect([...first.queues, ...second.queues].map(({ organization }) => organization.id)).toEqual(ids)
+})
+
+it('answers nobody but the operator', async () => {
+  const { deps } = world()
+  await expect(listIngestionQueues(deps, makeContext().caller, '')).rejects.toMatchObject({ code: 'permission_denied' })
+})

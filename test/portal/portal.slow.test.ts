@@ -1,0 +1,181 @@
+import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
+import { type Caller, makeCaller, newOrganization } from '../support/client.ts'
+import { LANGUAGES, type Language, PAGES, WIDTHS } from './support/pages.ts'
+import { furnishedOrganization, type RunningPortal, startPortal } from './support/portal.ts'
+import { type Visit, Visitor } from './support/visitor.ts'
+
+const DIST = new URL('../../portal/dist/', import.meta.url)
+const FIRST_LOAD_BYTES = 250 * 1024
+const WRONG_KEY: Readonly<Record<Language, string>> = {
+  en: 'This key is not valid. Check that you copied all of it.',
+  ar: JSON.parse(readFileSync(new URL('../../portal/web/messages/ar/errors.json', import.meta.url), 'utf8'))['error.invalid_api_key'],
+}
+const NOT_FOUND = 'There is nothing here'
+
+const started = await startBrowser()
+const missing = 'reason' in started ? started.reason : null
+
+interface Chunk {
+  readonly file: string
+  readonly isEntry?: boolean
+  readonly imports?: readonly string[]
+  readonly css?: readonly string[]
+}
+
+describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
+  const { browser } = started as BrowserPackages
+  let portal: RunningPortal
+  let owner: Caller & { readonly organizationId: string }
+  beforeAll(async () => {
+    portal = await startPortal()
+    owner = await furnishedOrganization(portal)
+  }, 240_000)
+  afterAll(async () => {
+    await browser?.close()
+    await portal?.[Symbol.asyncDispose]()
+  })
+
+  const come = (visit?: Visit) => Visitor.come(browser, portal.service.rest, visit)
+
+  it('lets somebody in by an API key, keeps a cookie that scripts cannot read, and no key', async () => {
+    await using visitor = await come()
+    await visitor.open('/')
+    expect(new URL(await visitor.page.evaluate<string>('location.href')).pathname).toBe('/sign-in')
+    await visitor.signIn(owner.key)
+    expect(await visitor.context.cookies()).toContainEqual(
+      expect.objectContaining({ name: 'kis_session', httpOnly: true, sameSite: 'Strict', value: expect.not.stringContaining(owner.key) }),
+    )
+    const kept = await visitor.page.evaluate<string>('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])')
+    expect(kept).not.toContain(owner.key)
+    await visitor.page.reload()
+    await visitor.settle()
+    expect(await visitor.page.evaluate<string>('location.pathname')).toBe('/home')
+    expect(visitor.foreign).toEqual([])
+    // The console names the answer 401 to whoever is not signed in yet.
+    expect(visitor.errors.filter((error) => !/401/.test(error))).toEqual([])
+  })
+
+  for (const language of LANGUAGES)
+    it(`says in one sentence that a key is wrong (${language})`, async () => {
+      await using visitor = await come({ language })
+      await visitor.open('/sign-in')
+      await visitor.page.locator('input[type=password]').fill(`${owner.key.slice(0, -1)}x`)
+      await visitor.page.locator('form button[type=submit]').click()
+      await visitor.page.getByText(WRONG_KEY[language], { exact: true }).first().waitFor()
+      const direction = await visitor.page.evaluate<string>('document.documentElement.dir + " " + document.documentElement.lang')
+      expect(direction).toBe(language === 'ar' ? 'rtl ar' : 'ltr en')
+    })
+
+  it('reaches every page by the keyboard alone', async () => {
+    await using visitor = await come()
+    await visitor.page.goto(`${portal.service.rest}/sign-in`)
+    await visitor.settle()
+    await visitor.page.locator('input[type=password]').fill(portal.operator.key)
+    await visitor.page.keyboard.press('Enter')
+    await visitor.page.waitForURL((url) => url.pathname === '/home')
+    for (const name of PAGES) {
+      await visitor.page.evaluate('document.activeElement?.blur()')
+      let focused = ''
+      for (let presses = 0; presses < 60 && focused !== `/${name}`; presses++) {
+        await visitor.page.keyboard.press('Tab')
+        focused =
+          (await visitor.page.evaluate<string | null>(
+            'document.activeElement?.closest("nav") && document.activeElement.getAttribute("href")',
+          )) ?? ''
+      }
+      expect(focused).toBe(`/${name}`)
+      // Where the focus is can be seen.
+      const ring = await visitor.page.evaluate<string>(
+        '(({ outlineStyle, outlineWidth, boxShadow }) => [outlineStyle, outlineWidth, boxShadow].join(" "))(getComputedStyle(document.activeElement))',
+      )
+      expect(ring).not.toMatch(/^none \S+ none$/)
+      await visitor.page.keyboard.press('Enter')
+      await visitor.page.waitForURL((url) => url.pathname === `/${name}`)
+      await visitor.settle()
+    }
+  }, 120_000)
+
+  for (const language of LANGUAGES)
+    it(`has no serious barrier, no error and no foreign request on any page (${language})`, async () => {
+      for (const theme of ['light', 'dark'] as const) {
+        await using visitor = await come({ language, theme })
+        await visitor.open('/sign-in')
+        expect.soft(await visitor.findBarriers(), `/sign-in ${theme}`).toEqual([])
+        for (const name of PAGES) {
+          const isOperators = name === 'operator'
+          if (isOperators) await visitor.signOut()
+          if (isOperators || name === PAGES[0]) await visitor.signIn(isOperators ? portal.operator.key : owner.key)
+          visitor.errors.length = 0
+          await visitor.open(`/${name}`)
+          expect.soft(await visitor.findBarriers(), `/${name} ${theme}`).toEqual([])
+          expect.soft(visitor.errors, `/${name} ${theme}`).toEqual([])
+          const direction = await visitor.page.evaluate<string>('getComputedStyle(document.querySelector("main")).direction')
+          expect.soft(direction).toBe(language === 'ar' ? 'rtl' : 'ltr')
+        }
+        expect.soft(visitor.foreign).toEqual([])
+      }
+    }, 240_000)
+
+  for (const language of LANGUAGES)
+    it(`fits a phone, a tablet and a desktop (${language})`, async () => {
+      await using visitor = await come({ language })
+      await visitor.signIn(owner.key)
+      for (const name of PAGES.filter((each) => each !== 'operator')) {
+        await visitor.open(`/${name}`)
+        for (const width of WIDTHS) {
+          await visitor.page.setViewportSize({ width, height: 900 })
+          expect.soft(await visitor.findOverflow(), `/${name} ${width}`).toEqual([])
+        }
+      }
+    }, 240_000)
+
+  it('shows a link to something of another organization as one to nothing', async () => {
+    const other = await newOrganization(portal.operator, portal.service, { name: 'Other' })
+    const theirs = (await owner.graphql('{ collections(first: 1) { edges { node { id } } } agents(first: 1) { edges { node { id } } } }'))
+      .data
+    const [collection, agent] = [theirs.collections.edges[0].node.id, theirs.agents.edges[0].node.id]
+    await using visitor = await come()
+    await visitor.signIn(other.key)
+    for (const [path, nothing] of [
+      [`/collections/${collection}`, `/collections/${collection.replace(/.{6}$/, 'ffffff')}`],
+      [`/agents/${agent}`, `/agents/${agent.replace(/.{6}$/, 'ffffff')}`],
+    ] as const) {
+      const shown: (string | null)[] = []
+      for (const each of [path, nothing]) {
+        await visitor.open(each)
+        await visitor.page.getByText(NOT_FOUND).first().waitFor()
+        shown.push(await visitor.page.locator('main').textContent())
+      }
+      expect(shown[0]).toBe(shown[1])
+    }
+  })
+
+  it('shows no more to a key than its scopes, and says what it lacks', async () => {
+    const { body } = await owner.rest('POST', '/v1/keys', { name: 'reader', scopes: ['knowledge:read'] })
+    await using visitor = await come()
+    await visitor.signIn(makeCaller(portal.service, body.key).key)
+    expect(await visitor.page.locator('nav a[href="/keys"]').count()).toBe(0)
+    await visitor.open('/keys')
+    await visitor.page.getByText('You may not open this').first().waitFor()
+  })
+
+  it('loads at most 250 KB in gzip before the first page', () => {
+    const manifest: Readonly<Record<string, Chunk>> = JSON.parse(readFileSync(new URL('manifest.json', DIST), 'utf8'))
+    const files = new Set<string>()
+    const add = (name: string) => {
+      const { file, imports = [], css = [] } = manifest[name]!
+      if (files.has(file)) return
+      for (const each of [file, ...css]) files.add(each)
+      for (const each of imports) add(each)
+    }
+    for (const [name, { isEntry }] of Object.entries(manifest)) if (isEntry) add(name)
+    // One language and the first page come with it.
+    for (const [name, { file }] of Object.entries(manifest)) if (/\/(?:en|ar)-|home-page|sign-in-page/.test(file)) add(name)
+    const bytes = [...files].reduce((sum, file) => sum + gzipSync(readFileSync(new URL(file, DIST)), { level: 9 }).length, 0)
+    expect(bytes).toBeGreaterThan(50 * 1024)
+    expect(bytes).toBeLessThanOrEqual(FIRST_LOAD_BYTES)
+  })
+})

@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** The real service with its portal, on the embedded models and a chat vendor of the test. */
+export interface RunningPortal extends AsyncDisposable {
+  readonly service: Service
+  readonly operator: Caller
+  readonly mock: MockEngine
+}
+
+/** Builds the portal first if it is stale, so that no test meets the notice that it is being built. */
+export async function startPortal(): Promise<RunningPortal> {
+  await promisify(execFile)(process.execPath, ['portal/server/build-bundle.ts'], { cwd: ROOT, timeout: 180_000 })
+  const mock = await startMockEngine()
+  const service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_PORTAL: 'on' } })
+  return {
+    service,
+    mock,
+    operator: makeCaller(service, service.key),
+    async [Symbol.asyncDispose]() {
+      await service.close()
+      await mock[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** An organization with something on every page: documents in two languages, an agent with runs, a workflow, keys. */
+export async function furnishedOrganization({ operator, service }: RunningPortal): Promise<Caller & { readonly organizationId: string }> {
+  const owner = await newOrganization(operator, service, { name: 'Harbour Museum متحف الميناء' })
+  const post = async (path: string, body: unknown) => {
+    const answer = await owner.rest('POST', path, body)
+    if (answer.status >= 300) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+  const collection = await post('/v1/collections', {
+    collection_code: 'harbour',
+    collection_name: 'Harbour archive أرشيف الميناء',
+    embedding_model: 'e5-small-ar-en',
+    description: 'Letters and plans of the harbour.',
+  })
+  await addDocument(
+    owner,
+    collection.id,
+    'harbour.md',
+    '# The harbour\nThe harbour was built in 1931.\n\n## Light\nThe lighthouse is 40 metres high.',
+  )
+  await addDocument(owner, collection.id, 'الميناء.md', '# الميناء\nبُني الميناء عام ١٩٣١.\n\n## المنارة\nيبلغ ارتفاع المنارة أربعين مترًا.')
+  await addDocument(owner, collection.id, 'empty.txt', ' ')
+  const agent = await post('/v1/agents', {
+    ...{ code: 'guide', name: 'Guide المرشد', model: 'mock-chat', collection_ids: [collection.id], instructions: 'Answer briefly.' },
+  })
+  await post(`/v1/agents/${agent.id}/runs`, { input: 'How high is the lighthouse?', keep_thread: true })
+  const workflow = await post('/v1/workflows', {
+    code: 'greet',
+    name: 'Greeting تحية',
+    definition: { nodes: [{ id: 'say', type: 'template', template: 'Welcome' }], output: '{{ nodes.say.text }}' },
+  })
+  await post(`/v1/workflows/${workflow.id}/runs`, { inputs: {}, wait: true })
+  await post('/v1/keys', {
+    name: 'Reading desk',
+    scopes: ['knowledge:read', 'inference'],
+    spend_limit: { amount_usd: '5', period: 'month' },
+  })
+  return owner
+}

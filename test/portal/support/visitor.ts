@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, Context, Page } from '../../browser/packages.ts'
+import { eventually } from '../../support/eventually.ts'
+import type { Language, Theme } from './pages.ts'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** On two busy cores. */
+const WAIT_MS = 30_000
+const HEIGHT = 900
+/** What WCAG 2.2 AA asks for, as axe names it. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
+
+export interface Visit {
+  readonly language?: Language
+  readonly theme?: Theme
+  readonly width?: number
+}
+
+/** A serious or critical finding of axe: the rule, and the elements that break it. */
+export interface Finding {
+  readonly rule: string
+  readonly impact: string
+  readonly targets: readonly string[]
+}
+
+/** Somebody with a browser of their own at the portal of a service. */
+export class Visitor implements AsyncDisposable {
+  readonly page: Page
+  readonly context: Context
+  readonly #origin: string
+  /** Errors of scripts, and what the console calls errors, such as a violation of the Content-Security-Policy. */
+  readonly errors: string[] = []
+  /** Requests to anybody but the service. */
+  readonly foreign: string[] = []
+
+  private constructor(page: Page, context: Context, origin: string) {
+    this.page = page
+    this.context = context
+    this.#origin = origin
+    page.on('pageerror', (error) => this.errors.push(String(error)))
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.errors.push(message.text())
+    })
+    page.on('request', (request) => {
+      if (!/^(?:blob|data):/.test(request.url()) && new URL(request.url()).host !== new URL(origin).host) this.foreign.push(request.url())
+    })
+  }
+
+  static async come(browser: Browser, origin: string, { language = 'en', theme = 'light', width = 1440 }: Visit = {}): Promise<Visitor> {
+    const locale = language === 'ar' ? 'ar-SA' : 'en-US'
+    const viewport = { width, height: HEIGHT }
+    const context = await browser.newContext({ locale, colorScheme: theme, viewport, reducedMotion: 'reduce' })
+    return new Visitor(await context.newPage(), context, origin)
+  }
+
+  /** Opens a path of the portal, and waits until it has loaded what it shows first. */
+  async open(path: string): Promise<void> {
+    await this.page.goto(`${this.#origin}${path}`)
+    await this.settle()
+  }
+
+  /** Waits until the page has a heading and nothing on it is loading. The page's policy refuses Playwright's own waiting. */
+  async settle(): Promise<void> {
+    const isSettled =
+      'document.querySelector("h1, main h2, main [role=alert]") !== null && !document.querySelector("[aria-busy=true], .animate-pulse.bg-hover") && document.fonts.status === "loaded"'
+    // A page that is on its way to another cannot be asked.
+    await eventually(() => this.page.evaluate<boolean>(isSettled).catch(() => false), WAIT_MS)
+  }
+
+  async signIn(key: string, path = '/home'): Promise<void> {
+    await this.page.goto(`${this.#origin}${path}`)
+    await this.page.locator('input[type=password]').fill(key)
+    await this.page.locator('form button[type=submit]').click()
+    await this.page.waitForURL((url) => url.pathname !== '/sign-in', { timeout: WAIT_MS })
+    await this.settle()
+  }
+
+  /** Leaves, so that another key can come in. */
+  async signOut(): Promise<void> {
+    await this.page.evaluate(`fetch('/session', { method: 'DELETE' })`)
+  }
+
+  /** Shows the portal in a language and a theme, as the menu of preferences keeps them. */
+  async prefer(preferences: { readonly language?: Language; readonly theme?: Theme }): Promise<void> {
+    await this.page.evaluate(
+      `localStorage.setItem('kis_preferences', JSON.stringify({ ...JSON.parse(localStorage.getItem('kis_preferences') ?? '{}'), ...${JSON.stringify(preferences)} }))`,
+    )
+    await this.page.reload()
+    await this.settle()
+  }
+
+  /** The serious and critical findings of axe on what is shown. */
+  async findBarriers(): Promise<readonly Finding[]> {
+    // As an evaluation it needs no place in the page's policy.
+    await this.page.evaluate(AXE)
+    return this.page.evaluate<readonly Finding[]>(
+      `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, impact, nodes }) => ({ rule: id, impact, targets: nodes.map(({ target, html }) => target.join(' ') + ' ' + html.slice(0, 200)) })))`,
+    )
+  }
+
+  /** Elements that reach beyond the window, which then scrolls sideways or hides them. */
+  findOverflow(): Promise<readonly string[]> {
+    return this.page.evaluate<readonly string[]>(`(() => {
+      const width = document.documentElement.clientWidth
+      if (document.documentElement.scrollWidth <= width) return []
+      return [...document.querySelectorAll('body *')]
+        .filter((element) => { const { left, right, width: own } = element.getBoundingClientRect(); return own > 0 && (left < -1 || right > width + 1) })
+        .filter((element) => !element.closest('[class*="overflow-"]') && getComputedStyle(element).position !== 'fixed')
+        .slice(0, 5)
+        .map((element) => element.outerHTML.slice(0, 160))
+    })()`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.context.close()
+  }
+}

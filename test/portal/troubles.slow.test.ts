@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
+import { type Caller, newOrganization } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type RunningPortal, startPortal } from './support/portal.ts'
+import { type Visit, Visitor } from './support/visitor.ts'
+
+const GRAPHQL = /\/graphql$/
+const LOST = 'The connection is lost. Trying again…'
+const HOSTILE = [
+  '<img src=x onerror="window.wasRun = true"><script>window.wasRun = true</script>',
+  'abc \u202egnp.eliforp\u202c xyz',
+  'W'.repeat(100),
+  'م'.repeat(100),
+]
+
+const started = await startBrowser()
+const missing = 'reason' in started ? started.reason : null
+
+describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
+  const { browser } = started as BrowserPackages
+  let portal: RunningPortal
+  let owner: Caller & { readonly organizationId: string }
+  beforeAll(async () => {
+    portal = await startPortal()
+    owner = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
+  }, 240_000)
+  afterAll(async () => {
+    await browser?.close()
+    await portal?.[Symbol.asyncDispose]()
+  })
+
+  const come = (visit?: Visit) => Visitor.come(browser, portal.service.rest, visit)
+  const newKey = async (name: string) =>
+    (await owner.rest('POST', '/v1/keys', { name })).body as { readonly id: string; readonly key: string }
+  const pathOf = ({ page }: Visitor) => page.evaluate<string>('location.pathname')
+
+  it('keeps the page of somebody whose key was revoked, and goes on with another key', async () => {
+    const { id, key } = await newKey('short-lived')
+    await using visitor = await come()
+    await visitor.signIn(key, '/models')
+    await owner.rest('DELETE', `/v1/keys/${id}`)
+    // Every process refuses the key within 5 s.
+    const ask = `fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"{ viewer { id } }"}' })`
+    await eventually(() => visitor.page.evaluate<boolean>(`${ask}.then(({ status }) => status === 401)`))
+    await visitor.page.locator('nav a[href="/home"]').first().click()
+    await visitor.page.waitForURL((url) => url.pathname === '/home')
+    await visitor.page.locator('nav a[href="/models"]').first().click()
+    const dialog = visitor.page.getByRole('dialog', { name: 'Your session has ended' })
+    await dialog.waitFor()
+    await visitor.page.locator('[role=dialog] input[type=password]').fill((await newKey('next')).key)
+    await visitor.page.keyboard.press('Enter')
+    await dialog.waitFor({ state: 'hidden' })
+    await visitor.settle()
+    expect(await pathOf(visitor)).toBe('/models')
+  })
+
+  it('signs out: the cookie is over, and so is what it opened', async () => {
+    await using visitor = await come()
+    await visitor.signIn(owner.key)
+    await visitor.page.getByRole('button', { name: 'First admin key' }).click()
+    await visitor.page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await visitor.page.waitForURL((url) => url.pathname === '/sign-in')
+    expect((await visitor.context.cookies()).filter(({ name }) => name === 'kis_session')).toEqual([])
+    await visitor.open('/models')
+    expect(await pathOf(visitor)).toBe('/sign-in')
+  })
+
+  it('says that the connection is lost, and mends itself without a reload', async () => {
+    await using visitor = await come()
+    await visitor.signIn(owner.key)
+    await visitor.page.evaluate('window.isSamePage = true')
+    await visitor.context.setOffline(true)
+    await visitor.page.locator('nav a[href="/models"]').first().click()
+    await visitor.page.getByText(LOST).first().waitFor()
+    await visitor.context.setOffline(false)
+    await visitor.page.getByText(LOST).first().waitFor({ state: 'hidden', timeout: 40_000 })
+    await visitor.page.getByText('mock-chat').first().waitFor()
+    expect(await visitor.page.evaluate('window.isSamePage')).toBe(true)
+  }, 90_000)
+
+  it('says what it can when the service fails, and tries again on request', async () => {
+    await using visitor = await come()
+    await visitor.signIn(owner.key)
+    await visitor.page.route(GRAPHQL, (route) =>
+      route.fulfill({
+        status: 503,
+        contentType: 'application/json',
+        body: JSON.stringify({ errors: [{ message: 'Busy.', extensions: { code: 'SERVICE_UNAVAILABLE' } }] }),
+      }),
+    )
+    await visitor.page.locator('nav a[href="/models"]').first().click()
+    await visitor.page.getByText('The service is busy or starting. Try again soon.').first().waitFor()
+    await visitor.page.unroute(GRAPHQL)
+    await visitor.page.getByRole('button', { name: 'Try again' }).first().click()
+    await visitor.page.getByText('mock-chat').first().waitFor()
+  })
+
+  it('shows that it is loading on a slow network', async () => {
+    await using visitor = await come()
+    await visitor.signIn(owner.key)
+    const gate = Promise.withResolvers<void>()
+    await visitor.page.route(GRAPHQL, async (route) => {
+      await gate.promise
+      await route.continue()
+    })
+    await visitor.page.locator('nav a[href="/models"]').first().click()
+    await visitor.page.locator('main [role=status]').first().waitFor()
+    expect(await visitor.page.locator('main').textContent()).toContain('Loading…')
+    gate.resolve()
+    await visitor.page.getByText('mock-chat').first().waitFor()
+  })
+
+  it('changes the language in place by the menu, and keeps it', async () => {
+    await using visitor = await come()
+    await visitor.signIn(owner.key, '/models')
+    await visitor.page.evaluate('window.isSamePage = true')
+    await visitor.page.getByRole('button', { name: 'Language and display' }).first().click()
+    await visitor.page.getByRole('menuitemradio', { name: 'العربية' }).click()
+    await visitor.page.keyboard.press('Escape')
+    await visitor.page.getByRole('heading', { name: 'النماذج' }).first().waitFor()
+    const read = () =>
+      visitor.page.evaluate<string>('[document.documentElement.lang, document.documentElement.dir, window.isSamePage].join(" ")')
+    expect(await read()).toBe('ar rtl true')
+    await visitor.page.reload()
+    await visitor.settle()
+    expect(await read()).toBe('ar rtl ')
+  })
+
+  it('shows names with markup, with overrides of direction and without an end harmlessly', async () => {
+    for (const name of HOSTILE) {
+      const { key } = (await portal.operator.rest('POST', '/v1/organizations', { name })).body
+      for (const width of [360, 1440]) {
+        await using visitor = await come({ width })
+        await visitor.signIn(key)
+        expect(await visitor.page.evaluate('window.wasRun ?? false')).toBe(false)
+        expect(await visitor.findOverflow(), name).toEqual([])
+        const shown = await visitor.page.evaluate<boolean>(
+          `[...document.querySelectorAll('bdi, [dir=auto]')].some((element) => element.textContent === ${JSON.stringify(name.replace(/[\u202a-\u202e]/g, ''))})`,
+        )
+        expect(shown, name).toBe(true)
+      }
+    }
+  }, 90_000)
+})

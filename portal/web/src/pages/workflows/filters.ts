@@ -1,0 +1,35 @@
+/** What the address says of a workflow's page, so that a link shows the same. */
+export interface WorkflowSearch {
+  readonly tab?: Tab
+  /** The node whose details are open. */
+  readonly node?: string
+  readonly status?: (typeof STATUSES)[number]
+  /** The version that is open. */
+  readonly version?: number
+  /** The run whose inputs fill the form. */
+  readonly from?: string
+}
+
+export interface RunSearch {
+  readonly node?: string
+}
+
+export const TABS = ['graph', 'editor', 'run', 'runs', 'versions'] as const
+export type Tab = (typeof TABS)[number]
+export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
+
+const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+
+export function readWorkflowSearch({ tab, node, status, version, from }: Readonly<Record<string, unknown>>): WorkflowSearch {
+  return {
+    tab: TABS.find((each) => each === tab),
+    node: word(node),
+    status: STATUSES.find((each) => each === status),
+    version: Number.isInteger(version) && (version as number) > 0 ? (version as number) : undefined,
+    from: word(from),
+  }
+}
+
+export function readRunSearch({ node }: Readonly<Record<string, unknown>>): RunSearch {
+  return { node: word(node) }
+}

@@ -1,0 +1,17 @@
+import { useFormats, useText } from '../../i18n/text.tsx'
+import type { Problem } from './rules/problems.ts'
+
+const NUMBERS: ReadonlySet<string> = new Set(['minLength', 'maxLength', 'minItems', 'maxItems', 'minimum', 'maximum'])
+/** Names of programs read from left to right, also in a line from right to left. */
+const [ISOLATE, END] = ['\u2066', '\u2069']
+
+/** Says in a sentence what a schema wants. */
+export function useProblemText(): (problem: Problem) => string {
+  const text = useText()
+  const { number } = useFormats()
+  return ({ keyword, wanted }) => {
+    const isNumber = NUMBERS.has(keyword) && wanted !== '' && Number.isFinite(Number(wanted))
+    const shown = isNumber ? number(Number(wanted)) : `${ISOLATE}${wanted}${END}`
+    return text(`workflows.wrong.${keyword}`, { wanted: shown, count: isNumber ? Number(wanted) : 0 })
+  }
+}

@@ -1,0 +1,30 @@
+/** A definition as the service keeps it; `schema/workflow.schema.json` describes it. */
+export interface Definition {
+  readonly inputs?: JsonObject
+  readonly nodes: readonly DefinitionNode[]
+  readonly output: unknown
+  readonly max_cost_usd?: string
+  readonly max_seconds?: number
+}
+
+export interface DefinitionNode extends JsonObject {
+  readonly id: string
+  readonly type: NodeType
+  readonly after?: readonly string[]
+}
+
+export interface JsonObject {
+  readonly [name: string]: unknown
+}
+
+export const NODE_TYPES = ['chat', 'agent', 'search', 'transcribe', 'template', 'branch', 'map'] as const
+export type NodeType = (typeof NODE_TYPES)[number]
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** As people read and edit it. */
+export function writeJson(value: unknown): string {
+  return JSON.stringify(value, null, 2) ?? 'null'
+}

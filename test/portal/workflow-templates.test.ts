@@ -1,0 +1,8 @@
+import { expect, it } from 'vitest'
+import { DEFINITIONS, TEMPLATES } from '../../portal/web/src/pages/workflows/rules/templates.ts'
+import { workflowDefinition } from '../../subgraphs/inference/domain/workflows/definition.ts'
+
+it.each(TEMPLATES)('the service takes the template %s', (name) => {
+  const definition = DEFINITIONS[name].make({ model: 'extractive', collection: 'col_1' })
+  expect(workflowDefinition(definition, 'definition')).toEqual(definition)
+})

@@ -19,7 +19,9 @@ import { SignInForm } from './sign-in-form.tsx'
 export function Shell() {
   const { session, retry } = useSession()
   const { pathname, href } = useRouterState({ select: ({ location }) => location })
-  if (pathname === '/sign-in') return <Outlet />
+  const isOpen = useRouterState({ select: ({ matches }) => matches.some(({ routeId }) => routeId === '/sign-in') })
+  // On the way there the earlier page is still open, which needs somebody who is signed in.
+  if (pathname === '/sign-in') return isOpen ? <Outlet /> : <Splash />
   if (session.state === 'loading') return <Splash />
   if (session.state === 'signed-out') return <Navigate to="/sign-in" search={{ next: href }} replace />
   if (session.state === 'failed') {

@@ -1,5 +1,5 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
-import { BookOpen, LogOut, Menu as MenuIcon, UserRound, WifiOff } from 'lucide-react'
+import { BookOpen, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useConnection } from '../data/connection.ts'
 import { Text, useText } from '../i18n/text.tsx'
@@ -186,6 +186,12 @@ function Account() {
       <p className="px-2 py-1.5 text-sm text-muted">
         <Text id="shell.key" values={{ last4: <Code key="last4">{`…${last4}`}</Code> }} />
       </p>
+      <MenuItem asChild>
+        <Link to="/organization" search={{ tab: 'sessions' }}>
+          <MonitorSmartphone className="size-4 text-muted" aria-hidden />
+          {text('sessions.title')}
+        </Link>
+      </MenuItem>
       <MenuItem icon={LogOut} onSelect={signOut}>
         {text('shell.signOut')}
       </MenuItem>

@@ -7,7 +7,7 @@ import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
 import { harmless, UserText } from '../../parts/user-text.tsx'
-import { Button } from '../../ui/button.tsx'
+import { IconButton } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge } from '../../ui/surface.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -99,9 +99,13 @@ function useColumns(isAdmin: boolean, onEnd: (session: Session) => void): readon
       header: '',
       isNumber: true,
       cell: (session) => (
-        <Button size="small" icon={LogOut} onClick={() => onEnd(session)}>
-          {text(session.isCurrent ? 'shell.signOut' : 'sessions.end')}
-        </Button>
+        <IconButton
+          size="small"
+          label={text(session.isCurrent ? 'shell.signOut' : 'sessions.end')}
+          icon={LogOut}
+          mirrors
+          onClick={() => onEnd(session)}
+        />
       ),
     },
   ]

@@ -183,9 +183,12 @@ function Account() {
         </Button>
       }
     >
-      <p className="px-2 py-1.5 text-sm text-muted">
-        <Text id="shell.key" values={{ last4: <Code key="last4">{`…${last4}`}</Code> }} />
-      </p>
+      {/* A member's key has no secret. */}
+      {last4 !== '' && (
+        <p className="px-2 py-1.5 text-sm text-muted">
+          <Text id="shell.key" values={{ last4: <Code key="last4">{`…${last4}`}</Code> }} />
+        </p>
+      )}
       <MenuItem asChild>
         <Link to="/organization" search={{ tab: 'sessions' }}>
           <MonitorSmartphone className="size-4 text-muted" aria-hidden />

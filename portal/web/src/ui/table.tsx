@@ -5,7 +5,7 @@ import { classes } from './classes.ts'
 export function Table({ className, label, ...rest }: ComponentProps<'table'> & { readonly label: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no pointer scrolls it by the arrow keys.
-    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-xl border bg-surface -outline-offset-2">
+    <section aria-label={label} tabIndex={0} className="relative overflow-x-auto rounded-xl border bg-surface -outline-offset-2">
       <table className={classes('w-full border-collapse text-sm', className)} {...rest} />
     </section>
   )

@@ -8,10 +8,10 @@ import { PageHeader } from '../../parts/page-header.tsx'
 import { Answered, NotFound } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
-import { COLLECTION, type CollectionFacts } from './collections.ts'
+import { COLLECTION, type CollectionFacts } from './common/collections.ts'
+import { type CollectionFilters, TABS } from './common/filters.ts'
 import { DocumentsTab } from './documents/documents-tab.tsx'
 import { EvaluationTab } from './evaluation/evaluation-tab.tsx'
-import { type CollectionFilters, TABS } from './filters.ts'
 import { SearchTab } from './search/search-tab.tsx'
 import { SettingsTab } from './settings/settings-tab.tsx'
 
@@ -43,13 +43,18 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
     documents: <DocumentsTab collection={collection} onChanged={onChanged} />,
     search: <SearchTab collection={collection} />,
     evaluation: <EvaluationTab collection={collection} />,
-    settings: <SettingsTab collection={collection} />,
+    settings: <SettingsTab collection={collection} onChanged={onChanged} />,
   }
   return (
     <>
       <PageHeader
         title={name}
-        heading={<UserText className="line-clamp-2 whitespace-normal">{name}</UserText>}
+        heading={
+          // A name in the other direction begins where the page's lines begin.
+          <span className="flex">
+            <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
+          </span>
+        }
         back={
           <Link to="/collections" className="inline-flex items-center gap-1 hover:text-ink">
             <ChevronLeft className="size-4 rtl:-scale-x-100" aria-hidden />

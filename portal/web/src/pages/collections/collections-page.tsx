@@ -16,11 +16,11 @@ import { Button, IconButton } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Select } from '../../ui/input.tsx'
 import { Menu, MenuItem, MenuSeparator } from '../../ui/menu.tsx'
-import { CreateCollection, EditForm } from './collection-form.tsx'
-import { COLLECTIONS, type CollectionRow } from './collections.ts'
+import { CreateCollection, EditForm } from './common/collection-form.tsx'
+import { COLLECTIONS, type CollectionRow } from './common/collections.ts'
+import { DeleteCollection } from './common/delete-collection.tsx'
+import { LIST_ORDERS, type ListFilters, SORTS } from './common/filters.ts'
 import { Counts } from './counts.tsx'
-import { DeleteCollection } from './delete-collection.tsx'
-import { LIST_ORDERS, type ListFilters, SORTS } from './filters.ts'
 
 const route = getRouteApi('/collections')
 const PAGE_SIZE = 20

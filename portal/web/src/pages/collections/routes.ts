@@ -1,7 +1,7 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
-import { readCollectionFilters, readDocumentView, readListFilters } from './filters.ts'
+import { readCollectionFilters, readDocumentView, readListFilters } from './common/filters.ts'
 
 export const collectionsRoutes = [
   createRoute({

@@ -16,9 +16,9 @@ import { Menu, MenuItem, MenuSeparator } from '../../../ui/menu.tsx'
 import { Card, Notice } from '../../../ui/surface.tsx'
 import { Tabs } from '../../../ui/tabs.tsx'
 import { toast } from '../../../ui/toast.tsx'
+import { DOCUMENT_VIEWS } from '../common/filters.ts'
 import { useLiveDocuments } from '../documents/live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus, DocumentWarnings } from '../documents/status.tsx'
-import { DOCUMENT_VIEWS } from '../filters.ts'
 import { DELETE_DOCUMENT, DOCUMENT, type DocumentFacts, RETRY_DOCUMENT } from './document.ts'
 import { EditDocument } from './edit-document.tsx'
 import { useDownload } from './original.ts'
@@ -59,7 +59,12 @@ function Whole({ document }: { readonly document: DocumentFacts }) {
     <>
       <PageHeader
         title={name}
-        heading={<UserText className="line-clamp-2 whitespace-normal">{name}</UserText>}
+        heading={
+          // A name in the other direction begins where the page's lines begin.
+          <span className="flex">
+            <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
+          </span>
+        }
         back={
           <Link to="/collections/$id" params={{ id: collection.id }} className="inline-flex max-w-full items-center gap-1 hover:text-ink">
             <ChevronLeft className="size-4 shrink-0 rtl:-scale-x-100" aria-hidden />

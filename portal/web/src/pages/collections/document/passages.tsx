@@ -7,8 +7,8 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { Answered, EmptyState } from '../../../parts/states.tsx'
 import { Pagination } from '../../../ui/pagination.tsx'
 import { Card } from '../../../ui/surface.tsx'
+import { Place } from '../common/place.tsx'
 import { DOCUMENT_PASSAGES } from './document.ts'
-import { Place } from './place.tsx'
 
 /** The passages of a document in the order of its text. */
 export function Passages({ collectionId, documentId }: { readonly collectionId: string; readonly documentId: string }) {
@@ -38,7 +38,7 @@ export function Passages({ collectionId, documentId }: { readonly collectionId: 
                         to="/collections/$id/documents/$documentId"
                         params={{ id: collectionId, documentId }}
                         search={{ passage: node.id }}
-                        className="text-sm text-accent-text underline-offset-4 hover:underline"
+                        className="ms-auto text-sm text-accent-text underline-offset-4 hover:underline"
                       >
                         {text('document.showInText')}
                       </Link>

@@ -7,9 +7,9 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { Answered, EmptyState, Loading } from '../../../parts/states.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Card, Notice } from '../../../ui/surface.tsx'
+import { Place } from '../common/place.tsx'
 import { DOCUMENT_TEXT, type DocumentFacts, PASSAGE, type PageBoxes } from './document.ts'
 import { PageSketch } from './page-sketch.tsx'
-import { Place } from './place.tsx'
 
 const route = getRouteApi('/collections/$id/documents/$documentId')
 /** How much is shown of a document without pages. */

@@ -16,8 +16,8 @@ import { classes } from '../../../ui/classes.ts'
 import { ConfirmDialog } from '../../../ui/dialog.tsx'
 import { Select } from '../../../ui/input.tsx'
 import { toast } from '../../../ui/toast.tsx'
-import type { CollectionFacts } from '../collections.ts'
-import { type CollectionFilters, LIST_ORDERS, SORTS, STATUSES } from '../filters.ts'
+import type { CollectionFacts } from '../common/collections.ts'
+import { type CollectionFilters, LIST_ORDERS, SORTS, STATUSES } from '../common/filters.ts'
 import { COLLECTION_DOCUMENTS, DELETE_DOCUMENTS, type DocumentRow, RETRY_DOCUMENTS } from './documents.ts'
 import { type LiveDocuments, useLiveDocuments } from './live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus, DocumentWarnings } from './status.tsx'
@@ -307,7 +307,14 @@ function useColumns({ collectionId, live, mayWrite, chosen, setChosen, shownIds 
       shown: 'wide',
       cell: (row) => <Digits value={now(row).chunkCount} />,
     },
-    { id: 'size', header: text('documents.size'), isNumber: true, shown: 'wide', cell: ({ file }) => bytes(file.sizeBytes) },
+    {
+      id: 'size',
+      header: text('documents.size'),
+      isNumber: true,
+      shown: 'wide',
+      className: 'whitespace-nowrap',
+      cell: ({ file }) => bytes(file.sizeBytes),
+    },
     { id: 'added', header: text('documents.added'), shown: 'wide', cell: ({ createdAt }) => <RelativeTime at={createdAt} /> },
   ]
   if (!mayWrite) return columns

@@ -78,9 +78,15 @@ export const CREATE_UPLOAD = graphql(`
   }
 `)
 
+/** The bytes are a field of the input: the service bounds a variable of their own far below a piece. */
 export const APPEND_TO_UPLOAD = graphql(`
-  mutation AppendToUpload($id: ID!, $offset: Float!, $contentBase64: String!) {
-    appendToUpload(input: { id: $id, offset: $offset, contentBase64: $contentBase64 }) { upload { id offset } }
+  mutation AppendToUpload($input: AppendToUploadInput!) {
+    appendToUpload(input: $input) {
+      upload {
+        id
+        offset
+      }
+    }
   }
 `)
 

@@ -17,7 +17,7 @@ function transportOf(client: Client, collectionId: string): Transport {
     create: async (name, sizeBytes) => (await mutate(CREATE_UPLOAD, { name, sizeBytes })).createUpload.upload.id,
     append: async (id, offset, piece) => {
       const contentBase64 = await toBase64(piece)
-      return (await mutate(APPEND_TO_UPLOAD, { id, offset, contentBase64 })).appendToUpload.upload.offset
+      return (await mutate(APPEND_TO_UPLOAD, { input: { id, offset, contentBase64 } })).appendToUpload.upload.offset
     },
     offset: async (id) => {
       const { data, error } = await client.query(UPLOAD_STATE, { id }, { requestPolicy: 'network-only' }).toPromise()

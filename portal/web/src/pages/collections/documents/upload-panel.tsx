@@ -9,7 +9,7 @@ import { UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Card, Progress } from '../../../ui/surface.tsx'
-import type { CollectionFacts } from '../collections.ts'
+import type { CollectionFacts } from '../common/collections.ts'
 import { UPLOAD_LIMITS } from './documents.ts'
 import type { Rules } from './formats.ts'
 import type { LiveDocuments } from './live.ts'
@@ -61,10 +61,8 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
           ref={input}
           type="file"
           multiple
-          aria-label={text('documents.choose')}
-          aria-describedby={helpId}
-          tabIndex={-1}
-          className="sr-only"
+          // The button below opens it.
+          hidden
           onChange={({ target }) => {
             add([...(target.files ?? [])])
             // The same file may be chosen again.
@@ -132,7 +130,7 @@ function UploadList({ collectionId, queue, items, rules, live }: UploadListProps
   const text = useText()
   const { number } = useFormats()
   const over = items.filter(isOver).length
-  const troubled = items.filter(({ state }) => state === 'refused' || state === 'failed').length
+  const troubled = items.filter(isTroubled).length
   return (
     <Card className="mb-4 p-0 sm:p-0" aria-label={text('documents.uploads')}>
       <header className="flex flex-wrap items-center gap-3 border-b px-4 py-2.5">
@@ -153,13 +151,17 @@ function UploadList({ collectionId, queue, items, rules, live }: UploadListProps
         )}
       </header>
       <ul className="max-h-80 divide-y overflow-y-auto">
-        {items.map((item) => (
+        {[...items].sort(byTrouble).map((item) => (
           <UploadRow key={item.key} collectionId={collectionId} queue={queue} item={item} rules={rules} live={live} />
         ))}
       </ul>
     </Card>
   )
 }
+
+const isTroubled = ({ state }: UploadItem) => state === 'refused' || state === 'failed'
+/** What the reader must act on stands first. */
+const byTrouble = (one: UploadItem, other: UploadItem) => Number(isTroubled(other)) - Number(isTroubled(one))
 
 function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListProps, 'items'> & { readonly item: UploadItem }) {
   const text = useText()
@@ -169,7 +171,7 @@ function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListPr
   const short = name.slice(0, 80)
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2 text-sm">
-      <UploadIcon item={item} />
+      <UploadIcon state={document?.status === 'FAILED' ? 'failed' : state} />
       <div className="min-w-0 grow basis-40">
         <div className="flex items-baseline gap-2">
           {documentId ? (
@@ -205,7 +207,7 @@ function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListPr
   )
 }
 
-function UploadIcon({ item: { state } }: { readonly item: UploadItem }) {
+function UploadIcon({ state }: Pick<UploadItem, 'state'>) {
   if (state === 'attached' || state === 'unchanged') return <CircleCheck className="size-4 shrink-0 text-success-text" aria-hidden />
   if (state === 'refused' || state === 'failed') return <CircleAlert className="size-4 shrink-0 text-danger-text" aria-hidden />
   if (state === 'cancelled') return <X className="size-4 shrink-0 text-muted" aria-hidden />

@@ -1,4 +1,4 @@
-import { graphql, type ResultOf } from '../../data/graphql.ts'
+import { graphql, type ResultOf } from '../../../data/graphql.ts'
 
 export const COLLECTIONS = graphql(`
   query Collections($first: Int, $after: String, $sortBy: ListSort, $order: SortOrder, $filter: CollectionFilter) {

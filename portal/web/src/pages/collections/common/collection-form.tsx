@@ -1,16 +1,16 @@
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useId, useState } from 'react'
-import { useAction } from '../../data/answer.ts'
-import { useText } from '../../i18n/text.tsx'
-import { useFieldFailures } from '../../parts/field-failure.tsx'
-import { FailureNotice } from '../../parts/states.tsx'
-import { Button } from '../../ui/button.tsx'
-import { Switch } from '../../ui/choices.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
-import { Field } from '../../ui/field.tsx'
-import { Input, Textarea } from '../../ui/input.tsx'
-import { toast } from '../../ui/toast.tsx'
-import { toCode } from './code.ts'
+import { useAction } from '../../../data/answer.ts'
+import { useText } from '../../../i18n/text.tsx'
+import { useFieldFailures } from '../../../parts/field-failure.tsx'
+import { FailureNotice } from '../../../parts/states.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { Switch } from '../../../ui/choices.tsx'
+import { Dialog } from '../../../ui/dialog.tsx'
+import { Field } from '../../../ui/field.tsx'
+import { Input, Textarea } from '../../../ui/input.tsx'
+import { toast } from '../../../ui/toast.tsx'
+import { CODE, toCode } from './code.ts'
 import { CREATE_COLLECTION, UPDATE_COLLECTION } from './collections.ts'
 import { EmbeddingChoice, HelperChoice } from './model-choice.tsx'
 
@@ -49,12 +49,13 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
   const [ownCode, setOwnCode] = useState(false)
   const [embeddingModel, setEmbeddingModel] = useState('')
   const [isTried, setTried] = useState(false)
+  const problemOf = useProblem(values)
   const change = (next: Partial<CollectionValues>) =>
     setValues((now) => ({ ...now, ...next, ...(next.name !== undefined && !ownCode && { code: toCode(next.name) }) }))
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setTried(true)
-    if (!values.name.trim() || !values.code.trim() || !embeddingModel.trim()) return
+    if (!values.name.trim() || !CODE.test(values.code.trim()) || !embeddingModel.trim()) return
     const done = await run({
       input: {
         name: values.name,
@@ -76,7 +77,7 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
         values={values}
         onChange={change}
         onCode={() => setOwnCode(true)}
-        error={(field) => failures.of(field) ?? (isTried && !values[field as 'name'].trim() ? text('collections.needed') : undefined)}
+        error={(field) => failures.of(field) ?? (isTried ? problemOf(field) : undefined)}
       />
       <fieldset className="flex flex-col gap-1.5">
         <legend className="mb-1.5 text-sm font-medium">{text('collections.embeddingModel')}</legend>
@@ -134,11 +135,12 @@ export function EditForm({
   }
   const [changes, setChanges] = useState<Partial<CollectionValues>>({})
   const values = { ...before, ...changes }
+  const problemOf = useProblem(values)
   const isChanged = (field: keyof CollectionValues) => values[field] !== before[field]
   const isDirty = (Object.keys(before) as (keyof CollectionValues)[]).some(isChanged)
   const submit = async (event: FormEvent) => {
     event.preventDefault()
-    if (!values.name.trim() || !values.code.trim()) return
+    if (!values.name.trim() || !CODE.test(values.code.trim())) return
     const done = await run({
       input: {
         id: collection.id,
@@ -158,11 +160,7 @@ export function EditForm({
   const change = (next: Partial<CollectionValues>) => setChanges((now) => ({ ...now, ...next }))
   return (
     <form id={formId} noValidate onSubmit={submit} className="flex flex-col gap-5">
-      <Texts
-        values={values}
-        onChange={change}
-        error={(field) => failures.of(field) ?? (values[field as 'name'].trim() ? undefined : text('collections.needed'))}
-      />
+      <Texts values={values} onChange={change} error={(field) => failures.of(field) ?? problemOf(field)} />
       <Helpers values={values} onChange={change} error={failures.of} />
       <FailureNotice failure={failures.rest} />
       <footer className="flex flex-wrap justify-end gap-2">
@@ -177,6 +175,16 @@ export function EditForm({
       </footer>
     </form>
   )
+}
+
+/** What is wrong with a name or a code before the service sees it. */
+function useProblem(values: CollectionValues): (field: string) => string | undefined {
+  const text = useText()
+  return (field) => {
+    if (field === 'name' && !values.name.trim()) return text('collections.needed')
+    if (field === 'code' && !CODE.test(values.code.trim())) return text('collections.codeWrong')
+    return undefined
+  }
 }
 
 interface PartProps {

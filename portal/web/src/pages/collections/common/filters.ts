@@ -46,6 +46,11 @@ export interface CollectionFilters {
   readonly limit?: number
   readonly expand?: number
   readonly group?: boolean
+  /** A part of the file's name. */
+  readonly file?: string
+  /** A field of the metadata, and its value. */
+  readonly field?: string
+  readonly value?: string
   readonly rerank?: string
   /** An evaluation that is open, and the one beside it. */
   readonly evaluation?: string
@@ -66,6 +71,9 @@ export function readCollectionFilters(search: Search): CollectionFilters {
     limit: whole(search.limit, 50),
     expand: whole(search.expand, 3),
     group: search.group === true ? true : undefined,
+    file: word(search.file),
+    field: word(search.field),
+    value: typeof search.value === 'boolean' ? String(search.value) : word(search.value),
     rerank: word(search.rerank),
     evaluation: word(search.evaluation),
     against: word(search.against),

@@ -2,6 +2,9 @@ const MAX_CODE = 64
 const FALLBACK = 'collection'
 const RANDOM_DIGITS = 5
 
+/** What the service takes as a code. */
+export const CODE = /^[a-z0-9][\w.-]{0,63}$/i
+
 /**
  * A code for a name: letters, digits and `-`. A name without Latin letters, such as an Arabic one, gets a code of its
  * own.

@@ -1,11 +1,18 @@
-import { useAction } from '../../data/answer.ts'
-import { Text, useText } from '../../i18n/text.tsx'
-import { FailureNotice } from '../../parts/states.tsx'
-import { UserText } from '../../parts/user-text.tsx'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
-import { Notice } from '../../ui/surface.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { useAction } from '../../../data/answer.ts'
+import { Text, useText } from '../../../i18n/text.tsx'
+import { FailureNotice } from '../../../parts/states.tsx'
+import { UserText } from '../../../parts/user-text.tsx'
+import { ConfirmDialog } from '../../../ui/dialog.tsx'
+import { Notice } from '../../../ui/surface.tsx'
+import { toast } from '../../../ui/toast.tsx'
 import { DELETE_COLLECTION } from './collections.ts'
+
+/** The names of agents in the message of `IN_USE`, in quotes as it has them; the message, if there are none. */
+function agentsIn(message: string): string {
+  return /".*"/s.exec(message)?.[0] ?? message
+}
+
+const MAX_TITLE = 80
 
 interface DeleteCollectionProps {
   /** Null: none is to be deleted. */
@@ -34,7 +41,7 @@ export function DeleteCollection({ collection, onClose, onDeleted }: DeleteColle
           values={{
             name: (
               <UserText key="name" isWhole>
-                {collection?.name.slice(0, 200) ?? ''}
+                {collection?.name.slice(0, MAX_TITLE) ?? ''}
               </UserText>
             ),
           }}
@@ -54,8 +61,8 @@ export function DeleteCollection({ collection, onClose, onDeleted }: DeleteColle
       {failure?.code === 'in_use' ? (
         <Notice tone="warning">
           <p>{text('collections.used')}</p>
-          <p className="mt-1">
-            <UserText isWhole>{failure.message}</UserText>
+          <p className="mt-1 font-medium">
+            <UserText isWhole>{agentsIn(failure.message)}</UserText>
           </p>
         </Notice>
       ) : (

@@ -1,0 +1,46 @@
+export const MEASURES = ['recallAt1', 'recallAt3', 'recallAt10', 'ndcgAt10', 'mrrAt10'] as const
+export type Measure = (typeof MEASURES)[number]
+
+type Figures = { readonly ranking: string; readonly language: string | null; readonly questionCount: number } & Readonly<
+  Record<Measure, number>
+>
+
+interface Settings<Score extends Figures> {
+  readonly label: string
+  readonly scores: readonly Score[]
+}
+
+export interface ScoreRow<Score extends Figures> {
+  readonly key: string
+  /** Null below the first row of the same settings. */
+  readonly label: string | null
+  readonly score: Score
+  /** What it was in the other evaluation. Null: that has no such row, or there is none. */
+  readonly before: Score | null
+}
+
+/** The scores of an evaluation row by row, each beside that of the other with the same settings, ranking and language. */
+export function toRows<Score extends Figures>(
+  settings: readonly Settings<Score>[],
+  others: readonly Settings<Score>[] | null,
+): readonly ScoreRow<Score>[] {
+  return settings.flatMap(({ label, scores }, index) => {
+    const other = others?.find((each) => each.label === label)
+    return scores
+      .filter(({ questionCount }) => questionCount > 0)
+      .map((score, row) => ({
+        key: `${index} ${score.ranking} ${score.language}`,
+        label: row === 0 ? label : null,
+        score,
+        before: other?.scores.find(({ ranking, language }) => ranking === score.ranking && language === score.language) ?? null,
+      }))
+  })
+}
+
+/** By how many points of a hundred a measure rose; null: nothing to compare with. */
+export function change<Score extends Figures>(
+  { score, before }: Pick<ScoreRow<Score>, 'score' | 'before'>,
+  measure: Measure,
+): number | null {
+  return before ? Math.round((score[measure] - before[measure]) * 1000) / 10 : null
+}

@@ -1,5 +1,5 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
-import { BookOpen, LogOut, Menu as MenuIcon, UserRound, WifiOff } from 'lucide-react'
+import { BookOpen, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useConnection } from '../data/connection.ts'
 import { Text, useText } from '../i18n/text.tsx'
@@ -19,7 +19,9 @@ import { SignInForm } from './sign-in-form.tsx'
 export function Shell() {
   const { session, retry } = useSession()
   const { pathname, href } = useRouterState({ select: ({ location }) => location })
-  if (pathname === '/sign-in') return <Outlet />
+  const isOpen = useRouterState({ select: ({ matches }) => matches.some(({ routeId }) => routeId === '/sign-in') })
+  // On the way there the earlier page is still open, which needs somebody who is signed in.
+  if (pathname === '/sign-in') return isOpen ? <Outlet /> : <Splash />
   if (session.state === 'loading') return <Splash />
   if (session.state === 'signed-out') return <Navigate to="/sign-in" search={{ next: href }} replace />
   if (session.state === 'failed') {
@@ -181,9 +183,18 @@ function Account() {
         </Button>
       }
     >
-      <p className="px-2 py-1.5 text-sm text-muted">
-        <Text id="shell.key" values={{ last4: <Code key="last4">{`…${last4}`}</Code> }} />
-      </p>
+      {/* A member's key has no secret. */}
+      {last4 !== '' && (
+        <p className="px-2 py-1.5 text-sm text-muted">
+          <Text id="shell.key" values={{ last4: <Code key="last4">{`…${last4}`}</Code> }} />
+        </p>
+      )}
+      <MenuItem asChild>
+        <Link to="/organization" search={{ tab: 'sessions' }}>
+          <MonitorSmartphone className="size-4 text-muted" aria-hidden />
+          {text('sessions.title')}
+        </Link>
+      </MenuItem>
       <MenuItem icon={LogOut} onSelect={signOut}>
         {text('shell.signOut')}
       </MenuItem>

@@ -7,6 +7,7 @@ import { UserText } from '../parts/user-text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
 import { Input } from '../ui/input.tsx'
+import { Notice } from '../ui/surface.tsx'
 import { useSession } from './session.tsx'
 
 /** What `GET /session/options` says. */
@@ -15,11 +16,17 @@ interface Options {
 }
 
 /** Signs in by an API key, or at the organization's provider of OpenID Connect if there is one. */
-export function SignInForm({ returnTo }: { readonly returnTo: string }) {
+interface SignInFormProps {
+  readonly returnTo: string
+  /** The token of an invitation: it is accepted by signing in at the provider. */
+  readonly invitation?: string
+}
+
+export function SignInForm({ returnTo, invitation }: SignInFormProps) {
   const text = useText()
   const failureText = useFailureText()
   const { signIn } = useSession()
-  const [options, setOptions] = useState<Options>({ oidc: null })
+  const [options, setOptions] = useState<Options | null>(null)
   const [key, setKey] = useState('')
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure | null>(null)
@@ -31,7 +38,7 @@ export function SignInForm({ returnTo }: { readonly returnTo: string }) {
       .then(
         (options: Options) => isCurrent && setOptions(options),
         // The form works without it.
-        () => {},
+        () => isCurrent && setOptions({ oidc: null }),
       )
     return () => {
       isCurrent = false
@@ -45,6 +52,23 @@ export function SignInForm({ returnTo }: { readonly returnTo: string }) {
     setBusy(true)
     setFailure(await signIn(key.trim()))
     setBusy(false)
+  }
+  const oidc = options?.oidc
+  const provider = oidc && (
+    <Button asChild size="large" variant={invitation ? 'primary' : 'secondary'}>
+      <a href={addressOf({ returnTo, invitation })}>
+        <Building2 className="size-4" aria-hidden />
+        <Text id="signIn.with" values={{ name: <UserText key="name">{oidc.name}</UserText> }} />
+      </a>
+    </Button>
+  )
+  if (invitation && options) {
+    return (
+      <div className="flex flex-col gap-4">
+        <Notice tone={oidc ? 'info' : 'warning'}>{text(oidc ? 'signIn.invited' : 'signIn.invitedNoOidc')}</Notice>
+        {provider}
+      </div>
+    )
   }
   const isWrongKey = failure?.code === 'invalid_api_key'
   return (
@@ -75,17 +99,16 @@ export function SignInForm({ returnTo }: { readonly returnTo: string }) {
           {text('signIn.action')}
         </Button>
       </form>
-      {options.oidc && (
+      {provider && (
         <>
           <p className="text-center text-sm text-muted">{text('signIn.or')}</p>
-          <Button asChild size="large">
-            <a href={`/session/oidc?return_to=${encodeURIComponent(returnTo)}`}>
-              <Building2 className="size-4" aria-hidden />
-              <Text id="signIn.with" values={{ name: <UserText key="name">{options.oidc.name}</UserText> }} />
-            </a>
-          </Button>
+          {provider}
         </>
       )}
     </div>
   )
+}
+
+function addressOf({ returnTo, invitation }: SignInFormProps): string {
+  return `/session/oidc?${new URLSearchParams({ return: returnTo, ...(invitation && { invitation }) })}`
 }

@@ -1,7 +1,95 @@
+import { useCallback, useState } from 'react'
+import { useScope, useViewer } from '../../app/session.tsx'
+import { useAnswer, useEvents } from '../../data/answer.ts'
+import { useCalm, useRepeat } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
+import { Answered } from '../../parts/states.tsx'
+import { Checklist } from './checklist.tsx'
+import { Documents } from './documents.tsx'
+import { AGENTS, DOCUMENT_UPDATED, type HomeDocument, KEYS, KNOWLEDGE, RUN_ENDED } from './home.ts'
+import { documentsNow, newestRuns, STEPS, stepsDone } from './overview.ts'
+import { Runs } from './runs.tsx'
+import { Spending } from './spend.tsx'
 
+/** Between two questions for the lists, while many documents move. */
+const PAUSE_MS = 1_500
+/** No event says that a run has begun. */
+const LOOK_FOR_RUNS_MS = 5_000
+const NO_COUNTS = { queued: 0, processing: 0, ready: 0, failed: 0 }
+
+/** Each part needs its own scope, and is left out without it. */
 export function HomePage() {
   const text = useText()
-  return <PageHeader title={text('home.title')} lead={text('home.lead')} />
+  const { id: ownKey } = useViewer()
+  const canRead = useScope('KNOWLEDGE_READ')
+  const canWrite = useScope('KNOWLEDGE_WRITE')
+  const canRun = useScope('AGENTS')
+  const canSpend = useScope('BILLING_READ')
+  const isAdmin = useScope('ADMIN')
+  const knowledge = useAnswer(KNOWLEDGE, {}, { pause: !canRead, types: ['Collection', 'Document'] })
+  const agents = useAnswer(AGENTS, {}, { pause: !canRun, types: ['Agent', 'AgentRun', 'WorkflowRun'] })
+  const keys = useAnswer(KEYS, {}, { pause: !isAdmin, types: ['ApiKey'] })
+
+  const refreshKnowledge = useCallback(() => knowledge.state === 'ready' && knowledge.refresh(), [knowledge])
+  const live = useLiveDocuments(refreshKnowledge, !canRead)
+  const refreshAgents = useCalm(() => agents.state === 'ready' && agents.refresh(), PAUSE_MS)
+  useEvents(RUN_ENDED, {}, refreshAgents, { pause: !canRun })
+  useRepeat(refreshAgents, LOOK_FOR_RUNS_MS)
+
+  const isAllowed = { collection: canWrite, document: canWrite, ask: canRun, key: isAdmin }
+  const done = stepsDone({
+    knowledge: knowledge.state === 'ready' ? knowledge.data : null,
+    agents: agents.state === 'ready' ? agents.data : null,
+    keys: keys.state === 'ready' ? (keys.data.organization?.apiKeys.edges.map(({ node }) => node.id) ?? []) : null,
+    ownKey,
+  })
+  const steps = STEPS.filter((step) => isAllowed[step] && done.has(step)).map((step) => ({ step, isDone: done.get(step)! }))
+  const isAsking = [knowledge, agents, keys].some(({ state }, index) => state === 'loading' && [canRead, canRun, isAdmin][index])
+
+  return (
+    <>
+      <PageHeader title={text('home.title')} lead={text('home.lead')} />
+      {!isAsking && (
+        <Checklist steps={steps} collectionId={knowledge.state === 'ready' ? knowledge.data.collections.edges[0]?.node.id : undefined} />
+      )}
+      {!canRead && !canRun && !canSpend && <p className="text-muted">{text('home.nothing')}</p>}
+      <div className={`grid items-start gap-4 ${canSpend && (canRead || canRun) ? 'lg:grid-cols-[minmax(0,1fr)_20rem]' : ''}`}>
+        {(canRead || canRun) && (
+          <div className="flex min-w-0 flex-col gap-4">
+            {canRead && (
+              <Answered answer={knowledge}>
+                {(data) => <Documents {...documentsNow(data, live)} counts={data.organization?.documentCounts ?? NO_COUNTS} />}
+              </Answered>
+            )}
+            {canRun && <Answered answer={agents}>{(data) => <Runs runs={newestRuns(data)} />}</Answered>}
+          </div>
+        )}
+        {canSpend && (
+          <div className="flex min-w-0 flex-col gap-4 max-lg:order-first max-lg:grid max-lg:sm:grid-cols-2">
+            <Spending />
+          </div>
+        )}
+      </div>
+    </>
+  )
 }
+
+/** What events said of documents since the page opened. When one comes, goes or changes its status, the lists are asked for again. */
+function useLiveDocuments(refresh: () => void, pause: boolean): ReadonlyMap<string, HomeDocument | null> {
+  const [documents, setDocuments] = useState<ReadonlyMap<string, HomeDocument | null>>(new Map())
+  const askAgain = useCalm(refresh, PAUSE_MS)
+  useEvents(
+    DOCUMENT_UPDATED,
+    {},
+    ({ documentUpdated: { documentId, document } }) => {
+      if (document?.status !== documents.get(documentId)?.status) askAgain()
+      setDocuments((now) => new Map([...now].slice(-MAX_LIVE)).set(documentId, document))
+    },
+    { pause },
+  )
+  return documents
+}
+
+/** More than the page shows. Documents that left it are in the lists, as they are now. */
+const MAX_LIVE = 200

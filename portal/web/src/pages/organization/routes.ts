@@ -6,6 +6,7 @@ export const organizationRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/organization',
+    validateSearch: ({ tab }: { tab?: unknown }): { tab?: 'sessions' } => (tab === 'sessions' ? { tab } : {}),
     component: lazyPage(() => import('./organization-page.tsx'), 'OrganizationPage'),
   }),
 ] as const

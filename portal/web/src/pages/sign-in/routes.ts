@@ -5,12 +5,36 @@ import { root } from '../../app/root.tsx'
 /** A path of the portal itself: a link may send nobody to another site after signing in. */
 const OWN_PATH = /^\/(?![/\\])/
 
+/** Why a sign-in at a provider failed, as the service says it in the address. */
+const SIGN_IN_ERRORS = [
+  ...(['not_a_member', 'invitation_invalid', 'email_not_verified', 'organization_suspended', 'organization_full'] as const),
+  ...(['cancelled', 'expired', 'issuer_unavailable', 'issuer_refused', 'unavailable'] as const),
+] as const
+const MAX_TOKEN = 100
+
+interface Search {
+  readonly next?: string
+  readonly error?: (typeof SIGN_IN_ERRORS)[number]
+  /** The token of an invitation. */
+  readonly invitation?: string
+}
+
+function readSearch({ next, error, invitation }: Readonly<Record<string, unknown>>): Search {
+  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+  const path = word(next)
+  const token = word(invitation)
+  return {
+    next: path && OWN_PATH.test(path) && !path.startsWith('/sign-in') ? path : undefined,
+    error: SIGN_IN_ERRORS.find((each) => each === error),
+    invitation: token && token.length <= MAX_TOKEN ? token : undefined,
+  }
+}
+
 export const signInRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/sign-in',
-    validateSearch: ({ next }: { next?: unknown }): { next?: string } =>
-      typeof next === 'string' && OWN_PATH.test(next) && !next.startsWith('/sign-in') ? { next } : {},
+    validateSearch: readSearch,
     component: lazyPage(() => import('./sign-in-page.tsx'), 'SignInPage'),
   }),
 ] as const

@@ -5,17 +5,19 @@ import { useSession } from '../../app/session.tsx'
 import { Logo } from '../../app/shell.tsx'
 import { SignInForm } from '../../app/sign-in-form.tsx'
 import { useText } from '../../i18n/text.tsx'
+import { Notice } from '../../ui/surface.tsx'
 
 const route = getRouteApi('/sign-in')
 
 export function SignInPage() {
   const text = useText()
   const { session } = useSession()
-  const { next = '/home' } = route.useSearch()
+  const { next = '/home', error, invitation } = route.useSearch()
   useEffect(() => {
     document.title = `${text('signIn.title')} · ${text('app.name')}`
   }, [text])
-  if (session.state === 'signed-in') return <Navigate to={next} replace />
+  // An invitation is for whoever has its address, not for who is signed in now.
+  if (session.state === 'signed-in' && !invitation) return <Navigate to={next} replace />
   return (
     <div className="flex min-h-dvh flex-col">
       <header className="flex justify-end gap-1 p-3">
@@ -27,7 +29,12 @@ export function SignInPage() {
           <Logo />
           <h1 className="mt-5 text-2xl font-semibold tracking-tight rtl:tracking-normal">{text('signIn.title')}</h1>
           <p className="mt-1 mb-6 text-muted">{text('app.name')}</p>
-          <SignInForm returnTo={next} />
+          {error && (
+            <div className="mb-5">
+              <Notice tone="danger">{text(`signIn.error.${error}`)}</Notice>
+            </div>
+          )}
+          <SignInForm returnTo={next} invitation={invitation} />
         </div>
       </main>
     </div>

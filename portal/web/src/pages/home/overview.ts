@@ -1,0 +1,101 @@
+import type { Agents, HomeDocument, Knowledge, Spend } from './home.ts'
+
+const MAX_RUNS = 8
+const DAYS = 7
+const DAY_MS = 86_400_000
+
+type Live = ReadonlyMap<string, HomeDocument | null>
+
+/** What an event said of a document, in the place of what the list said. Null: it was deleted. */
+function asNow(documents: readonly HomeDocument[], live: Live): readonly HomeDocument[] {
+  return documents.flatMap((document) => live.get(document.id) ?? (live.has(document.id) ? [] : [document]))
+}
+
+/** Documents in work, those that move first, and documents that failed: the lists as events have changed them since. */
+export function documentsNow({ processing, queued, failed }: Knowledge, live: Live) {
+  const listed = [processing, queued, failed].flatMap(({ edges }) => edges.map(({ node }) => node))
+  const known = new Set(listed.map(({ id }) => id))
+  const came = [...live.values()].filter((document) => document !== null && !known.has(document.id)) as HomeDocument[]
+  const all = [...asNow(listed, live), ...came]
+  return {
+    inWork: [...all.filter(({ status }) => status === 'PROCESSING'), ...all.filter(({ status }) => status === 'QUEUED')],
+    failed: all.filter(({ status }) => status === 'FAILED'),
+  }
+}
+
+export interface Run {
+  readonly id: string
+  readonly kind: 'agent' | 'workflow'
+  /** The id of the agent or the workflow. */
+  readonly ofId: string
+  /** Null: it was deleted. */
+  readonly name: string | null
+  readonly status: Agents['agentRuns']['edges'][number]['node']['status']
+  readonly startedAt: string
+  readonly cost: string | null
+}
+
+/** The newest runs of agents and workflows together. */
+export function newestRuns({ agentRuns, workflowRuns }: Agents): readonly Run[] {
+  const ofAgents = agentRuns.edges.map(
+    ({ node: { agentId, agent, ...run } }): Run => ({ ...run, kind: 'agent', ofId: agentId, name: agent?.name ?? null }),
+  )
+  const ofWorkflows = workflowRuns.edges.map(
+    ({ node: { workflowId, workflow, ...run } }): Run => ({ ...run, kind: 'workflow', ofId: workflowId, name: workflow?.name ?? null }),
+  )
+  return [...ofAgents, ...ofWorkflows].sort((one, other) => (one.startedAt < other.startedAt ? 1 : -1)).slice(0, MAX_RUNS)
+}
+
+/** The midnight in UTC that begins the last seven days, today with them. Days of the service are days in UTC. */
+export function weekBefore(now: Date): Date {
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()) - (DAYS - 1) * DAY_MS)
+}
+
+export interface Day {
+  /** As `2026-11-23`. */
+  readonly day: string
+  readonly calls: number
+  readonly amount: string
+  /** Of the day that cost most: 0 to 1. */
+  readonly share: number
+}
+
+/** The last seven days, also those without a call. The last one is today. */
+export function lastDays({ usageSummary: { groups } }: Spend, now: Date): readonly Day[] {
+  const start = weekBefore(now).getTime()
+  const byDay = new Map(groups.map(({ day, totals }) => [day?.slice(0, 10), totals]))
+  const most = Math.max(...groups.map(({ totals }) => Number(totals.amount)), 0)
+  return Array.from({ length: DAYS }, (_, index) => {
+    const day = new Date(start + index * DAY_MS).toISOString().slice(0, 10)
+    const { calls = 0, amount = '0' } = byDay.get(day) ?? {}
+    return { day, calls, amount, share: most === 0 ? 0 : Number(amount) / most }
+  })
+}
+
+export const STEPS = ['collection', 'document', 'ask', 'key'] as const
+export type Step = (typeof STEPS)[number]
+
+interface Made {
+  readonly knowledge: Knowledge | null
+  readonly agents: Agents | null
+  /** Ids of keys. */
+  readonly keys: readonly string[] | null
+  readonly ownKey: string
+}
+
+/** Which of the first steps are done. What could not be asked for is not in it. */
+export function stepsDone({ knowledge, agents, keys, ownKey }: Made): ReadonlyMap<Step, boolean> {
+  const done = new Map<Step, boolean>()
+  if (knowledge) {
+    done.set('collection', knowledge.collections.edges.length > 0)
+    done.set('document', (knowledge.organization?.documentCounts?.ready ?? 0) > 0)
+  }
+  if (agents) done.set('ask', agents.agentRuns.edges.length > 0)
+  // The first key came with the organization.
+  if (keys)
+    done.set(
+      'key',
+      keys.some((id) => id !== ownKey),
+    )
+  return done
+}

@@ -72,6 +72,17 @@ it('one network of IPv6 is one address, and one of IPv4 inside it is not', async
   expect(await right('::ffff:192.0.2.2')).toBe('in')
 })
 
+it.each([
+  { of: 'zeros in the network', address: (i: number) => `2001:db8::${i + 1}:2:3:4`, same: '2001:db8::9', other: '2001:db8:0:1::9' },
+  { of: 'zeros written out', address: (i: number) => `2001:0DB8:0:0:${i}::`, same: '2001:db8::9', other: '2001:db8:0:1::9' },
+  { of: 'zeros in front', address: (i: number) => `::${i + 1}:2:3:4`, same: '::9', other: '0:0:0:1::9' },
+])('one network of IPv6 with $of is one address, however it is written', async ({ address, same, other }) => {
+  const { wrong, right } = setUp()
+  void Promise.allSettled(Array.from({ length: 24 }, (_, i) => wrong(address(i))))
+  await expect(right(same)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  expect(await right(other)).toBe('in')
+})
+
 it('attempts of at most 1,000 addresses run at once', async () => {
   const { wrong, clock, right } = setUp()
   const all = Array.from({ length: 1_000 }, (_, i) => wrong(`10.0.${i >> 8}.${i & 255}`))

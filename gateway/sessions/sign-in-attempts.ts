@@ -66,5 +66,13 @@ export class SignInAttempts {
 
 /** One subscriber has a whole network of 64 bits in IPv6. */
 function nameOf(address: string): string {
-  return isIPv6(address) && !address.startsWith('::ffff:') ? address.split(':', 4).join(':') : address
+  return isIPv6(address) && !/^::ffff:.*\./i.test(address) ? networkOf(address) : address
+}
+
+/** The first 64 bits, written in one way: `::` stands for as many zeros as are missing. */
+function networkOf(address: string): string {
+  const [front, back] = address.split('::').map((part) => (part === '' ? [] : part.split(':')))
+  const zeros = back ? Array<string>(Math.max(0, 8 - front!.length - back.length)).fill('0') : []
+  const network = [...front!, ...zeros, ...(back ?? [])].slice(0, 4)
+  return network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
 }

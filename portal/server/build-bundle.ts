@@ -4,6 +4,7 @@ import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Bundle, loadBundle } from './bundle.ts'
 import { digestSources } from './source-digest.ts'
 
 /** Beside the bundle: the digest of the sources that it was built of. */
@@ -31,21 +32,24 @@ export async function isFresh(folder: string): Promise<boolean> {
 }
 
 /**
- * Builds the sources into `dist/`, in a process of low priority. `dist/` is replaced only when all went well.
+ * Builds the sources into `dist/`, in a process of low priority. `dist/` is replaced only when all went well. Gives what
+ * this process has built, because another one may replace `dist/` at any time.
  * @throws {Error} the build failed, with what the tools said
  */
-export async function buildBundle(folder: string, command: ReturnType<Builder> & {}, out: string, signal: AbortSignal): Promise<void> {
+export async function buildBundle(folder: string, command: ReturnType<Builder> & {}, out: string, signal: AbortSignal): Promise<Bundle> {
   try {
     await removeLeftovers(folder)
     const digest = await digestSources(folder)
     await run(command, dirname(folder), signal)
     await writeFile(join(out, DIGEST_FILE), digest)
+    const bundle = await loadBundle(out)
     const dist = join(folder, 'dist')
     await rm(dist, { recursive: true, force: true })
     await rename(out, dist).catch((error) => {
       // Another process has built it, too.
       if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
     })
+    return bundle
   } finally {
     await rm(out, { recursive: true, force: true })
   }

@@ -116,6 +116,16 @@ describe('the portal', () => {
     expect(builds(folder)).toHaveLength(3)
   })
 
+  it('is served by a process even if another one replaces what it has built', async () => {
+    const folder = makeFolder()
+    // Ends `dist/` as soon as it is there, as a second process does right before it puts its own in its place.
+    const removing = setInterval(() => rmSync(join(folder, 'dist'), { recursive: true, force: true }), 0)
+    onTestFinished(() => clearInterval(removing))
+    const { portal, get } = await serve(folder)
+    await portal.settled
+    expect((await get('/', BROWSER)).status).toBe(200)
+  })
+
   it('is served as it is where there are no sources, as in the image', async () => {
     const folder = makeFolder()
     await (await serve(folder)).portal.settled

@@ -43,7 +43,7 @@ export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions
         log.warn('the portal is not built, and the tools to build it are not installed: run "npm ci" and "npm run portal:build"')
         return 'no-tools'
       }
-      await buildBundle(folder, command, out, stopping.signal)
+      return buildBundle(folder, command, out, stopping.signal)
     }
     return loadBundle(join(folder, 'dist'))
   }

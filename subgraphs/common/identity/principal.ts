@@ -76,7 +76,7 @@ const INSIDE_ONE_ORGANIZATION: readonly Scope[] = ['inference', 'knowledge:read'
 /** A key that may run an agent or a workflow may let it call its models and search its collections. */
 const LENT_TO_RUNS: readonly Scope[] = ['inference', 'knowledge:read']
 
-export function hasScope(principal: Principal, scope: Scope): boolean {
+export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: Scope): boolean {
   if (principal.isRun && LENT_TO_RUNS.includes(scope)) return hasScope({ ...principal, isRun: false }, 'agents')
   if (principal.scopes.includes(scope)) return true
   if (scope === 'operator') return false

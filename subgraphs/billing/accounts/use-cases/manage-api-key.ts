@@ -51,7 +51,12 @@ export function requireSecret({ memberId }: ApiKey, whatInstead: string): void {
  * limits, and does not descend from the caller's key.
  * @throws {KisError} `permission_denied`: the caller's own key has limits, or lacks a scope
  */
-export async function requireUnlimited(deps: BillingDeps, principal: Principal, own: ApiKey, scopes: readonly Scope[]): Promise<void> {
+export async function requireUnlimited(
+  deps: BillingDeps,
+  principal: Pick<Principal, 'scopes' | 'isRun'>,
+  own: ApiKey,
+  scopes: readonly Scope[],
+): Promise<void> {
   const free = { _id: '', scopes, modelAllowlist: null, expiresAt: null, requestsPerMinute: null, tokensPerMinute: null }
   requireGrantable(principal, own, free)
   await requireSpendable(deps, own, free, null)

@@ -13,6 +13,7 @@ import {
   type SpendLimitInput,
 } from './api-key-input.ts'
 import { changeLiveKey, ownKey, ownKeyError, requireManageable, requireSecret } from './manage-api-key.ts'
+import { rankOfKey, requireRank } from './rank-of-key.ts'
 import { putInForce } from './rules-in-force.ts'
 import { requireSpendable } from './spend-limit.ts'
 
@@ -31,7 +32,7 @@ export interface UpdateApiKeyInput extends KeyRates {
 /**
  * Changes the given fields of a key. Resolves once they are in force.
  * @throws {NotFound} the organization has no such key
- * @throws {KisError} `permission_denied`: the key could do more than the caller's
+ * @throws {KisError} `permission_denied`: the key could do more, or would stand higher, than the caller's
  * @throws {KisError} `invalid_request`: it is revoked; `in_use`: it would lose its own scope `admin`
  */
 export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
@@ -48,6 +49,7 @@ export async function updateApiKey(deps: BillingDeps, principal: Principal, inpu
   if (change.scopes) requireSecret(key, "Its scopes are those of the member's role: change the role.")
   const own = await ownKey(deps, principal)
   requireGrantable(principal, own, { ...key, ...change })
+  requireRank(await rankOfKey(deps, own), await rankOfKey(deps, { ...key, ...change }))
   if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))
     throw ownKeyError('take the scope `admin` from itself')
   if (limit !== undefined) await requireSpendable(deps, own, key, limit)

@@ -19,7 +19,7 @@ export interface Grants {
  * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models
  * or make more calls a minute, or it would outlive the caller's key
  */
-export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
+export function requireGrantable(principal: Pick<Principal, 'scopes' | 'isRun'>, own: Grants, wanted: Grants): void {
   const stored = { ...principal, scopes: own.scopes }
   for (const scope of wanted.scopes) if (!hasScope(principal, scope) || !hasScope(stored, scope)) throw new PermissionDenied(scope)
   const { modelAllowlist } = own

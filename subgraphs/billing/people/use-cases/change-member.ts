@@ -25,19 +25,42 @@ export async function updateMember(
   principal: Principal,
   { id, role }: { readonly id: string; readonly role: MemberRole },
 ): Promise<Member> {
-  const member = await requireManageable(deps, principal, id)
-  const own = await ownKey(deps, principal)
-  if (member.removedAt) throw new KisError('invalid_request', 'The member was removed. Invite them again.', { param: 'id' })
-  requireRank(await rankOfKey(deps, own), rankOfRole(role))
-  if (role !== member.role) await requireUnlimited(deps, principal, own, SCOPES_OF[role])
-  if (role !== 'owner') await dropOwner(deps, member.organizationId, id)
-  const changed = await deps.collections.members.findOneAndUpdate({ _id: id, removedAt: null }, { $set: { role } })
-  if (!changed) throw new NotFound('member', id, 'id')
+  const changed = await changeAsRead(deps, principal, id, async (member) => {
+    const own = await ownKey(deps, principal)
+    if (member.removedAt) throw new KisError('invalid_request', 'The member was removed. Invite them again.', { param: 'id' })
+    requireRank(await rankOfKey(deps, own), rankOfRole(role))
+    if (role !== member.role) await requireUnlimited(deps, principal, own, SCOPES_OF[role])
+    if (role !== 'owner') await dropOwner(deps, member.organizationId, id)
+    return { role }
+  })
   await alignKey(deps, changed)
   await listAsOwner(deps, changed)
-  await putInForce(deps, member.organizationId)
+  await putInForce(deps, changed.organizationId)
   return changed
 }
+
+/**
+ * Changes a member whom the caller may manage. If others give them another role meanwhile, it is judged again: nobody
+ * changes an owner whom they took for none.
+ */
+async function changeAsRead(
+  deps: BillingDeps,
+  principal: Principal,
+  id: string,
+  judge: (member: Member) => Promise<{ readonly role: MemberRole } | { readonly removedAt: Date }>,
+): Promise<Member> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const member = await requireManageable(deps, principal, id)
+    const { role, apiKeyId, removedAt } = member
+    const $set = await judge(member)
+    const changed = await deps.collections.members.findOneAndUpdate({ _id: id, role, apiKeyId, removedAt }, { $set })
+    if (changed) return changed
+    await listAsOwner(deps, member)
+  }
+  throw busy()
+}
+
+const busy = () => new KisError('service_unavailable', 'The member is being changed by many at once.', { retryAfterMs: 1_000 })
 
 /**
  * Gives the key of a member the scopes of their role. Of several changes at once, that of the last role is the last:
@@ -51,7 +74,7 @@ export async function alignKey({ collections }: BillingDeps, { _id, apiKeyId }: 
     const after = await collections.members.findOne({ _id })
     if (after?.role === before.role) return
   }
-  throw new KisError('service_unavailable', 'The member is being changed by many at once.', { retryAfterMs: 1_000 })
+  throw busy()
 }
 
 /**
@@ -64,25 +87,23 @@ export async function removeMember(
   principal: Principal,
   { id, revokeCreatedKeys }: { readonly id: string; readonly revokeCreatedKeys: boolean },
 ): Promise<Member> {
-  const { apiKeyId, organizationId } = await requireManageable(deps, principal, id)
-  await dropOwner(deps, organizationId, id)
-  await endKey(deps, apiKeyId)
+  const removed = await changeAsRead(deps, principal, id, async ({ organizationId, removedAt }) => {
+    await dropOwner(deps, organizationId, id)
+    return { removedAt: removedAt ?? deps.clock.now() }
+  })
+  const { apiKeyId, organizationId } = removed
+  await endMemberKey(deps, apiKeyId)
   const own = revokeCreatedKeys ? await endDescendants(deps, organizationId, id) : []
-  const now = deps.clock.now()
-  const removed =
-    (await deps.collections.members.findOneAndUpdate({ _id: id, apiKeyId, removedAt: null }, { $set: { removedAt: now } })) ??
-    (await deps.collections.members.findOne({ _id: id }))
-  await listAsOwner(deps, { _id: id, organizationId })
+  await listAsOwner(deps, removed)
   await putInForce(deps, organizationId)
   for (const key of own) await markDescendants(deps, key)
   await forgetSessions(deps, apiKeyId)
   await forgetRevokedSpending(deps, organizationId)
-  if (!removed) throw new NotFound('member', id, 'id')
   return removed
 }
 
 /** Revokes the key of a member alone. Those that descend from it stay. */
-async function endKey({ collections, clock }: BillingDeps, _id: string): Promise<void> {
+export async function endMemberKey({ collections, clock }: BillingDeps, _id: string): Promise<void> {
   const ended = { revokedAt: clock.now(), leavesDescendants: true }
   await collections.apiKeys.findOneAndUpdate({ _id, revokedAt: null }, { $set: ended })
 }

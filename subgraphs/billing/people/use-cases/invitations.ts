@@ -10,7 +10,7 @@ import { ownKey, requireUnlimited } from '../../accounts/use-cases/manage-api-ke
 import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
-import type { Invitation } from '../../use-cases/tables.ts'
+import type { ApiKey, Invitation } from '../../use-cases/tables.ts'
 import { foldEmail } from './person.ts'
 
 const INVITATION_ID = /^inv_[0-9a-f]{32}$/
@@ -48,8 +48,7 @@ export async function inviteMember(
   const organization = mayRead(principal, organizationId) ? await deps.collections.organizations.findOne({ _id: organizationId }) : null
   if (!organization) throw new NotFound('organization', organizationId, 'organizationId')
   if (organization.deletedAt) throw new KisError('invalid_request', 'The organization is deleted.', { param: 'organizationId' })
-  requireRank(await rankOfKey(deps, own), rankOfRole(input.role))
-  await requireUnlimited(deps, principal, own, SCOPES_OF[input.role])
+  await requireMayInvite(deps, principal, own, input.role)
   const email = checkEmail(input.email)
   const { invitations } = deps.collections
   const now = deps.clock.now()
@@ -136,7 +135,32 @@ export async function isGood(deps: BillingDeps, invitation: Invitation, email: s
   if (acceptedAt || revokedAt || expiresAt <= deps.clock.now() || foldEmail(invitation.email) !== foldEmail(email)) return false
   const inviter = await deps.collections.apiKeys.findOne({ _id: invitedBy })
   if (!inviter || (await isEnded(deps, inviter))) return false
-  return inviter.scopes.some((scope) => scope === 'admin' || scope === 'operator') && (await rankOfKey(deps, inviter)) >= rankOfRole(role)
+  return inviter.scopes.some((scope) => scope === 'admin' || scope === 'operator') && mayInvite(deps, inviter, inviter, role)
+}
+
+async function mayInvite(
+  deps: BillingDeps,
+  principal: Pick<Principal, 'scopes' | 'isRun'>,
+  own: ApiKey,
+  role: MemberRole,
+): Promise<boolean> {
+  try {
+    await requireMayInvite(deps, principal, own, role)
+    return true
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'permission_denied') return false
+    throw error
+  }
+}
+
+async function requireMayInvite(
+  deps: BillingDeps,
+  principal: Pick<Principal, 'scopes' | 'isRun'>,
+  own: ApiKey,
+  role: MemberRole,
+): Promise<void> {
+  requireRank(await rankOfKey(deps, own), rankOfRole(role))
+  await requireUnlimited(deps, principal, own, SCOPES_OF[role])
 }
 
 /** Uses up an open invitation. False: somebody else was faster, or it was revoked. */

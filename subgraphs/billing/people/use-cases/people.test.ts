@@ -137,6 +137,17 @@ for (const { name, open } of STORES)
       expect(await as(viewer)).toMatchObject({ scopes: ['billing:read'] })
     })
 
+    it('an admin makes no key that stands as high as an owner of one that stood lower', async () => {
+      const { apiKey: robot } = await createApiKey(deps, first, { name: 'robot', scopes: ['inference'] })
+      const byAdmin = await as(await join('adm', 'admin'))
+      const { key } = await rotateApiKey(deps, byAdmin, robot._id)
+      await expect(updateApiKey(deps, byAdmin, { id: robot._id, scopes: ['admin'] })).rejects.toMatchObject(code('permission_denied'))
+      expect(await principalOfApiKey(deps, key)).toMatchObject({ scopes: ['inference'] })
+      await updateApiKey(deps, byAdmin, { id: robot._id, scopes: ['knowledge:read'] })
+      const { apiKey: own } = await createApiKey(deps, byAdmin, { name: 'own', scopes: ['inference'] })
+      expect(await updateApiKey(deps, byAdmin, { id: own._id, scopes: ['admin'] })).toMatchObject({ scopes: ['admin'] })
+    })
+
     it('a key with limits invites and promotes nobody, because a member would not have the limits', async () => {
       const viewer = await join('vie', 'viewer')
       for (const limits of [
@@ -151,6 +162,20 @@ for (const { name, open } of STORES)
           code('permission_denied'),
         )
         await expect(updateMember(deps, limited, { id: viewer._id, role: 'admin' })).rejects.toMatchObject(code('permission_denied'))
+      }
+    })
+
+    it('an invitation ends when the key that made it gets limits', async () => {
+      for (const [name, limits] of [
+        ['list', { modelAllowlist: ['m'] }],
+        ['rate', { requestsPerMinute: 5 }],
+        ['money', { spendLimit: { amount: 1n, period: 'day' } as const }],
+      ] as const) {
+        const { apiKey } = await createApiKey(deps, first, { name, scopes: ['admin'] })
+        const inviter = (await principalOfKey(deps, organizationId, apiKey._id))!
+        const { token } = await inviteMember(deps, inviter, { email: `${name}@example.org`, role: 'admin' })
+        await updateApiKey(deps, first, { id: apiKey._id, ...limits })
+        expect([name, await arrive(name, { invitation: token })]).toEqual([name, 'invitation_invalid'])
       }
     })
 
@@ -169,6 +194,47 @@ for (const { name, open } of STORES)
       expect(owners).toHaveLength(1)
       expect((await deps.collections.organizations.findOne({ _id: organizationId }))?.owners).toEqual([owners[0]!.node._id])
     })
+
+    it('an admin who changes a member while others make them the one owner changes no owner', async () => {
+      for (const change of ['update', 'remove'] as const) {
+        const admin = await join(`adm-${change}`, 'admin')
+        const [one, two] = [await join(`one-${change}`, 'owner'), await join(`two-${change}`, 'viewer')]
+        const owners = (await listMembers(deps, first, organizationId, {})).edges.filter(({ node }) => node.role === 'owner')
+        const asked = delayed(async () => {
+          await updateMember(deps, first, { id: two._id, role: 'owner' })
+          for (const { node } of owners) await updateMember(deps, first, { id: node._id, role: 'viewer' })
+        })
+        const byAdmin = await as(admin)
+        await expect(
+          change === 'update'
+            ? updateMember(asked, byAdmin, { id: two._id, role: 'editor' })
+            : removeMember(asked, byAdmin, { id: two._id, revokeCreatedKeys: false }),
+        ).rejects.toMatchObject(code('permission_denied'))
+        expect(await findMember(deps, first, two._id)).toMatchObject({ role: 'owner', removedAt: null })
+        expect(await as(two)).toMatchObject({ scopes: ['admin'], isEnded: false })
+        expect((await deps.collections.organizations.findOne({ _id: organizationId }))?.owners).toEqual([two._id])
+        expect(await findMember(deps, first, one._id)).toMatchObject({ role: 'viewer' })
+      }
+    })
+
+    /** Does something after the owners were read for the first time, and before anything is written. */
+    function delayed(meanwhile: () => Promise<void>): BillingDeps {
+      let isFirst = true
+      const organizations = new Proxy(deps.collections.organizations, {
+        get(target, name) {
+          if (name !== 'findOne') return Reflect.get(target, name, target).bind(target)
+          return async (filter: { readonly _id: string }) => {
+            const found = await target.findOne(filter)
+            if (isFirst) {
+              isFirst = false
+              await meanwhile()
+            }
+            return found
+          }
+        },
+      })
+      return { ...deps, collections: { ...deps.collections, organizations } }
+    }
 
     it('many changes of one role at once leave the key with the scopes of the last', async () => {
       const member = await join('ann', 'viewer')

@@ -4,7 +4,7 @@ import { MAX_API_KEYS } from '../../accounts/use-cases/create-api-key.ts'
 import { isEnded } from '../../accounts/use-cases/find-principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Member, Organization } from '../../use-cases/tables.ts'
-import { alignKey } from './change-member.ts'
+import { alignKey, endMemberKey } from './change-member.ts'
 import { claimInvitation, findByToken, isGood, unclaimInvitation } from './invitations.ts'
 import { membershipsOf } from './members.ts'
 import { listAsOwner } from './owners.ts'
@@ -122,6 +122,8 @@ async function makeMember(deps: BillingDeps, person: Person, organizationId: str
   if ((await members.countDocuments({ organizationId, removedAt: null }, { limit: MAX_MEMBERS })) >= MAX_MEMBERS) return null
   if ((await apiKeys.countDocuments({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })) >= MAX_API_KEYS) return null
   const before = await findRecord(deps, person, organizationId)
+  // What a crash has left behind of a removal.
+  if (before?.removedAt) await endMemberKey(deps, before.apiKeyId)
   const _id = before?._id ?? deps.ids('mem')
   const key = memberKey(deps, { memberId: _id, organizationId, name: person.name ?? person.verifiedEmail ?? 'Member', role })
   await apiKeys.insertOne(key)

@@ -89,11 +89,33 @@ describe('the configuration', () => {
     expect(read({ KIS_OAUTH_ISSUER: '', KIS_OAUTH_RESOURCE: '' }).settings.gateway.oauth).toBeNull()
   })
 
+  it('asks for what sign-ins by OpenID Connect need, and reads the roles of groups', () => {
+    expect(problems({ KIS_OIDC_ISSUER: 'https://login.example.com', KIS_OIDC_CLIENT_ID: 'kis' })).toEqual([
+      expect.stringMatching(/^KIS_OIDC_ISSUER needs KIS_OIDC_CLIENT_ID, and KIS_PUBLIC_URL/),
+    ])
+    expect(problems({ KIS_PUBLIC_URL: 'https://kis.example/portal', KIS_OIDC_SCOPES: 'email', KIS_OIDC_ROLES: 'staff=operator' })).toEqual([
+      expect.stringMatching(/^KIS_PUBLIC_URL must be an address without a path/),
+      expect.stringMatching(/^KIS_OIDC_SCOPES must contain openid/),
+      expect.stringMatching(/^KIS_OIDC_ROLES must be pairs such as staff=editor/),
+    ])
+    const set = { KIS_OIDC_ISSUER: 'https://login.example.com/realm', KIS_OIDC_CLIENT_ID: 'kis', KIS_PUBLIC_URL: 'https://kis.example/' }
+    expect(read({ ...set, KIS_OIDC_ROLES: 'staff=editor, admins=admin' }).settings.oidc).toEqual({
+      ...{ issuer: 'https://login.example.com/realm', clientId: 'kis', clientSecret: null, name: 'login.example.com' },
+      ...{ scopes: 'openid email profile', organizationClaim: null, roleClaim: null, publicUrl: 'https://kis.example' },
+      roles: new Map([
+        ['staff', 'editor'],
+        ['admins', 'admin'],
+      ]),
+    })
+    expect(read({}).settings.oidc).toBeNull()
+  })
+
   it('gives billing its defaults, and what is set', () => {
     expect(read({}).settings.billing).toEqual({
       dataDirectory: folder,
       mongodb: null,
       bootstrapApiKey: null,
+      publicUrl: null,
       bootstrapCreditNanoUsd: 100_000_000_000n,
       egressAllowed: new Set(),
       retryBackoffMs: 1_000,
@@ -104,6 +126,7 @@ describe('the configuration', () => {
       KIS_BOOTSTRAP_CREDIT_USD: '0.5',
       KIS_MONGODB_URL: 'mongodb://127.0.0.1/main',
       KIS_EGRESS_ALLOW: 'hooks.internal:8080',
+      KIS_PUBLIC_URL: 'https://kis.example/',
       KIS_RETRY_BACKOFF_MS: '5',
     }
     expect(read(set).settings.billing).toEqual({
@@ -112,6 +135,7 @@ describe('the configuration', () => {
       bootstrapApiKey: key,
       bootstrapCreditNanoUsd: 500_000_000n,
       egressAllowed: new Set(['hooks.internal:8080']),
+      publicUrl: 'https://kis.example',
       retryBackoffMs: 5,
     })
   })

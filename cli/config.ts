@@ -1,4 +1,5 @@
 import { type GatewayConfig, gatewayConfig, readTrustedDocuments } from '../gateway/config.ts'
+import type { OidcSettings } from '../gateway/sign-in/oidc-settings.ts'
 import { type RestConfig, restConfig } from '../rest-adapter/config.ts'
 import type { BillingSettings } from '../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
@@ -39,6 +40,8 @@ export interface Settings {
   readonly inference: InferenceConfig
   readonly knowledge: KnowledgeConfig
   readonly gateway: GatewayConfig
+  /** How people sign in (`KIS_OIDC_ISSUER`); null: only by a key. */
+  readonly oidc: OidcSettings | null
   readonly rest: RestConfig
 }
 
@@ -96,6 +99,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
         },
         catalog.plans,
       ),
+      oidc: oidcSettings(values),
       rest: restConfig(largestFileBytes(catalog), { mcpHosts: new Set(values.KIS_MCP_HOSTS), origins, oauth }),
     },
     portal: values.KIS_PORTAL === 'on',
@@ -112,6 +116,22 @@ function readSecret(text: string | undefined, role: Role | 'all', dataDirectory:
 function oauthSettings({ KIS_OAUTH_ISSUER, KIS_OAUTH_RESOURCE, KIS_OAUTH_KEY_CLAIM }: Variables): OAuthSettings | null {
   if (KIS_OAUTH_ISSUER === undefined || KIS_OAUTH_RESOURCE === undefined) return null
   return { issuer: KIS_OAUTH_ISSUER, resource: KIS_OAUTH_RESOURCE, keyClaim: KIS_OAUTH_KEY_CLAIM }
+}
+
+function oidcSettings(values: Variables): OidcSettings | null {
+  const { KIS_OIDC_ISSUER: issuer, KIS_OIDC_CLIENT_ID: clientId, KIS_PUBLIC_URL: publicUrl } = values
+  if (issuer === undefined || clientId === undefined || publicUrl === undefined) return null
+  return {
+    issuer,
+    clientId,
+    clientSecret: values.KIS_OIDC_CLIENT_SECRET ?? null,
+    name: values.KIS_OIDC_NAME ?? new URL(issuer).host,
+    scopes: values.KIS_OIDC_SCOPES,
+    organizationClaim: values.KIS_OIDC_ORGANIZATION_CLAIM ?? null,
+    roleClaim: values.KIS_OIDC_ROLE_CLAIM ?? null,
+    roles: values.KIS_OIDC_ROLES,
+    publicUrl,
+  }
 }
 
 function billingSettings(values: Variables): BillingSettings {

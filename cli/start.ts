@@ -44,6 +44,7 @@ import { authenticateBy } from './authenticate-by.ts'
 import type { Config, Settings } from './config.ts'
 import { keepPrivate } from './private-folder.ts'
 import { sessionsBy } from './sessions-by.ts'
+import { signInBy } from './sign-in-by.ts'
 
 export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 export type Role = (typeof ROLES)[number]
@@ -344,12 +345,14 @@ class Start {
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
     const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
     const isService = (request: IncomingMessage) => this.#isService(request)
+    const { oidc } = this.#settings
     const { oauth } = this.#settings.gateway
     return this.#stack.use(
       await createGateway({
         links,
         authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
         sessions: sessionsBy(links.billing),
+        people: oidc && { oidc, signIn: signInBy(links.billing), signInKey: deriveKey(this.#config.secret, 'sign-ins') },
         isService,
         door: this.#door,
         supergraphSdl,

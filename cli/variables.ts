@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { ROLES, type Role } from '../gateway/sign-in/oidc-settings.ts'
 import { isApiKey } from '../subgraphs/billing/accounts/domain/api-key.ts'
 import { MAX_NANO_USD } from '../subgraphs/billing/ledger/domain/money.ts'
 import { parseMongoUrl } from '../subgraphs/common/documents/mongodb-url.ts'
@@ -55,6 +56,17 @@ export const VARIABLES = PLACES.extend({
     .refine((text) => URL.parse(text)?.pathname === '/', 'must be an address without a path')
     .transform((text) => new URL(text).origin)
     .optional(),
+  KIS_OIDC_ISSUER: plainAddress().optional(),
+  KIS_OIDC_CLIENT_ID: z.string().min(1, 'must name the client').optional(),
+  KIS_OIDC_CLIENT_SECRET: z.string().min(1, 'must not be empty').optional(),
+  KIS_OIDC_NAME: z.string().min(1, 'must not be empty').max(40, 'must have at most 40 characters').optional(),
+  KIS_OIDC_SCOPES: z
+    .string()
+    .default('openid email profile')
+    .refine((scopes) => scopes.split(' ').includes('openid'), 'must contain openid'),
+  KIS_OIDC_ORGANIZATION_CLAIM: z.string().min(1, 'must name a claim').optional(),
+  KIS_OIDC_ROLE_CLAIM: z.string().min(1, 'must name a claim').optional(),
+  KIS_OIDC_ROLES: readBy(parseRoles).default(new Map()),
   KIS_OAUTH_ISSUER: plainAddress().optional(),
   KIS_OAUTH_RESOURCE: plainAddress().optional(),
   KIS_OAUTH_KEY_CLAIM: z.string().min(1, 'must name a claim').default('kis_api_key_id'),
@@ -89,6 +101,12 @@ export const VARIABLES = PLACES.extend({
   .refine((env) => (env.KIS_OAUTH_ISSUER === undefined) === (env.KIS_OAUTH_RESOURCE === undefined), {
     path: ['KIS_OAUTH_ISSUER'],
     error: 'and KIS_OAUTH_RESOURCE need each other: the authorization server, and the address of /mcp as clients use it',
+    when: () => true,
+  })
+
+  .refine((env) => env.KIS_OIDC_ISSUER === undefined || (env.KIS_OIDC_CLIENT_ID !== undefined && env.KIS_PUBLIC_URL !== undefined), {
+    path: ['KIS_OIDC_ISSUER'],
+    error: 'needs KIS_OIDC_CLIENT_ID, and KIS_PUBLIC_URL: the address at which people reach the service',
     when: () => true,
   })
 
@@ -145,6 +163,18 @@ function readBy<T>(read: (text: string) => T) {
 
 function splitList(text: string): readonly string[] {
   return text.split(',').flatMap((entry) => entry.trim() || [])
+}
+
+/** `staff=editor,leads=admin`: what the values of the claim of roles stand for. */
+function parseRoles(text: string): ReadonlyMap<string, Role> {
+  return new Map(
+    splitList(text).map((entry) => {
+      const at = entry.lastIndexOf('=')
+      const role = ROLES.find((each) => each === entry.slice(at + 1).trim())
+      if (at < 1 || !role) throw new Error(`must be pairs such as staff=editor, with the roles ${ROLES.join(', ')}`)
+      return [entry.slice(0, at).trim(), role]
+    }),
+  )
 }
 
 function parseCredit(text: string): bigint {

@@ -22,6 +22,7 @@ import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
 import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
+import { type SignInRouteParts, serveSignIn } from './sign-in/sign-in-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
@@ -32,6 +33,8 @@ export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
   readonly authenticate: Authenticate
   readonly sessions: SessionDoor
+  /** How people sign in. Default: only by a key. */
+  readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'signInKey'> | null
   /**
    * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
    * key. Default: never.
@@ -39,7 +42,7 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<Door, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
@@ -64,13 +67,16 @@ export interface Gateway extends AsyncDisposable {
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies } = options
+  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
-  const authenticator = new Authenticator(authenticate, clock, { acceptsTokens: config.oauth !== null })
+  const authenticator = new Authenticator(authenticate, clock, {
+    acceptsTokens: config.oauth !== null,
+    accepted: (credentials) => door.recognise(credentials),
+  })
   const watch = new KeyWatch(authenticator, clock, ids)
   const operations = new Operations(documents, federation, mask, watch, config)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
@@ -83,6 +89,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     federation,
     authenticator,
     sessions: options.sessions,
+    oidc: people?.oidc ?? null,
     mask,
     door,
     clock,
@@ -104,6 +111,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })
       await serveSessions(app, parts)
+      if (people) await serveSignIn(app, { ...parts, ...people })
       const sockets = serveSockets(parts, registry)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
       const serviceSockets = serveSockets(ofServices, new SocketRegistry(SERVICE_SOCKETS))

@@ -2,6 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import { keyRoutes } from './accounts/keys.ts'
+import { peopleRoutes } from './accounts/people.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
 import { registerDocs } from './docs/routes.ts'
@@ -29,7 +31,6 @@ import { evaluationRoutes } from './routes/evaluation/evaluations.ts'
 import { goldQuestionRoutes } from './routes/evaluation/gold-questions.ts'
 import { suggestionRoutes } from './routes/evaluation/suggestions.ts'
 import { fileRoutes } from './routes/files.ts'
-import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
@@ -89,6 +90,7 @@ export const restRoutes: readonly Route[] = [
   ...workflowRoutes,
   ...workflowRunRoutes,
   ...keyRoutes,
+  ...peopleRoutes,
   ...sessionRoutes,
   ...organizationRoutes,
   ...usageRoutes,
@@ -117,7 +119,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerRoutes(scope, restRoutes, openapi, deps)
         registerNotOffered(scope)
         registerDocs(scope, openapi)
-        registerOAuthMetadata(scope, deps.config.oauth)
+        registerOAuthMetadata(scope, deps.config)
       })
     },
     refuse: refuseAtDoor(restRoutes, deps),

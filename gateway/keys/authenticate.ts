@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { isToken, nameOfToken } from '../../subgraphs/common/identity/access-token.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
-import { isToken } from './issued-tokens.ts'
 
 /**
  * Gives the principal that an API key stands for, or an access token or a session's token in its place.
@@ -45,16 +44,21 @@ export class Authenticator {
   readonly #authenticate: Authenticate
   readonly #clock: Clock
   readonly #acceptsTokens: boolean
+  readonly #accepted: (credentials: string) => void
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
   readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
   readonly #keyLookups = new Map<string, Promise<Principal>>()
   readonly #tokenLookups = new Map<string, Promise<Principal>>()
 
-  /** `acceptsTokens`: access tokens of an issuer count as keys. */
-  constructor(authenticate: Authenticate, clock: Clock, { acceptsTokens = false } = {}) {
+  /**
+   * `acceptsTokens`: access tokens of an issuer count as keys. `accepted` hears of each key or token that was found to be
+   * valid, every few seconds.
+   */
+  constructor(authenticate: Authenticate, clock: Clock, { acceptsTokens = false, accepted = (_credentials: string) => {} } = {}) {
     this.#authenticate = authenticate
     this.#clock = clock
     this.#acceptsTokens = acceptsTokens
+    this.#accepted = accepted
   }
 
   /**
@@ -67,8 +71,7 @@ export class Authenticator {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
     const isKey = KEY_SHAPE.test(apiKey) || isSessionToken(apiKey)
     if (!isKey && !(this.#acceptsTokens && isToken(apiKey))) throw new InvalidApiKey()
-    // A token is long, and what is remembered of it should not be.
-    const name = isKey ? apiKey : createHash('sha256').update(apiKey).digest('base64')
+    const name = isKey ? apiKey : nameOfToken(apiKey)
     const now = this.#clock.now().getTime()
     const known = this.#known.get(name)
     if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
@@ -94,6 +97,7 @@ export class Authenticator {
     try {
       const principal = await Promise.race([this.#authenticate(apiKey, { requestId, signal }), aborted(signal)])
       this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
+      this.#accepted(apiKey)
       return principal
     } catch (error) {
       if (signal.aborted) throw new ServiceUnavailable('Authentication', { cause: error })

@@ -4,9 +4,6 @@ import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settin
 import { SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 
-/** Characters of an access token. Those of the usual servers have 1,000 to 3,000. */
-const MAX_TOKEN_LENGTH = 8_192
-const TOKEN_SHAPE = /^[\w-]+\.[\w-]+\.[\w-]+$/
 /** Time in which the issuer answers for its metadata, and for its keys. */
 const ISSUER_MS = 5_000
 /** How long the issuer's keys are kept. */
@@ -29,9 +26,6 @@ export interface TokenClaims {
   /** The scopes of the service that the token names; null: it names none, and has those of its key. */
   readonly scopes: readonly Scope[] | null
 }
-
-/** Whether a text may be an access token, and not a key. */
-export const isToken = (text: string): boolean => text.length <= MAX_TOKEN_LENGTH && TOKEN_SHAPE.test(text)
 
 /** Judges access tokens of one issuer (JWTs, RFC 9068), by the keys that the issuer publishes. */
 export class IssuedTokens {

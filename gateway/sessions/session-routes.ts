@@ -21,6 +21,8 @@ const TIMEOUT_MS = 5_000
 export interface SessionRouteParts {
   readonly sessions: SessionDoor
   readonly authenticator: Pick<Authenticator, 'forget'>
+  /** The provider by which people sign in. Null: there is none. */
+  readonly oidc: { readonly name: string } | null
   readonly mask: Mask
   readonly clock: Clock
   readonly ids: IdSource
@@ -32,7 +34,7 @@ export async function serveSessions(app: FastifyInstance, parts: SessionRoutePar
   await app.register(async (scope) => registerSessions(scope, parts))
 }
 
-function registerSessions(app: FastifyInstance, { sessions, authenticator, mask, clock, ids, log }: SessionRouteParts): void {
+function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc, mask, clock, ids, log }: SessionRouteParts): void {
   const attempts = new SignInAttempts(clock)
   const requestIds = new WeakMap<FastifyRequest, string>()
   const contextOf = (request: FastifyRequest) => ({ requestId: requestIds.get(request)!, signal: AbortSignal.timeout(TIMEOUT_MS) })
@@ -75,7 +77,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, mask,
       .send({ error: { message, type, param: error.param, code: error.code } })
   })
 
-  app.get('/session/options', async () => ({ oidc: null }))
+  app.get('/session/options', async () => ({ oidc: oidc && { name: oidc.name } }))
   app.post('/session', async (request, reply) => {
     const { api_key: apiKey } = (request.body ?? {}) as { readonly api_key?: unknown }
     if (typeof apiKey !== 'string')

@@ -17,6 +17,8 @@ export interface Flow {
   readonly returnPath: string
   readonly invitation: string | null
   readonly organizationId: string | null
+  /** The session that the browser had, which the new one replaces. */
+  readonly previousSession: string | null
 }
 
 /**

@@ -124,7 +124,7 @@ export class Issuer {
   }
 }
 
-/** `fetch` that follows no redirect, and reads no more than the longest answer that counts. */
+/** `fetch` that follows no redirect, takes no failure for an answer, and reads no more than the longest answer that counts. */
 async function boundedFetch(url: string, options: oidc.CustomFetchOptions): Promise<Response> {
   const response = await fetch(url, { ...options, redirect: 'manual' } as RequestInit)
   const pieces: Uint8Array[] = []
@@ -135,14 +135,15 @@ async function boundedFetch(url: string, options: oidc.CustomFetchOptions): Prom
     pieces.push(piece)
   }
   const { status, headers } = response
+  if (status >= 500) throw new IssuerFailure('unavailable', new Error(`${url} answered ${status}`))
   const isEmpty = status === 204 || status === 304
   return new Response(isEmpty ? null : Buffer.concat(pieces), { status, headers })
 }
 
 function rethrow(error: unknown): never {
   if (error instanceof oidc.AuthorizationResponseError) throw new IssuerFailure(reasonOf(error.error), error)
-  if (error instanceof oidc.ResponseBodyError) throw new IssuerFailure(error.status >= 500 ? 'unavailable' : 'refused', error)
-  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown }
+  const { code, name, cause } = error as { readonly code?: unknown; readonly name?: unknown; readonly cause?: unknown }
+  for (const each of [error, cause]) if (each instanceof IssuerFailure) throw each
   const isLate = name === 'TimeoutError' || name === 'AbortError' || code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT'
   // `fetch` says that nobody answered by a bare `TypeError`.
   throw new IssuerFailure(isLate || (error instanceof TypeError && code === undefined) ? 'unavailable' : 'refused', error)

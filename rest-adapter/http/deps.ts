@@ -12,7 +12,7 @@ export interface RestDeps {
    * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
    */
   readonly gateway: Link<string | null>
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<Door, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -1,4 +1,5 @@
 import type { JsonObject } from './route.ts'
+import { toInstant } from './values.ts'
 
 /** Selected by every list operation beside its nodes. */
 export const PAGE_INFO = 'pageInfo { hasNextPage }'
@@ -33,6 +34,54 @@ export function toList<Node, Item>(
     readId,
     pageInfo.hasNextPage,
   )
+}
+
+/** Selected by lists that are filtered by name. */
+export const NAMED_PAGE_INFO = 'pageInfo { hasNextPage endCursor }'
+
+const TIME_NAMES = { 'filter.since': 'since', 'filter.until': 'until' }
+/** Names of the arguments of lists of runs in errors. */
+export const RUN_PAGE_NAMES = { ...PAGE_NAMES, ...TIME_NAMES, 'filter.status': 'status' }
+/** Names of the arguments of `namedPageVariables` in errors. */
+export const NAMED_PAGE_NAMES = { ...PAGE_NAMES, ...TIME_NAMES, 'filter.nameContains': 'name_contains', sortBy: 'sort_by' }
+
+/** As `pageVariables`, of a list with names. A cursor of a sort by name may have underscores, and no id is one. */
+export function namedPageVariables(query: JsonObject): JsonObject {
+  const { after, name_contains: nameContains, sort_by: sortBy } = query
+  return {
+    ...pageVariables(query),
+    ...(sortBy === 'name' && { sortBy: 'NAME', ...(typeof after === 'string' && { after }) }),
+    ...filterVariables({ nameContains, ...timeFilter(query) }),
+  }
+}
+
+/** As `pageVariables`, of a list of runs. */
+export function runPageVariables(query: JsonObject): JsonObject {
+  const { status } = query
+  const filter = { status: typeof status === 'string' ? status.toUpperCase() : undefined, ...timeFilter(query) }
+  return { ...pageVariables(query), ...filterVariables(filter) }
+}
+
+const timeFilter = ({ since, until }: JsonObject): JsonObject => ({
+  since: since === undefined ? undefined : toInstant(since as number),
+  until: until === undefined ? undefined : toInstant(until as number),
+})
+
+function filterVariables(filter: JsonObject): JsonObject {
+  return Object.values(filter).every((value) => value === undefined) ? {} : { filter }
+}
+
+/**
+ * The list for `namedPageVariables`. Where places in it are not ids, because it is sorted by name or its page may end
+ * after an item that is left out, `last_id` is a cursor, also of a page without items.
+ */
+export function namedList<Node, Item extends { readonly id: string }>(
+  connection: ConnectionData<Node> & { readonly pageInfo: { readonly endCursor: string | null } },
+  toItem: (node: Node) => Item,
+  { name_contains, sort_by }: JsonObject,
+) {
+  const hasPlaces = name_contains !== undefined || sort_by === 'name'
+  return { ...toList(connection, toItem, readId), ...(hasPlaces && { last_id: connection.pageInfo.endCursor }) }
 }
 
 /**

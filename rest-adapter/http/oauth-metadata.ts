@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
 import { SCOPES } from '../../subgraphs/common/identity/principal.ts'
+import type { RestDeps } from './deps.ts'
+import { registerOtherMethods } from './other-methods.ts'
 
 const METADATA = '/.well-known/oauth-protected-resource'
 /** What a client of MCP has a use for: searches, and agents. */
@@ -10,7 +12,8 @@ const USEFUL_SCOPES = SCOPES.filter((scope) => scope === 'knowledge:read' || sco
  * Tells clients of `/mcp` where they get an access token (RFC 9728). They ask at the address itself, or with the path
  * of the resource behind it.
  */
-export function registerOAuthMetadata(app: FastifyInstance, oauth: OAuthSettings | null): void {
+export function registerOAuthMetadata(app: FastifyInstance, config: Pick<RestDeps['config'], 'oauth' | 'origins'>): void {
+  const { oauth } = config
   if (!oauth) return
   const metadata = {
     resource: oauth.resource,
@@ -18,7 +21,10 @@ export function registerOAuthMetadata(app: FastifyInstance, oauth: OAuthSettings
     scopes_supported: USEFUL_SCOPES,
     bearer_methods_supported: ['header'],
   }
-  for (const path of new Set([METADATA, metadataPath(oauth)])) app.get(path, async () => metadata)
+  for (const path of new Set([METADATA, metadataPath(oauth)])) {
+    app.get(path, async () => metadata)
+    registerOtherMethods(app, path, [{ method: 'GET' }], config)
+  }
 }
 
 /** Says, beside a refused key or token, how one is sent (RFC 6750), and where a client gets a token. */

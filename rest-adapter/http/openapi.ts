@@ -35,7 +35,8 @@ export interface DocumentedOperation {
   readonly summary: string
   readonly description?: string
   readonly parameters: readonly Parameter[]
-  readonly requestBody?: { readonly content: Content }
+  /** Not required: one without any fields may be left out. */
+  readonly requestBody?: { readonly required?: boolean; readonly content: Content }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
   /** Empty: no key is needed. */
   readonly security?: readonly unknown[]

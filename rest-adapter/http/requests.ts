@@ -68,6 +68,8 @@ const EXPOSED_HEADERS = [
   'tus-version',
   'tus-extension',
   'x-kis-file-id',
+  'x-next-offset',
+  'x-document-status',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 

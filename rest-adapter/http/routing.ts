@@ -5,6 +5,7 @@ import { type Check, compileChecks } from './checks.ts'
 import type { RestDeps } from './deps.ts'
 import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
+import { registerOtherMethods } from './other-methods.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
 import { RestEventStream } from './sse.ts'
@@ -25,7 +26,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
   for (const route of routes) {
     const operation = openapi.operations.find(({ method, path }) => method === route.method && path === route.path)?.operation
     if (!operation) throw new Error(`${route.method} ${route.path} is not in schema/openapi.yaml`)
-    const checkBody = checks.body(operation)
+    const checkBody = { ...checks.body(operation), isRequired: operation.requestBody?.required === true }
     const checkQuery = checks.query(operation)
 
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
@@ -75,9 +76,9 @@ async function answer(
   route: Route,
   request: FastifyRequest,
   reply: FastifyReply,
-  checkBody: { readonly json: Check | undefined; readonly form: Check | undefined },
+  checkBody: { readonly json: Check | undefined; readonly form: Check | undefined; readonly isRequired: boolean },
   checkQuery: Check | undefined,
-  { gateway, clock, ids, log }: RestDeps,
+  { gateway, door, clock, ids, log }: RestDeps,
 ): Promise<FastifyReply> {
   const { rest } = request
   const params = request.params as Record<string, string>
@@ -89,7 +90,7 @@ async function answer(
   checkQuery?.(query)
   const stream = request.body instanceof Readable ? request.body : undefined
   const check = (isForm(request) && checkBody.form) || checkBody.json
-  const body = check && !stream ? requireBody(request.body) : {}
+  const body = check && !stream ? requireBody(request.body ?? (checkBody.isRequired ? undefined : {})) : {}
   if (!route.checkedBehind && !stream) check?.(body)
 
   const context = { caller: rest.apiKey!, requestId: rest.id, signal: rest.signal }
@@ -107,9 +108,11 @@ async function answer(
     clock,
     ids,
     method: request.method,
-    ask(query, variables, names) {
+    async ask(query, variables, names) {
       rest.keyJudged = true
-      return askGateway(gateway, { query, variables }, context, names)
+      const data = await askGateway(gateway, { query, variables }, context, names)
+      door.recognise(context.caller)
+      return data
     },
     askThrough(query, variables, names) {
       rest.keyJudged = true
@@ -151,29 +154,4 @@ function requireBody(body: unknown): JsonObject {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
-}
-
-/** Answers methods that an address does not have, and preflights. */
-function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[], { origins }: RestDeps['config']): void {
-  const methods: readonly string[] = routes.map(({ method }) => method)
-  const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
-  const allow = allowed.join(', ')
-  const refuse = async (request: FastifyRequest, reply: FastifyReply) => {
-    reply.header('allow', allow)
-    throw new KisError('method_not_allowed', `${request.method} is not allowed here. Allowed: ${allow}.`)
-  }
-  const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
-  const dialect = routes[0]?.dialect
-  const config = dialect ? { dialect } : {}
-  app.route({ method: others, url, config, exposeHeadRoute: !methods.includes('HEAD'), onRequest: refuse, handler: refuse })
-  app.options(url, async ({ headers }, reply) =>
-    reply
-      .code(204)
-      .headers({
-        allow,
-        ...routes[0]?.protocolHeaders,
-        ...origins.preflightHeaders(headers, allow),
-      })
-      .send(),
-  )
 }

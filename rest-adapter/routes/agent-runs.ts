@@ -1,7 +1,7 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { PAGE_INFO, RUN_PAGE_NAMES, readId, runPageVariables, toList } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { EVENT, RUN, toEvent, toRun } from './agent-run-objects.ts'
 import { streamEvents } from './run-events.ts'
@@ -12,8 +12,10 @@ const FOLLOW = gatewayOperation(
   `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`,
 )
 const GET = gatewayOperation(`query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`)
-const LIST = gatewayOperation(`query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
-  agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const LIST = gatewayOperation(`query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder, $filter: AgentRunFilter) {
+  agent(id: $id) { runs(first: $first, after: $after, order: $order, filter: $filter) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const LIST_ALL = gatewayOperation(`query AllAgentRuns($first: Int!, $after: String, $order: SortOrder, $filter: AgentRunFilter) {
+  agentRuns(first: $first, after: $after, order: $order, filter: $filter) { edges { node { ${RUN} } } ${PAGE_INFO} } }`)
 const CANCEL = gatewayOperation(`mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`)
 
 const DELETE = gatewayOperation('mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }')
@@ -46,10 +48,18 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/agents/{id}/runs',
     async handle({ ask, params, query }) {
-      const variables = { id: params.id, ...pageVariables(query) }
-      const { agent } = await ask(LIST, variables, PAGE_NAMES)
+      const variables = { id: params.id, ...runPageVariables(query) }
+      const { agent } = await ask(LIST, variables, RUN_PAGE_NAMES)
       if (!agent) throw new NotFound('agent', params.id!)
       return ok(toList(agent.runs, toRun, readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs',
+    async handle({ ask, query }) {
+      const data = await ask(LIST_ALL, runPageVariables(query), RUN_PAGE_NAMES)
+      return ok(toList(data.agentRuns, toRun, readId))
     },
   },
   {

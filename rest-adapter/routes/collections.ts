@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -12,8 +12,10 @@ type CollectionData = Selected<'Collection', typeof COLLECTION>
 const CREATE = gatewayOperation(
   `mutation CreateCollection($input: CreateCollectionInput!) { createCollection(input: $input) { collection { ${COLLECTION} } } }`,
 )
-const LIST = gatewayOperation(`query Collections($first: Int!, $after: String, $order: SortOrder) {
-  collections(first: $first, after: $after, order: $order) { edges { node { ${COLLECTION} } } ${PAGE_INFO} } }`)
+const LIST =
+  gatewayOperation(`query Collections($first: Int!, $after: String, $order: SortOrder, $sortBy: ListSort, $filter: CollectionFilter) {
+  collections(first: $first, after: $after, order: $order, sortBy: $sortBy, filter: $filter) {
+    edges { node { ${COLLECTION} } } ${NAMED_PAGE_INFO} } }`)
 const GET = gatewayOperation(`query Collection($id: ID!) { collection(id: $id) { ${COLLECTION} } }`)
 const UPDATE = gatewayOperation(
   `mutation UpdateCollection($input: UpdateCollectionInput!) { updateCollection(input: $input) { collection { ${COLLECTION} } } }`,
@@ -64,8 +66,8 @@ export const collectionRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/collections',
     async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.collections, toCollection, readId))
+      const data = await ask(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
+      return ok(namedList(data.collections, toCollection, query))
     },
   },
   {

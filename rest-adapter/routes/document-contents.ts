@@ -1,5 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import { NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { PAGE_BOXES, toPageBoxes } from '../http/page-boxes.ts'
 import { type Call, ok, type Route } from '../http/route.ts'
@@ -11,12 +11,12 @@ import { DOCUMENT, toDocument } from './documents.ts'
 const CHUNK = 'id text headingPath pageStart pageEnd charStart charEnd'
 
 const TEXT = gatewayOperation(`query DocumentText($id: ID!, $pageStart: Int, $pageEnd: Int, $offset: Int, $length: Int!) {
-  document(id: $id) { collection { id } text(pageStart: $pageStart, pageEnd: $pageEnd, offset: $offset, length: $length) {
+  document(id: $id) { collection { id } status text(pageStart: $pageStart, pageEnd: $pageEnd, offset: $offset, length: $length) {
     text charStart charEnd totalChars nextOffset pages { page charStart charEnd } } } }`)
 const CHUNKS = gatewayOperation(`query DocumentChunks($id: ID!, $first: Int!, $after: String) {
-  document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} } } ${PAGE_INFO} } } }`)
+  document(id: $id) { collection { id } status chunks(first: $first, after: $after) { edges { node { ${CHUNK} } } ${PAGE_INFO} } } }`)
 const CHUNKS_WITH_BOXES = gatewayOperation(`query DocumentChunksWithBoxes($id: ID!, $first: Int!, $after: String) {
-  document(id: $id) { collection { id } chunks(first: $first, after: $after) { edges { node { ${CHUNK} ${PAGE_BOXES} } } ${PAGE_INFO} } } }`)
+  document(id: $id) { collection { id } status chunks(first: $first, after: $after) { edges { node { ${CHUNK} ${PAGE_BOXES} } } ${PAGE_INFO} } } }`)
 const VERSIONS = gatewayOperation(`query DocumentVersions($id: ID!) {
   document(id: $id) { collection { id } versions { version file { id } name createdAt replacedAt } } }`)
 const SIMILAR = gatewayOperation(`query SimilarDocuments($id: ID!, $first: Int!) {
@@ -26,6 +26,8 @@ const SIMILAR = gatewayOperation(`query SimilarDocuments($id: ID!, $first: Int!)
 const DEFAULT_SIMILAR = 10
 /** The characters of an answer when the caller does not say how many. */
 const DEFAULT_LENGTH = 65_536
+
+const NOTHING_READ = { text: '', charStart: 0, charEnd: 0, totalChars: 0, nextOffset: null, pages: [] }
 
 /** The document of the path. One of another collection is not found. */
 function inCollection<T extends { readonly collection: { readonly id: string } }>({ params }: Call, document: T | null): T {
@@ -54,17 +56,22 @@ export const documentContentRoutes: readonly Route[] = [
     async handle(call) {
       const { page_start: pageStart, page_end: pageEnd, offset, length = DEFAULT_LENGTH, format } = call.query
       const variables = { id: call.params.document_id, pageStart, pageEnd, offset, length }
-      const { text: part } = inCollection(call, (await call.ask(TEXT, variables)).document)
-      if (!part) throw new KisError('invalid_request', 'The document has no text yet. Wait until its status is `ready`.')
+      const { status, text } = inCollection(call, (await call.ask(TEXT, variables)).document)
+      const part = text ?? NOTHING_READ
       if (format === 'text') {
-        const next = part.nextOffset === null ? {} : { 'x-next-offset': String(part.nextOffset) }
-        // A stored page must not run as one of our own.
-        const headers = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff', ...next }
+        const headers = {
+          'content-type': 'text/plain; charset=utf-8',
+          // A stored page must not run as one of our own.
+          'x-content-type-options': 'nosniff',
+          'x-document-status': status.toLowerCase(),
+          ...(part.nextOffset !== null && { 'x-next-offset': String(part.nextOffset) }),
+        }
         return { status: 200, headers, body: part.text }
       }
       return ok({
         object: 'document_text',
         document_id: call.params.document_id,
+        document_status: status.toLowerCase(),
         text: part.text,
         char_start: part.charStart,
         char_end: part.charEnd,
@@ -80,8 +87,8 @@ export const documentContentRoutes: readonly Route[] = [
     async handle(call) {
       const variables = { id: call.params.document_id, ...pageVariables(call.query) }
       const operation = call.query.page_boxes === true ? CHUNKS_WITH_BOXES : CHUNKS
-      const { chunks } = inCollection(call, (await call.ask(operation, variables, PAGE_NAMES)).document)
-      return ok(toList(chunks, toChunk, readId))
+      const { status, chunks } = inCollection(call, (await call.ask(operation, variables, PAGE_NAMES)).document)
+      return ok({ ...toList(chunks, toChunk, readId), document_status: status.toLowerCase() })
     },
   },
   {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
 import { type Call, deleted, ok, type Route } from '../http/route.ts'
 import { FILE, type FileData, toFile } from '../uploads/file-object.ts'
 import { requireLength, uploadFile } from '../uploads/upload-file.ts'
@@ -12,8 +12,9 @@ interface PieceData {
   readonly file: Pick<FileData, 'name' | 'mediaType' | 'sizeBytes'>
 }
 
-const LIST = gatewayOperation(`query Files($first: Int!, $after: String, $order: SortOrder) {
-  files(first: $first, after: $after, order: $order) { edges { node { ${FILE} } } ${PAGE_INFO} } }`)
+const LIST = gatewayOperation(`query Files($first: Int!, $after: String, $order: SortOrder, $sortBy: ListSort, $filter: FileFilter) {
+  files(first: $first, after: $after, order: $order, sortBy: $sortBy, filter: $filter) {
+    edges { node { ${FILE} } } ${NAMED_PAGE_INFO} } }`)
 const GET = gatewayOperation(`query File($id: ID!) { file(id: $id) { ${FILE} } }`)
 const DELETE = gatewayOperation('mutation DeleteFile($id: ID!) { deleteFile(id: $id) { id } }')
 const CONTENT = gatewayOperation(`query FileContent($id: ID!, $offset: Float!, $length: Int!) {
@@ -61,8 +62,8 @@ export const fileRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/files',
     async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.files, toFile, readId))
+      const data = await ask(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
+      return ok(namedList(data.files, toFile, query))
     },
   },
   {

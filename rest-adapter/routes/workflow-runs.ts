@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { PAGE_INFO, RUN_PAGE_NAMES, readId, runPageVariables, toList } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
@@ -26,8 +26,10 @@ const FOLLOW = gatewayOperation(
   `subscription WorkflowRunEvents($runId: ID!, $after: Cursor) { workflowRunEvents(runId: $runId, after: $after) { ${EVENT} } }`,
 )
 const GET = gatewayOperation(`query WorkflowRunById($id: ID!) { workflowRun(id: $id) { ${RUN} } }`)
-const LIST = gatewayOperation(`query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
-  workflow(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const LIST = gatewayOperation(`query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder, $filter: WorkflowRunFilter) {
+  workflow(id: $id) { runs(first: $first, after: $after, order: $order, filter: $filter) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const LIST_ALL = gatewayOperation(`query AllWorkflowRuns($first: Int!, $after: String, $order: SortOrder, $filter: WorkflowRunFilter) {
+  workflowRuns(first: $first, after: $after, order: $order, filter: $filter) { edges { node { ${RUN} } } ${PAGE_INFO} } }`)
 const CANCEL = gatewayOperation(`mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id) { ${RUN} } }`)
 
 const DELETE = gatewayOperation('mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }')
@@ -102,10 +104,18 @@ export const workflowRunRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/workflows/{id}/runs',
     async handle({ ask, params, query }) {
-      const variables = { id: params.id, ...pageVariables(query) }
-      const { workflow } = await ask(LIST, variables, PAGE_NAMES)
+      const variables = { id: params.id, ...runPageVariables(query) }
+      const { workflow } = await ask(LIST, variables, RUN_PAGE_NAMES)
       if (!workflow) throw new NotFound('workflow', params.id!)
       return ok(toList(workflow.runs, toRun, readId))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflow-runs',
+    async handle({ ask, query }) {
+      const data = await ask(LIST_ALL, runPageVariables(query), RUN_PAGE_NAMES)
+      return ok(toList(data.workflowRuns, toRun, readId))
     },
   },
   {

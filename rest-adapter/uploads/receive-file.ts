@@ -9,7 +9,10 @@ const COMPLETE = gatewayOperation(`mutation CompleteFormUpload($input: CompleteU
   completeUpload(input: $input) { upload { file { ${FILE} } } } }`)
 const CANCEL = gatewayOperation('mutation CancelFormUpload($id: ID!) { cancelUpload(id: $id) { upload { id } } }')
 
-/** A file whose bytes have come in, and which is not stored yet. Call one of the two. */
+/**
+ * A file whose bytes have come in, and which is not stored yet. Call one of the two. It is stored also if the client has
+ * left by then.
+ */
 export interface ReceivedFile {
   /** Stores it. If that fails, nothing of it is left. */
   store(): Promise<FileData>
@@ -48,7 +51,6 @@ export async function receiveFile(
     discard,
     async store() {
       try {
-        // If the client leaves now, the file is made all the same.
         return (await call.askThrough(COMPLETE, { input: { id } })).completeUpload.upload.file!
       } catch (error) {
         await discard()
@@ -64,7 +66,7 @@ function smallFile(call: Call, name: string, bytes: Buffer, names: { readonly na
     discard: async () => undefined,
     async store() {
       const input = { name, contentBase64: bytes.toString('base64') }
-      return (await call.ask(UPLOAD, { input }, names)).uploadFile.file
+      return (await call.askThrough(UPLOAD, { input }, names)).uploadFile.file
     },
   }
 }

@@ -44,6 +44,7 @@ import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
+import { DefinitionReads } from './use-cases/definition-reads.ts'
 import type { Engine, EngineParts, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseOrganization } from './use-cases/erase-organization.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
@@ -171,6 +172,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       signal,
       isCut,
       budget: new AnswerBudget(),
+      definitions: new DefinitionReads(served.collections),
       nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
       problems,
     }),

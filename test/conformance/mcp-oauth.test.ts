@@ -7,6 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import Provider from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Browser } from '../support/browser.ts'
 import { mockCatalog } from '../support/catalog.ts'
 import { type Caller, makeCaller, newCollection, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
@@ -48,36 +49,10 @@ async function startIssuer(resource: string, apiKeyId: () => string) {
   return { url, privateKey, publicKey, server }
 }
 
-/** Logs in and agrees, as a person does in a browser; gives the code that the browser brings back to the client. */
+/** The code that the browser of a person who logs in and agrees brings back to the client. */
 async function authorize(start: URL): Promise<string> {
-  const cookies = new Map<string, string>()
-  let url = start
-  let form: URLSearchParams | undefined
-  for (let step = 0; step < 20; step++) {
-    const response = await fetch(url, {
-      redirect: 'manual',
-      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
-      ...(form && { method: 'POST', body: form }),
-    })
-    for (const cookie of response.headers.getSetCookie()) {
-      const [name, value] = cookie.split(';')[0]!.split('=') as [string, string]
-      cookies.set(name, value)
-    }
-    const location = response.headers.get('location')
-    if (location) {
-      url = new URL(location, url)
-      form = undefined
-      if (url.href.startsWith(REDIRECT)) return url.searchParams.get('code') ?? Promise.reject(new Error(url.href))
-      continue
-    }
-    const page = await response.text()
-    const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1]
-    const action = /action="([^"]+)"/.exec(page)?.[1]
-    if (!prompt || !action) throw new Error(`${response.status}: ${page.slice(0, 500)}`)
-    url = new URL(action, url)
-    form = new URLSearchParams({ prompt, ...(prompt === 'login' && { login: 'someone', password: 'anything' }) })
-  }
-  throw new Error('too many steps')
+  const back = await new Browser().logIn(start, { login: 'someone', back: REDIRECT })
+  return back.searchParams.get('code') ?? Promise.reject(new Error(back.href))
 }
 
 /** What the client of MCP keeps of its authorization, in memory. */

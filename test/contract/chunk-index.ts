@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { MAX_STATES_BYTES } from '../../subgraphs/knowledge/domain/search/max-sim.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, ChunkQuery, ToTerms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -317,13 +318,13 @@ export function chunkIndexContract(
       await index.setAttributes({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, retermed)
       expect(await index.tokenStates(COLLECTION, ids)).toEqual(written)
 
-      const most = new Int8Array(32 * 128).fill(-128)
+      const most = new Int8Array(MAX_STATES_BYTES).fill(-128)
       await index.put(makeDocument('doc_1'), [
         { ...chunks[0]!, tokenStates: most },
         { ...chunks[1]!, tokenStates: null },
       ])
       expect(await index.tokenStates(COLLECTION, ids.slice(0, 2))).toEqual(new Map([[ids[0], most]]))
-      const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(32 * 128 + 1) }
+      const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(MAX_STATES_BYTES + 1) }
       await expect(index.put(makeDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
     })
 

@@ -13,6 +13,7 @@ import { type MockEngine, startMockEngine } from '../support/engines/mock-engine
 import { WebhookReceiver } from '../support/engines/webhook-receiver.ts'
 import { eventually } from '../support/eventually.ts'
 import { FUZZ_TIMEOUT_MS, fuzz } from '../support/fuzz.ts'
+import { PeopleIssuer } from '../support/processes/people-issuer.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { furnish, type Possessions } from '../support/tenant.ts'
 import { ARGUMENTS, BODIES, PATHS, SUBSCRIPTION_ARGUMENTS } from '../support/tenant-places.ts'
@@ -41,6 +42,7 @@ interface Request {
 describe('whatever is sent', () => {
   let mock: MockEngine
   let receiver: WebhookReceiver
+  let people: PeopleIssuer
   let service: Service
   let wire: Wire
   let tenant: Caller & { readonly organizationId: string }
@@ -49,16 +51,18 @@ describe('whatever is sent', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     receiver = await WebhookReceiver.start()
-    service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
+    people = await PeopleIssuer.start()
+    service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
     wire = new Wire(service.rest)
     tenant = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '1000' })
-    own = await furnish(tenant, 'f', receiver)
+    own = await furnish(tenant, 'f', receiver, people)
   }, 120_000)
   afterAll(async () => {
     wire?.close()
     await service?.close()
     await mock?.[Symbol.asyncDispose]()
     await receiver?.[Symbol.asyncDispose]()
+    await people?.[Symbol.asyncDispose]()
   })
 
   const show = ({ method, path, headers, body, chunked }: Request) =>

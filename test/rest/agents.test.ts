@@ -165,6 +165,13 @@ describe('agents by REST', () => {
       answer: list(runObject),
       schema: 'AgentRunList',
     },
+    {
+      call: ['GET', '/v1/runs?status=failed&until=60'],
+      name: 'AllAgentRuns',
+      data: { agentRuns: page(run) },
+      answer: list(runObject),
+      schema: 'AgentRunList',
+    },
     { call: ['GET', '/v1/runs/run_1'], name: 'AgentRunById', data: { agentRun: run }, answer: runObject, schema: 'AgentRun' },
     {
       call: ['POST', '/v1/runs/run_1/cancel'],

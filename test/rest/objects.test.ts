@@ -223,7 +223,7 @@ const modelObject = {
     tiers: [{ above_input_tokens: 200_000, input: '0.3', cached_input: null, cache_write: '0.375', output: '0.9' }],
   },
 }
-const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
+const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true, endCursor: 'cursor' } })
 const list = (item: { readonly id: string; readonly [field: string]: unknown }, hasMore = true) => ({
   object: 'list',
   data: [item],
@@ -289,10 +289,12 @@ const handlers = {
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
   RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
   UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
-  DocumentText: () => ({ document: { collection: { id: 'col_1' }, text } }),
-  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, chunks: page(chunkOfDocument) } }),
+  DocumentText: ({ id }: { id: string }) => ({
+    document: { collection: { id: 'col_1' }, ...(id === 'doc_1' ? { status: 'READY', text } : { status: 'QUEUED', text: null }) },
+  }),
+  DocumentChunks: () => ({ document: { collection: { id: 'col_1' }, status: 'READY', chunks: page(chunkOfDocument) } }),
   DocumentChunksWithBoxes: () => ({
-    document: { collection: { id: 'col_1' }, chunks: page({ ...chunkOfDocument, pageBoxes }) },
+    document: { collection: { id: 'col_1' }, status: 'READY', chunks: page({ ...chunkOfDocument, pageBoxes }) },
   }),
   DocumentVersions: () => ({ document: { collection: { id: 'col_1' }, versions: [former] } }),
   SimilarDocuments: () => ({ document: { collection: { id: 'col_1' }, similarDocuments: [{ similarity: 0.9, document: replaced }] } }),
@@ -434,6 +436,16 @@ const cases: readonly Case[] = [
     variables: { first: 1, after: Buffer.from('col_9').toString('base64url'), order: 'ASC' },
     answer: list(collectionObject),
   },
+  {
+    request: 'GET /v1/collections?sort_by=name&order=asc&name_contains=a&since=0&after=2YU_',
+    variables: { first: 20, after: '2YU_', order: 'ASC', sortBy: 'NAME', filter: { nameContains: 'a', since: '1970-01-01T00:00:00.000Z' } },
+    answer: { ...list(collectionObject), last_id: 'cursor' },
+  },
+  {
+    request: 'GET /v1/files?until=60&limit=1',
+    variables: { first: 1, filter: { until: '1970-01-01T00:01:00.000Z' } },
+    answer: list(fileObject),
+  },
   { request: 'GET /v1/collections/col_1', variables: { id: 'col_1' }, answer: collectionObject },
   {
     request: 'PATCH /v1/collections/col_1',
@@ -499,6 +511,7 @@ const cases: readonly Case[] = [
     answer: {
       object: 'document_text',
       document_id: 'doc_1',
+      document_status: 'ready',
       text: 'Sur.',
       char_start: 4,
       char_end: 8,
@@ -508,14 +521,28 @@ const cases: readonly Case[] = [
     },
   },
   {
+    request: 'GET /v1/collections/col_1/documents/doc_2/text',
+    answer: {
+      object: 'document_text',
+      document_id: 'doc_2',
+      document_status: 'queued',
+      text: '',
+      char_start: 0,
+      char_end: 0,
+      total_chars: 0,
+      next_offset: null,
+      pages: [],
+    },
+  },
+  {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
     variables: { id: 'doc_1', first: 1 },
-    answer: list(chunkObject),
+    answer: { ...list(chunkObject), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1&page_boxes=true',
     variables: { id: 'doc_1', first: 1 },
-    answer: list({ ...chunkObject, page_boxes: pageBoxes }),
+    answer: { ...list({ ...chunkObject, page_boxes: pageBoxes }), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/versions',

@@ -434,6 +434,30 @@ describe('requests by REST', () => {
     expect(refused.headers.get('access-control-expose-headers')).toContain('x-request-id')
   })
 
+  it('takes no body for one whose fields are all optional', async () => {
+    await using adapter = await startAdapter({ RunWorkflow: () => ({ runWorkflow: null }) })
+    const headers = { 'content-type': 'application/json' }
+    for (const init of [{ method: 'POST' }, { method: 'POST', headers }]) await adapter.fetch('/v1/workflows/wfl_1/runs', init)
+    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual(Array(2).fill({ input: { workflowId: 'wfl_1' } }))
+    const refused = await adapter.fetch('/v1/agents/agt_1/runs', { method: 'POST' })
+    expect(await readError(refused)).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  it('lets scripts of other origins ask where a token for `/mcp` is had', async () => {
+    const oauth = { issuer: 'https://login.example', resource: 'https://kis.example/mcp', keyClaim: 'kis_key' }
+    await using adapter = await startAdapter({}, { config: restConfig(undefined, { oauth }) })
+    const headers = { origin: 'https://a.example', 'access-control-request-method': 'GET' }
+    for (const path of ['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp']) {
+      const preflight = await fetch(adapter.url + path, { method: 'OPTIONS', headers })
+      expect(preflight.status).toBe(204)
+      expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
+      expect(preflight.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
+      const answer = await fetch(adapter.url + path, { headers: { origin: 'https://a.example' } })
+      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
+      expect((await fetch(adapter.url + path, { method: 'POST' })).status).toBe(405)
+    }
+  })
+
   it('lets scripts of the named origins alone call it', async () => {
     const config = restConfig(undefined, { origins: new Origins(new Set(['https://a.example'])) })
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) }, { config })

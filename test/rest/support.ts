@@ -112,7 +112,7 @@ export async function startAdapter(handlers: Handlers = {}, deps: Partial<RestDe
   const gateway = new FakeGateway(handlers)
   const adapter = createRestAdapter({
     gateway,
-    door: { enter: () => () => undefined },
+    door: { enter: () => () => undefined, recognise: () => {} },
     clock: systemClock,
     ids: idSource(systemClock),
     log: silentLog,

@@ -32,6 +32,10 @@ beforeAll(async () => {
     CreateFormUpload: () => created,
     AppendToUpload: () => appended,
     CancelFormUpload: () => cancelled,
+    async UploadFile(_variables, { signal }) {
+      await complete(signal)
+      return { uploadFile: { file: FILE } }
+    },
     async CompleteFormUpload(_variables, { signal }) {
       await complete(signal)
       return { completeUpload: { upload: { file: FILE } } }
@@ -77,11 +81,12 @@ describe('a form whose file has come in', () => {
   })
 })
 
-describe('a large file whose client leaves as it is completed', () => {
+describe('a file whose client leaves as it is completed', () => {
   it.each([
-    ['is made all the same', true, ['CompleteFormUpload']],
-    ['leaves nothing if it fails', false, ['CompleteFormUpload', 'CancelFormUpload']],
-  ] as const)('%s', async (_what, succeeds, last) => {
+    ['is made all the same if it is large', SIZE, true, ['CompleteFormUpload']],
+    ['is made all the same if it is small', 1_000, true, ['UploadFile']],
+    ['leaves nothing if it fails', SIZE, false, ['CompleteFormUpload', 'CancelFormUpload']],
+  ] as const)('%s', async (_what, size, succeeds, last) => {
     const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
     let isMade = false
     complete = async (signal) => {
@@ -91,9 +96,9 @@ describe('a large file whose client leaves as it is completed', () => {
       if (!succeeds) throw new Error('the store is away')
       isMade = true
     }
-    const client = open('POST /v1/files?name=a.txt', 'content-type: text/plain', `content-length: ${SIZE}`)
+    const client = open('POST /v1/files?name=a.txt', 'content-type: text/plain', `content-length: ${size}`)
     client.on('close', () => setTimeout(leave, 50))
-    client.write('x'.repeat(SIZE))
+    client.write('x'.repeat(size))
     await eventually(() => asked().at(-1) === last.at(-1) && isMade === succeeds)
     expect(asked().slice(-last.length)).toEqual(last)
   })

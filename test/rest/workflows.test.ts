@@ -87,6 +87,15 @@ describe('workflows by REST', () => {
     ],
     ['POST', '/v1/workflows/wfl_1/runs', { inputs: { q: 'x' } }, 'RunWorkflow', { runWorkflow: run }, runObject, 'WorkflowRun'],
     ['GET', '/v1/workflows/wfl_1/runs', undefined, 'WorkflowRuns', { workflow: { runs: page(run) } }, list(runObject), 'WorkflowRunList'],
+    [
+      'GET',
+      '/v1/workflow-runs?status=running',
+      undefined,
+      'AllWorkflowRuns',
+      { workflowRuns: page(run) },
+      list(runObject),
+      'WorkflowRunList',
+    ],
     ['GET', '/v1/workflow-runs/wfr_1', undefined, 'WorkflowRunById', { workflowRun: run }, runObject, 'WorkflowRun'],
     [
       'DELETE',

@@ -16,6 +16,8 @@ export interface Answer {
 /** The operations of a key's holder over every transport. */
 export interface Caller {
   readonly key: string
+  /** The service that it calls. */
+  readonly service: Pick<Service, 'rest' | 'graphql'>
   readonly openai: OpenAI
   rest(method: string, path: string, body?: unknown): Promise<Answer>
   graphql(
@@ -31,6 +33,7 @@ export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: stri
   const authorization = `Bearer ${key}`
   return {
     key,
+    service,
     openai: new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: key || 'none', maxRetries: 0 }),
     async rest(method, path, body) {
       const response = await fetch(`${service.rest}${path}`, {

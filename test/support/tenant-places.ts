@@ -22,7 +22,7 @@ export const NODE_KINDS = [
     'uploadPart',
   ] as const),
   ...(['agent', 'agentRun', 'thread', 'workflow', 'workflowRun'] as const),
-  ...(['organization', 'wallet', 'key', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
+  ...(['organization', 'wallet', 'key', 'member', 'invitation', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
 ] as const satisfies readonly Kind[]
 
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })
@@ -77,6 +77,8 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/models/{id}': [names('agentModel')],
   '/v1/keys/{id}': [names('key')],
   '/v1/sessions/{id}': [names('session')],
+  '/v1/members/{id}': [names('member')],
+  '/v1/invitations/{id}': [names('invitation')],
   '/v1/webhooks/{id}': [names('webhook')],
   '/v1/webhooks/{id}/deliveries/{delivery_id}': [names('delivery')],
   '/v1/organizations/{id}': [names('organization')],
@@ -130,10 +132,15 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/files query.after': [names('file')],
   'GET /v1/agents query.after': [names('agent')],
   'GET /v1/agents/{id}/runs query.after': [names('agentRun')],
+  'GET /v1/runs query.after': [names('agentRun')],
   'GET /v1/workflows query.after': [names('workflow')],
   'GET /v1/workflows/{id}/runs query.after': [names('workflowRun')],
+  'GET /v1/workflow-runs query.after': [names('workflowRun')],
   'GET /v1/keys query.after': [names('key')],
   'GET /v1/sessions query.after': [names('session')],
+  'GET /v1/members query.after': [names('member')],
+  'GET /v1/invitations query.after': [names('invitation')],
+  'POST /v1/invitations body.organization_id': [names('organization')],
   'GET /v1/webhooks query.after': [names('webhook')],
   'GET /v1/webhooks/{id}/deliveries query.after': [names('deliveryCursor')],
   'GET /v1/usage query.after': [names('usageCursor')],
@@ -156,8 +163,8 @@ export const REST_PLAIN = words(`
   body.messages[].tool_calls[] body.messages[].tool_call_id body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name header.mcp-protocol-version
-  body.filename body.mime_type body.purpose body.data body.md5
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name query.name_contains header.mcp-protocol-version
+  body.email body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'PATCH /v1/uploads/tus/{id} body',
@@ -218,6 +225,8 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createTranscription: () => ({ model: 'mock-speech' }),
   createKey: () => ({ name: 'Made', scopes: ['inference'] }),
   updateKey: () => ({ name: 'Changed' }),
+  createInvitation: () => ({ email: 'made@example.org', role: 'viewer' }),
+  updateMember: () => ({ role: 'editor' }),
   createWebhook: (own) => ({ url: own.elsewhere, event_types: ['usage.recorded'] }),
   updateWebhook: () => ({ description: 'Changed' }),
   redeliverWebhooksSince: () => ({ since: 0 }),
@@ -241,6 +250,15 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.organizations.after': [cursor('organization')],
   'query.organizations.before': [cursor('organization')],
   'query.apiKey.id': [names('key')],
+  'query.member.id': [names('member')],
+  'InviteMemberInput.organizationId': [names('organization')],
+  'UpdateMemberInput.id': [names('member')],
+  'RemoveMemberInput.id': [names('member')],
+  'mutation.revokeInvitation.id': [names('invitation')],
+  'Organization.members.after': [cursor('member')],
+  'Organization.members.before': [cursor('member')],
+  'Organization.invitations.after': [cursor('invitation')],
+  'Organization.invitations.before': [cursor('invitation')],
   'query.sessions.after': [cursor('session')],
   'query.sessions.before': [cursor('session')],
   'query.verifyLedger.after': [names('organization')],
@@ -433,7 +451,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  */
 export const GRAPHQL_PLAIN = words(`
   CollectionFilter.nameContains FileFilter.nameContains DocumentFilter.nameContains DocumentFilter.metadata
-  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan OrganizationFilter.name OrganizationFilter.plan SuspendOrganizationInput.reason
+  SearchInput.query SearchInput.facets SearchMessage.content GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name InviteMemberInput.email UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan OrganizationFilter.name OrganizationFilter.plan SuspendOrganizationInput.reason
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents RerankQuoteInput.query RerankQuoteInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
@@ -498,6 +516,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   updateApiKey: (own) => ({ input: { id: own.key, name: 'Changed' } }),
   rotateApiKey: (own) => ({ id: own.key }),
   revokeApiKey: (own) => ({ id: own.key }),
+  member: (own) => ({ id: own.member }),
+  inviteMember: () => ({ input: { email: 'made@example.org', role: 'VIEWER' } }),
+  updateMember: (own) => ({ input: { id: own.member, role: 'EDITOR' } }),
+  removeMember: (own) => ({ input: { id: own.member } }),
+  revokeInvitation: (own) => ({ id: own.invitation }),
   revokeSession: (own) => ({ id: own.session }),
   updateOrganization: () => ({ input: { name: 'Changed' } }),
   createOrganization: () => ({ input: { name: 'Made' } }),
@@ -595,6 +618,8 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Collection.goldQuestions': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.reembeddings': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Organization.members': () => '{ organization { FIELD } }',
+  'Organization.invitations': () => '{ organization { FIELD } }',
   'Organization.apiKeys': () => '{ organization { FIELD } }',
   'Organization.changes': () => '{ organization { FIELD } }',
   'Organization.usageSummary': () => '{ organization { FIELD } }',

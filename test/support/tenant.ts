@@ -1,6 +1,7 @@
 import { addDocument, type Caller, type Json } from './client.ts'
 import type { WebhookReceiver } from './engines/webhook-receiver.ts'
 import { eventually } from './eventually.ts'
+import type { PeopleIssuer } from './processes/people-issuer.ts'
 
 /** Returns a text that is in all texts of a tenant, so that tests find it where it must not be. */
 export const makeMark = (tenant: string) => `zq${tenant}mark`
@@ -34,6 +35,8 @@ export interface Possessions {
   readonly workflowRun: string
   readonly key: string
   readonly session: string
+  readonly member: string
+  readonly invitation: string
   readonly webhook: string
   readonly delivery: string
   readonly idempotencyKey: string
@@ -68,6 +71,7 @@ export async function furnish(
   caller: Caller & { readonly organizationId: string },
   tenant: string,
   receiver: WebhookReceiver,
+  people: PeopleIssuer,
 ): Promise<Possessions> {
   const mark = makeMark(tenant)
   const post = (path: string, body: unknown) => done(caller.rest('POST', path, body))
@@ -120,6 +124,11 @@ export async function furnish(
   const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { mark }, wait: true })
   const key = await post('/v1/keys', { name: mark })
   const session = await caller.signIn()
+  const { token } = await post('/v1/invitations', { email: `${mark}@example.org`, role: 'viewer' })
+  const { path } = await people.signIn(caller.service, mark, { invitation: token })
+  if (path !== '/home') throw new Error(path)
+  const [member] = (await get('/v1/members')).data
+  const invitation = await post('/v1/invitations', { email: `${mark}-2@example.org`, role: 'viewer' })
   const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
   const chatStream = await streamOnce(caller)
   const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
@@ -155,6 +164,8 @@ export async function furnish(
     workflowRun: workflowRun.id,
     key: key.id,
     session: session.id,
+    member: member.id,
+    invitation: invitation.id,
     webhook: webhook.id,
     delivery: delivery.id,
     idempotencyKey: `${mark}-0a`,

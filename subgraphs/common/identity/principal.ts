@@ -84,6 +84,12 @@ export function hasScope(principal: Principal, scope: Scope): boolean {
   return INSIDE_ONE_ORGANIZATION.includes(scope) && (principal.scopes.includes('admin') || principal.scopes.includes('operator'))
 }
 
+/** The principal with those of its scopes that these include, too. */
+export function withinScopes(principal: Principal, scopes: readonly Scope[]): Principal {
+  const own = { ...principal, isRun: false }
+  return { ...principal, scopes: SCOPES.filter((scope) => hasScope(own, scope) && hasScope({ ...own, scopes }, scope)) }
+}
+
 /**
  * Gives the caller's principal if it has the scope.
  * @throws {InvalidApiKey} the caller is not an organization's

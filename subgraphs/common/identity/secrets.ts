@@ -8,7 +8,7 @@ const MIN_LENGTH = 32
 /** Derives a key for one purpose from the installation's secret (HKDF-SHA-256, RFC 5869). */
 export function deriveKey(
   secret: Uint8Array,
-  purpose: 'principal tokens' | 'api key pepper' | 'secrets of callers' | 'fingerprint',
+  purpose: 'principal tokens' | 'api key pepper' | 'secrets of callers' | 'sign-ins' | 'fingerprint',
 ): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, 'kis', purpose, 32))
 }

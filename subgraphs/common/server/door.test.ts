@@ -65,6 +65,20 @@ describe('Door', () => {
     expect([isRefused(QUIET), isRefused(QUIET)]).toEqual([false, true])
   })
 
+  it('counts an access token by itself once it was accepted, and invented ones as one', () => {
+    const { door: it, queue, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 900 })
+    const token = (name: string) => `Bearer eyJhbGciOiJSUzI1NiJ9.${Buffer.from(name).toString('base64url')}.c2lnbmF0dXJl`
+    for (const name of ['a', 'b']) it.recognise(token(name))
+    it.recognise('invented')
+    expect(Array.from({ length: 100 }, (_, i) => isRefused(token(`invented ${i}`))).filter((refused) => !refused)).toHaveLength(8)
+    for (const name of ['a', 'b']) {
+      const refused = Array.from({ length: 10 }, (_, i) => isRefused(i % 2 ? token(name) : token(name).replace('Bearer ', '')))
+      expect(refused.filter((each) => !each)).toHaveLength(8)
+    }
+    expect(isRefused('x.'.repeat(10_000))).toBe(true)
+  })
+
   it('goes on cutting until nothing was refused for a second', () => {
     const { queue, time, isRefused } = door()
     Object.assign(queue, { isStanding: true, ageMs: 400 })

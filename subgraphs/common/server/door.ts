@@ -1,5 +1,7 @@
 import { performance } from 'node:perf_hooks'
+import { LRUCache } from 'lru-cache'
 import { KisError } from '../errors.ts'
+import { isToken, nameOfToken } from '../identity/access-token.ts'
 import type { QueueWatch } from './queue-watch.ts'
 
 /** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
@@ -16,8 +18,14 @@ const QUIET_MS = 1_000
  * for much.
  */
 const FEW = 8
-/** What counts as one key, however it is sent, and the token of a session. All requests without either count as one. */
+/**
+ * What counts as one key, however it is sent, and the token of a session. So does an access token that has been accepted
+ * once; whoever invents tokens has no more room than with one. All other requests count as one.
+ */
 const KEY = /kis_(?:live_[0-9A-Za-z]{36}|session_[\w-]{43})(?=\s*$)/
+const BEARER = /^bearer\s+/i
+/** Accepted tokens that are remembered, as many as the gateway remembers: 1 MB. */
+const MAX_TOKENS = 10_000
 /** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 
@@ -38,6 +46,8 @@ export class Door {
   readonly #turnNow: () => number
   /** Running requests by key. */
   readonly #underWay = new Map<string, number>()
+  /** Names of accepted tokens. */
+  readonly #tokens = new LRUCache<string, true>({ max: MAX_TOKENS })
   #isCutting = false
   #refusedAtMs = 0
   #turn = -1
@@ -54,7 +64,7 @@ export class Door {
    * @throws {KisError} `service_unavailable`: the process is overloaded
    */
   enter(key: string | null | undefined): () => void {
-    const name = KEY.exec(key ?? '')?.[0] ?? ''
+    const name = this.#nameOf(key ?? '')
     const underWay = this.#underWay.get(name) ?? 0
     if (underWay >= FEW) this.#refuseIfFull()
     this.#underWay.set(name, underWay + 1)
@@ -66,6 +76,20 @@ export class Door {
       if (left > 0) this.#underWay.set(name, left)
       else this.#underWay.delete(name)
     }
+  }
+
+  /** Takes notice of a key or an access token that was found to be valid. From then on a token has a count of its own. */
+  recognise(credentials: string): void {
+    const token = credentials.replace(BEARER, '').trimEnd()
+    if (isToken(token)) this.#tokens.set(nameOfToken(token), true)
+  }
+
+  #nameOf(credentials: string): string {
+    const key = KEY.exec(credentials)?.[0]
+    if (key !== undefined || this.#tokens.size === 0) return key ?? ''
+    const token = credentials.replace(BEARER, '').trimEnd()
+    const name = isToken(token) ? nameOfToken(token) : ''
+    return this.#tokens.get(name) ? name : ''
   }
 
   #refuseIfFull(): void {

@@ -7,7 +7,7 @@ import { deleteThread } from '../use-cases/agents/threads.ts'
 import { fromJson } from '../use-cases/runs/run-json.ts'
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
 import type { RunRecord } from '../use-cases/tables.ts'
-import { findView } from './agents.ts'
+import { toView } from './agents.ts'
 import { chatUsage } from './chat.ts'
 import type {
   AgentRunErrorResolvers,
@@ -62,7 +62,10 @@ export const agentRunSubscriptions: SubscriptionResolvers = {
 
 export const AgentRunFields: AgentRunResolvers = {
   id: ({ _id }) => _id,
-  agent: ({ agentId }, _args, { deps, ...ask }) => findView(deps, ask, agentId),
+  async agent({ agentId }, _args, { definitions, caller }) {
+    const agent = await definitions.findAgent({ caller }, agentId)
+    return agent && toView(agent)
+  },
   messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
   outputText: (run, _args, { budget }) => parseOutcome(run, budget)?.text ?? null,
   output: (run, _args, { budget }) => parseOutcome(run, budget)?.output ?? null,

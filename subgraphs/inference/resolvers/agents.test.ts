@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { OperationText } from '../../../schema/operations.ts'
 import { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { KisError } from '../../common/errors.ts'
@@ -10,6 +10,7 @@ import { silentLog } from '../../common/process/log.ts'
 import { asking, parts, somebody } from '../test-support/parts.ts'
 import { calls, type Step, says } from '../test-support/scripted-engine.ts'
 import { AgentRuns } from '../use-cases/agents/agent-runs.ts'
+import { DefinitionReads } from '../use-cases/definition-reads.ts'
 import { ChatStreams } from '../use-cases/streams/chat-streams.ts'
 import { resolvers } from './index.ts'
 
@@ -32,7 +33,12 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    toResolverContext: (context) => ({ deps: { ...under.deps, runs, chatStreams }, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({
+      deps: { ...under.deps, runs, chatStreams },
+      ...context,
+      budget: new AnswerBudget(),
+      definitions: new DefinitionReads(under.deps.collections),
+    }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -137,6 +143,20 @@ it('runs an agent in one call, with its citations and its receipt, and keeps the
   expect(await ask(read, { id: runAgent.id }, asking(stranger))).toEqual({ agentRun: null })
   const list = 'query ($id: ID!) { agent(id: $id) { runs { edges { node { id agent { id } } } } } }'
   expect(await ask(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
+})
+
+it('reads the agents of a list of runs at once, and none that is deleted', async () => {
+  const { deps, ask, create } = served([says('One.'), says('Two.'), says('Three.')])
+  const ids: string[] = []
+  for (const code of ['one', 'two', 'three']) ids.push((await create({ code, collectionIds: [] })).id)
+  for (const agentId of ids)
+    await ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', { input: { agentId, input: 'Hello' } })
+  await ask('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id: ids[0] })
+  const reads = [vi.spyOn(deps.collections.agents, 'find'), vi.spyOn(deps.collections.agents, 'findOne')]
+  const listed = await ask('{ agentRuns { edges { node { agent { id } } } } }')
+  expect(listed).toEqual({ agentRuns: { edges: [ids[2], ids[1], null].map((id) => ({ node: { agent: id ? { id } : null } })) } })
+  const byId = reads.flatMap(({ mock }) => mock.calls.map(([filter]) => filter)).filter((filter) => '_id' in filter)
+  expect(byId).toHaveLength(1)
 })
 
 it('fails a call whose run fails, by the run’s code, and names the run', async () => {

@@ -81,6 +81,6 @@ function toVersionView({ definition, version, createdAt }: KeptVersion): AgentVe
   return { version, createdAt, definition: readDefinition(definition) }
 }
 
-function toView(agent: AgentRecord): AgentView {
+export function toView(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
 }

@@ -5,7 +5,6 @@ import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import { followed } from '../use-cases/runs/followed.ts'
 import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
 import { findWorkflowRun, listAllWorkflowRuns } from '../use-cases/workflows/read-runs.ts'
-import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import type {
   MutationResolvers,
   QueryResolvers,
@@ -51,7 +50,7 @@ export const workflowRunSubscriptions: SubscriptionResolvers = {
 
 export const WorkflowRunFields: WorkflowRunResolvers = {
   id: ({ _id }) => _id,
-  workflow: ({ workflowId }, _args, { deps, ...ask }) => findWorkflow(deps, ask, workflowId),
+  workflow: ({ workflowId }, _args, { definitions, caller }) => definitions.findWorkflow({ caller }, workflowId),
   inputs: ({ inputs }, _args, { budget }) => JSON.parse(budget.taken(inputs)),
   output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
   nodes: ({ _id, nodes }) => Object.entries(nodes).map(([nodeId, node]) => ({ id: `${_id}/${nodeId}`, nodeId, ...node })),

@@ -1,5 +1,6 @@
 import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/events/event-log.ts'
+import type { Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
@@ -78,6 +79,8 @@ export type RunBase = Telling & {
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
+  /** Those of whoever started it: an access token may have fewer than its key. Absent in runs of earlier versions. */
+  readonly scopes?: readonly Scope[]
   /** Set for a run with an idempotency key: the API key's id and the digest of the key. */
   readonly key?: string
   /** SHA-256 of the request in canonical JSON. The same key with another digest is a conflict. */

@@ -115,6 +115,8 @@ export interface WebSourceRecord {
   readonly documentId: string | null
   /** The file of the version before, which is deleted once the new one is live. */
   readonly formerFileId: string | null
+  /** The file that the content under way becomes: it is left over if its worker dies. Null or absent: none. */
+  readonly nextFileId?: string | null
   readonly etag: string | null
   readonly lastModified: string | null
   /** Of what was fetched last. */
@@ -287,6 +289,8 @@ export interface DocumentRecord extends Telling {
   readonly liveGeneration: string | null
   /** Number of the generation that ingestion writes: 1, and one more for each retry. */
   readonly generation: number
+  /** What an ingestion without a live version has read. Absent: nothing yet, or the document is ready. */
+  readonly readSoFar?: ReadSoFar
   /** Vectors that it adds to the organization's count. */
   readonly countedVectors: CountedNumber
   /** Chunks that it adds to its collection's count. */
@@ -480,6 +484,24 @@ export function findableGeneration({
 }: Pick<DocumentRecord, 'status' | 'liveGeneration' | 'generation'>): string | null {
   if (status === 'ready') return liveGeneration
   return status === 'processing' && liveGeneration === null ? generationName(generation) : null
+}
+
+/** The generation whose text is kept, how many of its first chunks are kept, and of which index they are. */
+export interface ReadSoFar {
+  readonly generation: number
+  readonly indexName: string
+  readonly chunks: number
+}
+
+/** What the ingestion in work has read, or the one that failed. Null: nothing, or the document is ready. */
+export function findReadSoFar({ status, generation, readSoFar }: DocumentRecord): ReadSoFar | null {
+  return status !== 'ready' && readSoFar?.generation === generation ? readSoFar : null
+}
+
+/** The generation whose text and chunks the document shows. Null: none. */
+export function readableGeneration(document: DocumentRecord): string | null {
+  const read = findReadSoFar(document)
+  return read ? generationName(read.generation) : document.liveGeneration
 }
 
 /** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */

@@ -24,7 +24,7 @@ export interface IndexedChunk extends Terms {
   readonly language: string | null
   /** Length 1. Adapters may store it as int8. */
   readonly vector: Float32Array
-  /** What searches compare token by token, at most 4 KB. Null or absent: the vector's model gives none. */
+  /** What searches compare token by token, at most 8 KB. Null or absent: the vector's model gives none. */
   readonly tokenStates?: TokenStates | null
   /**
    * The text before `text` from which the vector and the terms are also made; may be empty. Kept so that the terms can
@@ -134,7 +134,7 @@ export interface ChunkIndex extends AsyncDisposable {
   /**
    * Writes or replaces at most 256 chunks, in one transaction if the adapter has them.
    * @throws {KisError} `invalid_request`: a vector has another length or is not finite, or token states are longer than
-   * 4 KB
+   * 8 KB
    */
   put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
   /**

@@ -26,8 +26,9 @@ export interface EmbeddingModel {
 }
 
 /**
- * What a model made of each token of a text: rows of 128 whole numbers from -127 to 127, at most 32 rows. Those of one
- * model can be compared.
+ * What a model made of each token of a text, 128 numbers. Of a query: rows of whole numbers from -127 to 127, at most 32
+ * rows. Of a passage: a byte for this form, then 16 bytes for each of at most 512 tokens, a bit for each number that is
+ * above 0. `toMaxSim` compares those of one model.
  */
 export type TokenStates = Int8Array
 

@@ -20,6 +20,7 @@ import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
+import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
 import { furnish, makeMark, makeUnknown, type Possessions } from '../../support/tenant.ts'
@@ -123,23 +124,26 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
   describe.concurrent(`another organization's ids are as unknown ones, ${name}`, () => {
     let mock: MockEngine
     let receiver: WebhookReceiver
+    let people: PeopleIssuer
     let service: Service
     let tenants = 0
     beforeAll(async () => {
       mock = await startMockEngine()
       receiver = await WebhookReceiver.start()
-      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
+      people = await PeopleIssuer.start()
+      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
     }, 120_000)
     afterAll(async () => {
       await service?.close()
       await mock?.[Symbol.asyncDispose]()
       await receiver?.[Symbol.asyncDispose]()
+      await people?.[Symbol.asyncDispose]()
     })
 
     async function newTenant(): Promise<Tenant> {
       const caller = await newOrganization(makeCaller(service, service.key), service)
       const tenant = String.fromCharCode(97 + tenants++)
-      return { ...caller, has: await furnish(caller, tenant, receiver), mark: makeMark(tenant) }
+      return { ...caller, has: await furnish(caller, tenant, receiver, people), mark: makeMark(tenant) }
     }
 
     async function send(key: string, method: string, path: string, body: Json, headers: Record<string, string> = {}): Promise<Seen> {
@@ -308,6 +312,8 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         ['Document', 'document'],
         ['Agent', 'agent'],
         ['ApiKey', 'key'],
+        ['Member', 'member'],
+        ['Invitation', 'invitation'],
         ['Organization', 'organization'],
       ] as const)
         await expectAlike(expect, owner, `_entities ${typename}`, owner.has[kind], (id) =>

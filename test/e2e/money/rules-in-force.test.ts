@@ -5,7 +5,7 @@ import { testCatalog } from '../../support/catalog.ts'
 import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
-import { onBothEngines, type StartReplicas } from '../../support/processes/replicas.ts'
+import { onBothEngines } from '../../support/processes/replicas.ts'
 import {
   type DistributedOptions,
   type DistributedService,
@@ -45,7 +45,11 @@ const OTHERS: readonly Change[] = [
 ]
 
 /** Of processes of which each knows the rules for itself. */
-function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOptions['replicas']>, changes: readonly Change[]): void {
+function rulesInForce(
+  start: typeof startFiveProcesses,
+  replicas: NonNullable<DistributedOptions['replicas']>,
+  changes: readonly Change[],
+): void {
   let mock: MockEngine
   let service: DistributedService
   let operator: Caller

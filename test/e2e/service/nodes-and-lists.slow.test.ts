@@ -3,6 +3,7 @@ import { testCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { furnish, makeUnknown, type Possessions } from '../../support/tenant.ts'
 import { NODE_KINDS } from '../../support/tenant-places.ts'
@@ -12,20 +13,23 @@ const NODES = 'query Nodes($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }'
 
 let mock: MockEngine
 let receiver: WebhookReceiver
+let people: PeopleIssuer
 let service: Service
 let owner: Caller & { readonly organizationId: string }
 let has: Possessions
 beforeAll(async () => {
   mock = await startMockEngine()
   receiver = await WebhookReceiver.start()
-  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
+  people = await PeopleIssuer.start()
+  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
   owner = await newOrganization(makeCaller(service, service.key), service)
-  has = await furnish(owner, 'n', receiver)
+  has = await furnish(owner, 'n', receiver, people)
 }, 120_000)
 afterAll(async () => {
   await service?.close()
   await mock?.[Symbol.asyncDispose]()
   await receiver?.[Symbol.asyncDispose]()
+  await people?.[Symbol.asyncDispose]()
 })
 
 const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
@@ -47,6 +51,8 @@ const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
   organization: 'Organization',
   wallet: 'Wallet',
   key: 'ApiKey',
+  member: 'Member',
+  invitation: 'Invitation',
   webhook: 'WebhookEndpoint',
   delivery: 'WebhookDelivery',
   usageRecord: 'UsageRecord',

@@ -4,11 +4,13 @@ import { type Caller, type Json, makeCaller, newOrganization } from '../../suppo
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
+import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { furnish, type Possessions } from '../../support/tenant.ts'
 
 let mock: MockEngine
 let receiver: WebhookReceiver
+let people: PeopleIssuer
 let service: Service
 let operator: Caller
 let owner: Caller & { readonly organizationId: string }
@@ -16,15 +18,17 @@ let has: Possessions
 beforeAll(async () => {
   mock = await startMockEngine()
   receiver = await WebhookReceiver.start()
-  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
+  people = await PeopleIssuer.start()
+  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
   operator = makeCaller(service, service.key)
   owner = await newOrganization(operator, service)
-  has = await furnish(owner, 'n', receiver)
+  has = await furnish(owner, 'n', receiver, people)
 }, 120_000)
 afterAll(async () => {
   await service?.close()
   await mock?.[Symbol.asyncDispose]()
   await receiver?.[Symbol.asyncDispose]()
+  await people?.[Symbol.asyncDispose]()
 })
 
 async function asked(query: string, caller: Caller = owner): Promise<Json> {

@@ -1,3 +1,4 @@
+import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
 import {
@@ -13,10 +14,10 @@ import {
   settled,
 } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { Site } from '../../support/engines/site.ts'
 import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
-import { onBothEngines } from '../../support/processes/replicas.ts'
-import type { DistributedService } from '../../support/processes/service.ts'
+import { onBothEngines, type Replicas } from '../../support/processes/replicas.ts'
 import { full, soaking } from '../../support/soak.ts'
 
 /** A revoked key is dead everywhere within this: the service's own promise. */
@@ -30,17 +31,20 @@ const HOLDS_END_MS = 75_000
 await onBothEngines('two replicas of each role', (start) => {
   describe('two replicas of each role', () => {
     let mock: MockEngine
-    let service: DistributedService
+    let site: Site
+    let service: Replicas
     let operator: Caller
     beforeAll(async () => {
       mock = await startMockEngine()
+      site = await Site.start()
       const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
-      service = await start({ catalog: mockCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000' } })
+      service = await start({ catalog: mockCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000', KIS_EGRESS_ALLOW: site.host } })
       operator = makeCaller(service, service.key)
     }, 180_000)
     afterAll(async () => {
       await service?.close()
       await mock?.[Symbol.asyncDispose]()
+      await site?.[Symbol.asyncDispose]()
     }, 120_000)
 
     it('followers at every replica see every change of a document, whichever replica made it', async () => {
@@ -203,6 +207,50 @@ await onBothEngines('two replicas of each role', (start) => {
       await new Promise((resolve) => setTimeout(resolve, REVOKED_MS))
       for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(401)
     }, 30_000)
+
+    it('an address that is due is fetched once, with its validators, and by the other replica when one dies', async () => {
+      const caller = await newOrganization(operator, service)
+      const collection = await newCollection(caller, 'mock-embed')
+      const text = (year: number) => `The harbour of Qasr was rebuilt in ${year}.`
+      site.pages.set('/news', { body: text(1931), type: 'text/plain', etag: '"1"' })
+      const path = `/v1/collections/${collection.id}`
+      const added = await caller.rest('POST', `${path}/documents`, { url: site.at('/news'), refresh_seconds: 86_400 })
+      expect(added.status).toBe(201)
+      await settled(caller, collection.id, added.body.id)
+      await using client = new MongoClient(service.mongodbUrl)
+      const { dbName } = client.options
+      const sources = client.db(`${dbName}_knowledge`).collection<{ _id: string; checkedAt: Date; dueAt: Date }>('web_sources')
+      const [source] = (await caller.rest('GET', `${path}/sources`)).body.data
+      const isDueNow = () => sources.updateOne({ _id: source.id }, { $set: { dueAt: new Date() } })
+      const asked = () => site.asked.filter((one) => one.path === '/news').map(({ headers }) => headers['if-none-match'])
+      const checkedAt = async () => (await sources.findOne({ _id: source.id }))!.checkedAt.getTime()
+      /** Makes the address due, and gives what was asked of it until a worker has been there. */
+      const refresh = async () => {
+        const [before, seen] = [await checkedAt(), asked().length]
+        await isDueNow()
+        await eventually(async () => (await checkedAt()) > before, 30_000)
+        return asked().slice(seen)
+      }
+      expect(await refresh()).toEqual(['"1"'])
+      expect(await refresh()).toEqual(['"1"'])
+      site.pages.set('/news', { body: text(2024), type: 'text/plain', etag: '"2"', hangs: true })
+      const [before, seen] = [await checkedAt(), asked().length]
+      await isDueNow()
+      await eventually(() => asked().length > seen, 30_000)
+      for (const name of ['knowledge-1', 'knowledge-2']) if (site.left === 0) await service.restart(name, 'SIGKILL')
+      expect(site.left).toBe(1)
+      site.pages.set('/news', { body: text(2024), type: 'text/plain', etag: '"2"' })
+      // The lease of the dead one is over.
+      await isDueNow()
+      await eventually(async () => (await checkedAt()) > before, 30_000)
+      expect(asked().slice(seen)).toEqual(['"1"', '"1"'])
+      const document = async () => (await caller.rest('GET', `${path}/documents/${added.body.id}`)).body
+      await eventually(async () => (await document()).version === 2, 30_000)
+      // Whoever deletes the file before is not asked to fetch.
+      await eventually(async () => (await caller.rest('GET', '/v1/files')).body.data.length === 1, 30_000)
+      expect(await refresh()).toEqual(['"2"'])
+      await balancedWallet(caller)
+    }, 120_000)
 
     it('no request fails while every process behind the rest-adapter is restarted, half of them at a time', async () => {
       const caller = await newOrganization(operator, service)

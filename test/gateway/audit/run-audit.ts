@@ -48,7 +48,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
   await using gateway = await createGateway({
     supergraphSdl,
     links: findLinks(supergraphSdl),
-    door: { enter: () => () => undefined },
+    door: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => makePrincipal(apiKey),
     clock: systemClock,

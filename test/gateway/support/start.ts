@@ -63,7 +63,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
   const gateway: Gateway = await createGateway({
     supergraphSdl,
     links,
-    door: { enter: () => () => undefined },
+    door: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => {
       lookups.push(apiKey)

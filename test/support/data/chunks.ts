@@ -67,10 +67,10 @@ export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', g
   }
 }
 
-/** Returns 1 to 4 token states that depend on the seed only, or null for every third seed. */
+/** Returns the bytes of 1 to 4 token states, which depend on the seed only, or null for every third seed. */
 export function makeTokenStates(seed: number): Int8Array | null {
   if (seed % 3 === 2) return null
-  return Int8Array.from({ length: 128 * ((seed % 4) + 1) }, (_, i) => ((seed * 31 + i * 7) % 255) - 127)
+  return Int8Array.from({ length: 1 + 16 * ((seed % 4) + 1) }, (_, i) => ((seed * 31 + i * 7) % 255) - 127)
 }
 
 /** Returns a unit vector that depends on the seed only. mulberry32 generates the components. */

@@ -8,6 +8,8 @@ import { openEmbeddedEngines } from '../../../subgraphs/inference/adapters/embed
 
 const ROOT = join(import.meta.dirname, '../../..')
 const MODEL = join(ROOT, 'models/e5-small-ar-en')
+/** What makes token states small. */
+const STATES = join(ROOT, 'subgraphs/inference/adapters/embedded/token-states.ts')
 const CACHE = join(ROOT, 'node_modules/.cache/kis-eval')
 const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
 /** Texts of one call of the engine. */
@@ -43,11 +45,12 @@ export interface EvalEmbeddings {
 
 /**
  * Embeds texts, which must have their prefix, with the service's engine. What it gives is cached under
- * `node_modules/.cache`, with the model's checksum and the texts as the key, because embedding all takes minutes.
+ * `node_modules/.cache`, with the checksums of the model, of the source of token states and of the texts as
+ * the key, because embedding all takes minutes.
  */
 export async function evalEmbeddings(texts: readonly string[], purpose: 'query' | 'passage'): Promise<EvalEmbeddings> {
   const hash = createHash('sha256').update(purpose).update(JSON.stringify(texts))
-  for (const file of ['model.onnx', 'token-states.f32']) hash.update(await readFile(join(MODEL, file)))
+  for (const file of [join(MODEL, 'model.onnx'), join(MODEL, 'token-states.f32'), STATES]) hash.update(await readFile(file))
   const file = join(CACHE, `${hash.digest('hex')}.json`)
   if (!existsSync(file)) await embedAndKeep(texts, purpose, file)
   const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as Kept

@@ -10,10 +10,10 @@ export type Pool = Language | 'both'
 export const DIRECTIONS: readonly (readonly [from: Language, pool: Pool, bar: number])[] = [
   ['ar', 'ar', 0.97],
   ['en', 'en', 0.98],
-  ['ar', 'en', 0.83],
-  ['en', 'ar', 0.9],
-  ['ar', 'both', 0.85],
-  ['en', 'both', 0.91],
+  ['ar', 'en', 0.88],
+  ['en', 'ar', 0.93],
+  ['ar', 'both', 0.9],
+  ['en', 'both', 0.93],
 ]
 
 /** The number of concurrent calls of one client. The service admits four uploads at a time. */

@@ -3,7 +3,12 @@ import { onEngine } from '../engines/engine-url.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../engines/mongodb.ts'
 import { type DistributedOptions, type DistributedService, startFiveProcesses } from './service.ts'
 
-export type StartReplicas = (options: DistributedOptions) => Promise<DistributedService>
+export interface Replicas extends DistributedService {
+  /** The address of its MongoDB database. */
+  readonly mongodbUrl: string
+}
+
+type StartReplicas = (options?: DistributedOptions) => Promise<Replicas>
 
 /**
  * Declares suites of a service that can run several processes per role. It has its own MongoDB database and
@@ -12,7 +17,7 @@ export type StartReplicas = (options: DistributedOptions) => Promise<Distributed
 export async function onBothEngines(name: string, declare: (start: StartReplicas) => void): Promise<void> {
   await onEngine('KIS_TEST_MONGODB_URL', name, (mongodb) =>
     onEngine(ELASTICSEARCH, name, (elasticsearch) => {
-      declare(async (options) => {
+      declare(async (options = {}) => {
         const database = newDatabaseName()
         const indices = testIndices(elasticsearch)
         const engines = {
@@ -24,6 +29,7 @@ export async function onBothEngines(name: string, declare: (start: StartReplicas
         const service = await startFiveProcesses({ ...options, env: { ...options.env, ...engines } })
         return {
           ...service,
+          mongodbUrl: engines.KIS_MONGODB_URL,
           async close() {
             await service.close()
             await indices.dropAll()

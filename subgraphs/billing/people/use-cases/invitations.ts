@@ -22,8 +22,8 @@ const KEPT_MS = 30 * 86_400_000
 const MAX_OPEN_INVITATIONS = 100
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254
-/** One `@`, and no spaces, control characters or signs that hide or turn text. */
-const EMAIL = /^[^\s@<>"(),:;[\]\\\p{C}]+@[^\s@<>"(),:;[\]\\\p{C}]+\.[^\s@<>"(),:;[\]\\\p{C}]+$/u
+/** What stands before and after the one `@`: no spaces, control characters or signs that hide or turn text. */
+const PART = /^[^\s@<>"(),:;[\]\\\p{C}]+$/u
 const PREFIX = 'kis_inv_'
 const TOKEN = /^kis_inv_[\w-]{43}$/
 
@@ -78,8 +78,9 @@ function checkEmail(text: string): string {
   const email = text.trim()
   if (email.length > MAX_EMAIL_CHARACTERS)
     throw new KisError('string_above_max_length', `\`email\` has at most ${MAX_EMAIL_CHARACTERS} characters.`, { param: 'email' })
-  if (!EMAIL.test(email))
-    throw new KisError('invalid_value', '`email` is not an e-mail address, such as `name@example.org`.', { param: 'email' })
+  const parts = email.split('@')
+  const isAddress = parts.length === 2 && parts.every((part) => PART.test(part)) && /[^.]\.[^.]/.test(parts[1]!)
+  if (!isAddress) throw new KisError('invalid_value', '`email` is not an e-mail address, such as `name@example.org`.', { param: 'email' })
   return email
 }
 

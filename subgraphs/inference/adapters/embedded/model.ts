@@ -3,6 +3,7 @@ import { Tensor } from 'onnxruntime-node'
 import { Layers, MAX_TOKENS, newMemory, type Reading, toMask } from './layers.ts'
 import type { Asked, Finished, Halfway } from './second-half.ts'
 import type { StepQueue } from './step-queue.ts'
+import type { TokenTraits } from './token-states.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
 const START = 0
@@ -36,12 +37,15 @@ export class Model {
   readonly #vocabulary: number
   /** By token: 1 is Arabic, -1 is Latin. */
   readonly #scripts: Int8Array
+  /** By token: 1 has a letter or a digit. */
+  readonly #words: Int8Array
 
-  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number, scripts: Int8Array) {
+  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number, pieces: readonly string[]) {
     this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
-    this.#scripts = scripts
+    this.#scripts = Int8Array.from(pieces, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
+    this.#words = Int8Array.from(pieces, (piece) => (/[\p{L}\p{N}]/u.test(piece) ? 1 : 0))
   }
 
   /** `threads` compute one layer together. */
@@ -51,10 +55,8 @@ export class Model {
     }
     const tokenizer = new WordTokenizer(words, (await readJson(directory, 'tokenizer_config.json')) as object)
     const { vocab_size: vocabulary } = (await readJson(directory, 'config.json')) as { vocab_size: number }
-    const scripts = Int8Array.from(words.model.vocab, ([piece]) =>
-      /\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0,
-    )
-    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary, scripts)
+    const pieces = words.model.vocab.map(([piece]) => piece)
+    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary, pieces)
   }
 
   /** Embeds the first reference text, to detect a damaged file or a runtime that computes wrongly. */
@@ -99,11 +101,13 @@ export class Model {
       for (const [index, token] of [START, ...tokens, END].entries()) ids[row * width + index] = BigInt(token)
     const reading: Reading = { state: new Tensor('int64', ids, mask.dims), mask, memory, vectors: null }
     await queue.run(organizationId, this.#layers.count, size, signal, (layer) => this.#layers.run(layer, reading))
-    return { memory, lengths, languages: texts.map((tokens) => this.#languageOf(tokens)) }
+    return { memory, lengths, traits: texts.map((tokens) => this.#traitsOf(tokens)) }
   }
 
-  #languageOf(tokens: readonly number[]): 'ar' | 'en' {
-    return tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0) >= 0 ? 'ar' : 'en'
+  #traitsOf(tokens: readonly number[]): TokenTraits {
+    const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
+    const words = [...tokens.keys()].filter((place) => this.#words[tokens[place]!] === 1)
+    return { language: balance >= 0 ? 'ar' : 'en', words }
   }
 
   #checked(tokens: readonly number[]): readonly number[] {

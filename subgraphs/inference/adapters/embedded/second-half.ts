@@ -1,7 +1,7 @@
 import { Tensor } from 'onnxruntime-node'
 import { Layers, type Reading, STATE_SIZE, sessionOptions, statesIn, toMask } from './layers.ts'
 import type { StepQueue } from './step-queue.ts'
-import { type Language, type Purpose, TokenStates } from './token-states.ts'
+import { type Purpose, TokenStates, type TokenTraits } from './token-states.ts'
 
 /** The last layer of the first half. */
 const LAST_OF_FIRST = 5
@@ -12,7 +12,7 @@ export interface Halfway {
   readonly memory: SharedArrayBuffer
   /** Of each text, marks included. */
   readonly lengths: readonly number[]
-  readonly languages: readonly Language[]
+  readonly traits: readonly TokenTraits[]
 }
 
 /** What the rest of the way is for. */
@@ -50,11 +50,7 @@ export class SecondHalf {
     return new SecondHalf(layers, await TokenStates.load(directory, sessionOptions(threads)), queue)
   }
 
-  async finish(
-    { memory, lengths, languages }: Halfway,
-    { organizationId, size, statesFor }: Asked,
-    signal: AbortSignal,
-  ): Promise<Finished> {
+  async finish({ memory, lengths, traits }: Halfway, { organizationId, size, statesFor }: Asked, signal: AbortSignal): Promise<Finished> {
     const mask = toMask(lengths)
     const [, width] = mask.dims as [number, number]
     const state = new Tensor('float32', statesIn(memory, LAST_OF_FIRST, mask.size), [...mask.dims, STATE_SIZE])
@@ -68,7 +64,7 @@ export class SecondHalf {
       for (const [row, length] of lengths.entries()) {
         // Without the marks at both ends.
         const own = all.subarray((row * width + 1) * STATE_SIZE, (row * width + length - 1) * STATE_SIZE)
-        tokenStates.push(await this.#tokenStates.reduce(own, statesFor, languages[row]!))
+        tokenStates.push(await this.#tokenStates.reduce(own, statesFor, traits[row]!))
       }
     })
     return { vectors: reading.vectors!, tokenStates }

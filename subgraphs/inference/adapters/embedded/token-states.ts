@@ -5,18 +5,19 @@ import { encodeField, encodeNumber, GRAPH, MODEL, NODE, OPERATOR_SET, TENSOR, VA
 /** Numbers of a token state as the network gives it, and as it is kept. */
 const FULL = 384
 const WIDTH = 128
-/** The most states of a text: 4 KB. More tokens than that are put together with those that mean nearly the same. */
+/** The most states of a query. More tokens than that are put together with those that mean nearly the same. */
 const MAX_STATES = 32
 /** Tokens of `query: ` and of `passage: `, which are in every text. */
 const PREFIX_TOKENS = { passage: 2, query: 3 }
-/** What a state of length 1 is multiplied by to be rounded. */
+/** What a query's state of length 1 is multiplied by to be rounded. */
 const SCALE = 127
+/** The first byte of a passage's states: of their numbers, the signs follow. */
+const SIGNS = 1
 
 const STATES = 'states'
 const MEAN = 'mean'
 const AXES = 'axes'
 const PROJECTED = 'projected'
-const PRODUCTS = 'products'
 /** `TensorProto.FLOAT`, and `TypeProto { tensor_type { elem_type: FLOAT } }`. */
 const FLOAT = 1
 const FLOATS = Buffer.from([0x0a, 0x02, 0x08, FLOAT])
@@ -25,10 +26,17 @@ const FORMAT = 8
 const OPERATORS = 17
 
 export type Purpose = 'query' | 'passage'
-export type Language = 'ar' | 'en'
+
+/** What a text's tokens say of it. */
+export interface TokenTraits {
+  /** The language of most of its letters. */
+  readonly language: 'ar' | 'en'
+  /** The places of the tokens with a letter or a digit, from 0, marks left out. */
+  readonly words: readonly number[]
+}
 
 /** The mean states of tokens, by purpose and language. */
-type Means = Readonly<Record<Purpose, Readonly<Record<Language, Float32Array>>>>
+type Means = Readonly<Record<Purpose, Readonly<Record<TokenTraits['language'], Float32Array>>>>
 
 /**
  * Makes the states of a text's tokens small and comparable. What all tokens of a language and purpose have in common is
@@ -62,22 +70,30 @@ export class TokenStates {
     return new TokenStates(means, projection)
   }
 
-  /** `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. */
-  async reduce(states: Float32Array, purpose: Purpose, language: Language): Promise<Int8Array> {
+  /**
+   * `states`: of the tokens of a text with its prefix, one after the other, without the marks at its ends. Of a query,
+   * which is short and made anew for each search, whole numbers are given for each of its words; of a passage, which is
+   * stored, one bit for each number.
+   */
+  async reduce(states: Float32Array, purpose: Purpose, { language, words }: TokenTraits): Promise<Int8Array> {
     const own = states.subarray(PREFIX_TOKENS[purpose] * FULL)
     if (own.length === 0) return new Int8Array()
-    const mean = new Tensor('float32', this.#means[purpose][language], [FULL])
-    const rows = new Tensor('float32', own, [own.length / FULL, FULL])
-    const { [PROJECTED]: projected, [PRODUCTS]: products } = await this.#projection.run({ [STATES]: rows, [MEAN]: mean })
-    const kept = putTogether(projected!.data as Float32Array, products!.data as Float32Array)
+    const projected = await this.#project(own, this.#means[purpose][language])
+    if (purpose === 'passage') return toSigns(projected)
+    const kept = putTogether(withoutPunctuation(projected, words, PREFIX_TOKENS[purpose]))
     return Int8Array.from(kept, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
+  }
+
+  async #project(states: Float32Array, mean: Float32Array): Promise<Float32Array> {
+    const rows = new Tensor('float32', states, [states.length / FULL, FULL])
+    const { [PROJECTED]: projected } = await this.#projection.run({ [STATES]: rows, [MEAN]: new Tensor('float32', mean, [FULL]) })
+    return projected!.data as Float32Array
   }
 }
 
 /**
  * A network that takes the mean away from states, gives what is left length 1, and projects it on the axes: rows of
- * `WIDTH`, one for each number of a full state. It also gives the product of each row with each. onnxruntime does it in
- * a tenth of the time that JavaScript takes.
+ * `WIDTH`, one for each number of a full state. onnxruntime does it in a tenth of the time that JavaScript takes.
  */
 function makeProjection(axes: Float32Array): Buffer {
   const text = (number: number, value: string) => encodeField(number, Buffer.from(value))
@@ -98,14 +114,11 @@ function makeProjection(axes: Float32Array): Buffer {
     node('Sub', [STATES, MEAN], 'rest'),
     node('LpNormalization', ['rest'], 'directions'),
     node('MatMul', ['directions', AXES], PROJECTED),
-    node('Transpose', [PROJECTED], 'columns'),
-    node('MatMul', [PROJECTED, 'columns'], PRODUCTS),
     text(GRAPH.name, PROJECTED),
     encodeField(GRAPH.initializer, weights),
     encodeField(GRAPH.input, floats(STATES)),
     encodeField(GRAPH.input, floats(MEAN)),
     encodeField(GRAPH.output, floats(PROJECTED)),
-    encodeField(GRAPH.output, floats(PRODUCTS)),
   ]
   return Buffer.concat([
     encodeNumber(MODEL.format, FORMAT),
@@ -114,62 +127,68 @@ function makeProjection(axes: Float32Array): Buffer {
   ])
 }
 
+/** A question mark says nothing about what answers. All stay where there is nothing else. `from`: the first token of `states`. */
+function withoutPunctuation(states: Float32Array, words: readonly number[], from: number): Float32Array {
+  const own = words.filter((place) => place >= from)
+  if (own.length === 0) return states
+  const kept = new Float32Array(own.length * WIDTH)
+  for (const [row, place] of own.entries()) kept.set(states.subarray((place - from) * WIDTH, (place - from + 1) * WIDTH), row * WIDTH)
+  return kept
+}
+
+/** Bit `i` of the bytes after the first is set where number `i` is above 0. */
+function toSigns(states: Float32Array): Int8Array {
+  const signs = new Int8Array(1 + states.length / 8)
+  signs[0] = SIGNS
+  for (let i = 0; i < states.length; i++) if (states[i]! > 0) signs[1 + (i >> 3)]! |= 1 << (i & 7)
+  return signs
+}
+
 /**
  * Means of at most `MAX_STATES` groups of states. Each is alone at first; then the two groups are put together whose
  * union adds least to the squared distances from the means (Ward), until few enough are left. So a rare token keeps a
- * group of its own, and the many that are alike share one. `products`: of each state with each.
+ * group of its own, and the many that are alike share one.
  */
-function putTogether(states: Float32Array, products: Float32Array): Float32Array {
+function putTogether(states: Float32Array): Float32Array {
   const count = states.length / WIDTH
   if (count <= MAX_STATES) return states
   const means = states.slice()
   const sizes = new Uint16Array(count).fill(1)
   const row = (group: number) => means.subarray(group * WIDTH, (group + 1) * WIDTH)
-  // What the union of two groups adds; the same in both directions.
-  const costs = new Float32Array(count * count)
-  for (let a = 0; a < count; a++)
-    for (let b = 0; b < a; b++) {
-      const cost = (products[a * count + a]! + products[b * count + b]!) / 2 - products[a * count + b]!
-      costs[a * count + b] = cost
-      costs[b * count + a] = cost
-    }
-  // Of each group the cheapest partner.
-  const partners = new Uint16Array(count)
-  const least = new Float32Array(count)
-  const offer = (group: number, partner: number) => {
-    const cost = costs[group * count + partner]!
-    if (cost >= least[group]!) return
-    least[group] = cost
-    partners[group] = partner
+  const costOf = (a: number, b: number) => {
+    let squares = 0
+    for (let i = a * WIDTH, j = b * WIDTH, end = i + WIDTH; i < end; i++, j++) squares += (means[i]! - means[j]!) ** 2
+    return (squares * sizes[a]! * sizes[b]!) / (sizes[a]! + sizes[b]!)
   }
-  const look = (group: number) => {
-    least[group] = Number.POSITIVE_INFINITY
-    for (let other = 0; other < count; other++) if (other !== group && sizes[other]! > 0) offer(group, other)
+  // Of each group the cheapest partner after it.
+  const partners = new Uint16Array(count)
+  const costs = new Float32Array(count)
+  const look = (a: number) => {
+    costs[a] = Number.POSITIVE_INFINITY
+    for (let b = a + 1; b < count; b++) if (sizes[b]! > 0) offer(a, b)
+  }
+  const offer = (a: number, b: number) => {
+    const cost = costOf(a, b)
+    if (cost < costs[a]!) {
+      costs[a] = cost
+      partners[a] = b
+    }
   }
   for (let group = 0; group < count; group++) look(group)
   for (let left = count; left > MAX_STATES; left--) {
-    let into = 0
-    for (let group = 1; group < count; group++) if (least[group]! < least[into]!) into = group
+    const into = costs.reduce((least, cost, group) => (cost < costs[least]! ? group : least), 0)
     const from = partners[into]!
-    const [sizeInto, sizeFrom, cost] = [sizes[into]!, sizes[from]!, least[into]!]
-    const [mean, other] = [row(into), row(from)]
-    for (let i = 0; i < WIDTH; i++) mean[i] = (mean[i]! * sizeInto + other[i]! * sizeFrom) / (sizeInto + sizeFrom)
-    sizes[into] = sizeInto + sizeFrom
+    const size = sizes[into]! + sizes[from]!
+    for (const [i, x] of row(from).entries()) row(into)[i] = (row(into)[i]! * sizes[into]! + x * sizes[from]!) / size
+    sizes[into] = size
     sizes[from] = 0
-    least[from] = Number.POSITIVE_INFINITY
-    for (let group = 0; group < count; group++) {
-      const size = sizes[group]!
-      if (size === 0 || group === into) continue
-      // What Lance and Williams found: the costs of a union follow from those of its two parts.
-      const toInto = costs[group * count + into]!
-      const toFrom = costs[group * count + from]!
-      const toUnion = ((size + sizeInto) * toInto + (size + sizeFrom) * toFrom - size * cost) / (size + sizeInto + sizeFrom)
-      costs[group * count + into] = toUnion
-      costs[into * count + group] = toUnion
-      if (partners[group] === into || partners[group] === from) look(group)
-      else offer(group, into)
-    }
+    costs[from] = Number.POSITIVE_INFINITY
     look(into)
+    for (let group = 0; group < from; group++) {
+      if (sizes[group] === 0 || group === into) continue
+      if (partners[group] === into || partners[group] === from) look(group)
+      else if (group < into) offer(group, into)
+    }
   }
   const kept = new Float32Array(MAX_STATES * WIDTH)
   let place = 0

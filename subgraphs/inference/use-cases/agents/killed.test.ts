@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
+import type { PassageQuery } from '../../ports/knowledge.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
 import { Life, StoreOfLife } from '../../test-support/life.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
@@ -102,4 +103,38 @@ describe('a run of an agent whose process is killed', () => {
       expect(length).toBeGreaterThan(25)
     },
   )
+})
+
+it('a run that an access token started acts by the scopes of the token, also in the process that goes on with it', async () => {
+  const store = new MemoryDocumentStore()
+  const billing = new FakeBilling(10_000_000_000n)
+  // What the key may do, of which the token has a part.
+  billing.principal = { ...somebody, scopes: ['admin'] }
+  const { deps, knowledge } = parts({ store })
+  knowledge.add('ports', [])
+  const { _id: agentId } = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+  const seen: (readonly string[])[] = []
+  const spied = (life: Life) => {
+    const world = born(store, billing, life, true)
+    const { search } = world.knowledge
+    Object.assign(world.knowledge, {
+      search(query: PassageQuery, { caller }: { readonly caller: Principal }) {
+        seen.push(caller.scopes)
+        return search.call(world.knowledge, query)
+      },
+    })
+    return world
+  }
+  const token = { ...ask, caller: { ...somebody, scopes: ['agents', 'billing:read'] as const } }
+  const life = new Life(12)
+  const killed = spied(life)
+  killed.runs.start(token, { agentId, input: 'When was the harbour built?' }).catch(() => undefined)
+  await life.over
+  const before = seen.length
+  const next = spied(new Life())
+  open.push(next.runs)
+  const [run] = await next.deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 10 })
+  expect(await next.runs.ended(token, run!)).toMatchObject({ status: 'completed' })
+  expect(seen.length).toBeGreaterThan(before)
+  expect(new Set(seen.flat())).toEqual(new Set(['agents', 'billing:read']))
 })

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, OrganizationSuspended, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
-import { type Caller, hasScope, type Principal, requireScope, SCOPES } from '../../../common/identity/principal.ts'
+import { type Caller, type Principal, requireScope, withinScopes } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
 import type { AskContext, Services } from '../deps.ts'
@@ -97,9 +97,10 @@ function actingAs(caller: Principal, now: Principal | null): Principal {
   const { isRun, rotations } = caller
   if (!now || now.isEnded) throw new InvalidApiKey()
   if (now.isSuspended) throw new OrganizationSuspended()
-  if (isRun) return { ...requireScope(now, 'agents'), isRun }
+  const narrowed = withinScopes(now, caller.scopes)
+  if (isRun) return { ...requireScope(narrowed, 'agents'), isRun }
   if (now.rotations !== rotations) throw new InvalidApiKey()
-  return { ...now, scopes: SCOPES.filter((scope) => hasScope(caller, scope) && hasScope(now, scope)) }
+  return narrowed
 }
 
 /**

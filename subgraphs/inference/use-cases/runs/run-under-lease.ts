@@ -1,7 +1,7 @@
 import { LEASE_MS } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import { type Principal, withinScopes } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
@@ -169,10 +169,10 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   }
 
   async #caller(): Promise<Principal> {
-    const { organizationId, apiKeyId } = this.#run
+    const { organizationId, apiKeyId, scopes } = this.#run
     const principal = await this.#deps.billing.findPrincipal(organizationId, apiKeyId, this.#options.stopping)
     if (!principal) throw new KisError('invalid_api_key', 'The organization of the run is gone.')
-    return { ...principal, isRun: true }
+    return { ...(scopes ? withinScopes(principal, scopes) : principal), isRun: true }
   }
 
   /** @throws {LeftToOthers} another process has the run. */

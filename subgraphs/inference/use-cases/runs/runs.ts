@@ -175,6 +175,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
         _id: runId,
         organizationId: principal.organizationId,
         apiKeyId: principal.apiKeyId,
+        scopes: [...principal.scopes],
         ...keyed,
         status: 'running',
         cost: null,

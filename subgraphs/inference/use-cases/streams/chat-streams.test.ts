@@ -277,6 +277,20 @@ describe('what is kept of streams', () => {
     expect(textOf(await take(follow(id, cursor), 3))).toBe('LLL')
   })
 
+  it('is all of a short stream while long ones fill the memory: the longest loses its first half', async () => {
+    const { streams, follow } = world([])
+    const openLive = (pieces: number) => streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(pieces, 'waits'))
+    const long = openLive(8)
+    const [{ id: longest }] = (await take(long, 7)) as [FollowedChatEvent]
+    const [{ id: other }] = (await take(openLive(6), 6)) as [FollowedChatEvent]
+    const [{ id: short }] = (await take(openLive(4), 4)) as [FollowedChatEvent]
+    expect(textOf(await take(follow(short), 4))).toBe('LLLL')
+    expect(textOf(await take(follow(other), 6))).toBe('L'.repeat(6))
+    await expect(follow(longest).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await take(follow(longest, '4'), 3))).toBe('LLL')
+    expect(textOf(await take(long, 1))).toBe('L')
+  })
+
   it('stays after its time for whoever still reads it', async () => {
     const { streams, follow } = world([])
     const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]

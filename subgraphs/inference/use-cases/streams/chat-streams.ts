@@ -182,16 +182,32 @@ export class ChatStreams implements Disposable {
     share.bytes += bytes
     this.#bytes += bytes
     while (share.bytes > MAX_ORGANIZATION_BYTES || this.#bytes > MAX_BYTES) {
-      const [oldest] = share.bytes > MAX_ORGANIZATION_BYTES ? share.ended : this.#ended.keys()
+      const isOrganizationFull = share.bytes > MAX_ORGANIZATION_BYTES
+      const [oldest] = isOrganizationFull ? share.ended : this.#ended.keys()
       if (oldest) {
         this.#evict(oldest)
         continue
       }
-      const freed = stream.forget()
-      share.bytes -= freed
+      const giver = this.#findGiver(stream, isOrganizationFull ? stream.organizationId : this.#findLargestOrganization())
+      const freed = giver.forget()
+      if (freed === 0) return
+      this.#shareOf(giver).bytes -= freed
       this.#bytes -= freed
-      return
     }
+  }
+
+  /** The stream in progress that takes the most room. One that nobody follows waits instead of taking that of others. */
+  #findGiver(growing: LiveStream, organizationId: string): LiveStream {
+    if (growing.isWaiting) return growing
+    let largest = growing
+    for (const stream of this.#streams.values())
+      if (stream.organizationId === organizationId && stream.canForget && stream.bytes > largest.bytes) largest = stream
+    return largest
+  }
+
+  #findLargestOrganization(): string {
+    const [[id] = ['']] = [...this.#shares].sort(([, a], [, b]) => b.bytes - a.bytes)
+    return id
   }
 
   /**

@@ -98,6 +98,16 @@ export class LiveStream {
     return this.#forgotten === 0
   }
 
+  /** True if it has more than the newest event, and does not wait for its client to come back. */
+  get canForget(): boolean {
+    return this.#kept.length > 1 && !this.isWaiting
+  }
+
+  /** True while its client may come back. */
+  get isWaiting(): boolean {
+    return this.#followers === 0 && !this.#end && !this.#opened?.isLasting
+  }
+
   /** True once there is an event to follow it from. */
   get hasBegun(): boolean {
     return this.#cursor > 0
@@ -167,7 +177,7 @@ export class LiveStream {
    * that half. A stream that nobody follows waits.
    */
   forget(): number {
-    if (this.#followers === 0 && !this.#end && !this.#opened?.isLasting) {
+    if (this.isWaiting) {
       this.#isFull = true
       return 0
     }

@@ -66,6 +66,21 @@ describe('fuse', () => {
     ])
   })
 
+  it('lets neighbouring words reorder the chunks of the query’s language only', () => {
+    const all = [candidate('a', 'en', 0.85), candidate('b', 'en', 0.845), candidate('c', 'ar', 0.84), candidate('d', 'ar', 0.835)]
+    const wordPairs = new Map([
+      ['b', 1],
+      ['d', 1],
+    ])
+    const hits = fuse(all, { ...options('hybrid'), wordPairs })
+    expect(hits.map(({ chunkId, score }) => [chunkId, score])).toEqual([
+      ['b', 0.85],
+      ['a', 0.845],
+      ['c', 0.84],
+      ['d', 0.835],
+    ])
+  })
+
   it('takes the spread from the candidates where the model has none', () => {
     const close = [candidate('a', 'en', 0.3), candidate('b', 'en', 0.29, 0.5), candidate('c', 'en', -0.9)]
     expect(ids(close, 'hybrid', null)).toEqual(['b', 'a', 'c'])

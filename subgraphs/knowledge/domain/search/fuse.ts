@@ -47,12 +47,16 @@ export interface FuseOptions {
   readonly evidence?: ReadonlyMap<string, number>
   /** What comparing tokens adds to the order of some chunks in another language than the query's, as a cosine. */
   readonly tokenCloseness?: ReadonlyMap<string, number>
+  /** The share of the query's neighbouring words that some chunks of its language have, as `findWordPairs` gives it. */
+  readonly wordPairs?: ReadonlyMap<string, number>
 }
 
 /**
  * Weights of the two lexical legs beside `cosine / spread`, tuned on the development half of XQuAD, Arabic and English.
  */
 const LEXICAL_WEIGHT = 3
+/** Of neighbouring words, in the same sum. From .3 to .5 the figures are the same. */
+const PAIR_WEIGHT = 0.4
 /** For a chunk in another language than the query's: only names, numbers and quotations can be shared. */
 const FOREIGN_LEXICAL_WEIGHT = 1.5
 /** What evidence of 1 is in lexical mode: evidence is in cosines, which differ by .1 where coverages differ by .5. */
@@ -60,8 +64,9 @@ const EVIDENCE_IN_COVERAGE = 5
 const NONE: ReadonlyMap<string, number> = new Map()
 
 /**
- * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams` reorders
- * chunks within a language only: the k-th chunk of a language by the sum gets the k-th best closeness of that language.
+ * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams +
+ * .4·pairs` reorders chunks within a language only: the k-th chunk of a language by the sum gets the k-th best closeness
+ * of that language.
  * Lexical evidence cannot compare languages, because a passage in another language shares no words with the query,
  * however well it answers. Evidence from the texts is then added, and compares all. A chunk without a language joins
  * the query's: by itself it would always be the best of its kind. Equal scores are ordered by chunk id.
@@ -118,14 +123,14 @@ interface Scored {
 
 /** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
 function climbed(candidates: readonly ChunkCandidate[], options: FuseOptions & { readonly aim: Aim }): Scored[] {
-  const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
+  const { mode, aim, language, evidence = NONE, tokenCloseness = NONE, wordPairs = NONE } = options
   const unit = options.spread ?? deviation(candidates.map(aim.cosineOf))
   const lexicalWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
   const foreignWeight = mode === 'vector' ? 0 : FOREIGN_LEXICAL_WEIGHT
   const weightedScore = (c: ChunkCandidate) =>
     isForeign(c, language)
       ? (aim.closenessOf(c) + (tokenCloseness.get(c.chunkId) ?? 0)) / unit + foreignWeight * lexicalScore(c)
-      : aim.cosineOf(c) / unit + lexicalWeight * lexicalScore(c)
+      : aim.cosineOf(c) / unit + lexicalWeight * lexicalScore(c) + PAIR_WEIGHT * (wordPairs.get(c.chunkId) ?? 0)
   const scored = [...Map.groupBy(candidates, (c) => c.language ?? language).values()].flatMap((ladder) => {
     const rungs = ladder.map(aim.closenessOf).sort((a, b) => b - a)
     return ranked(ladder, weightedScore).map(

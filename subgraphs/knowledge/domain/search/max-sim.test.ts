@@ -1,18 +1,35 @@
 import { expect, it } from 'vitest'
-import { maxSim } from './max-sim.ts'
+import { toMaxSim } from './max-sim.ts'
 
-/** A state that has these numbers first, and then none. */
+/** A state of a query that has these numbers first, and then none. */
 const state = (...numbers: readonly number[]) => Int8Array.from({ length: 128 }, (_, i) => numbers[i] ?? 0)
 const states = (...rows: readonly Int8Array[]) => Int8Array.from(rows.flatMap((row) => [...row]))
+/** States of a passage, by the bytes of their signs that come first. */
+const passage = (...rows: readonly (readonly number[])[]) =>
+  Int8Array.from([1, ...rows.flatMap((row) => Array.from({ length: 16 }, (_, i) => row[i] ?? 0))])
+const unit = 127 * Math.sqrt(128)
 
 it('is the mean of what the nearest states of the passage have in common with those of the query', () => {
   const query = states(state(100, 0), state(0, 100))
-  expect(maxSim(query, states(state(100, 0), state(50, 0)))).toBe((100 * 100 + 0) / 2)
-  expect(maxSim(query, states(state(50, 0), state(0, 20)))).toBe((50 * 100 + 20 * 100) / 2)
-  expect(maxSim(query, state(-100, -1))).toBe((-100 * 100 - 100) / 2)
-  expect(maxSim(state(127, -127), state(127, -127))).toBe(2 * 127 ** 2)
+  expect(toMaxSim(query)(passage([0b01], [0b00]))).toBeCloseTo((100 - 100) / 2 / unit, 10)
+  expect(toMaxSim(query)(passage([0b01], [0b10]))).toBeCloseTo(100 / unit, 10)
+  expect(toMaxSim(query)(passage([0b00]))).toBeCloseTo(-100 / unit, 10)
+  expect(toMaxSim(state(127, -127))(passage([0b01]))).toBeCloseTo((2 * 127) / unit, 10)
 })
 
-it('is 0 without states on one side', () => {
-  expect([maxSim(new Int8Array(), state(1)), maxSim(state(1), new Int8Array())]).toEqual([0, 0])
+it('reads every byte of the signs', () => {
+  const all = new Int8Array(128).fill(127)
+  expect(toMaxSim(all)(passage(new Array(16).fill(0xff)))).toBeCloseTo(Math.sqrt(128), 10)
+  expect(toMaxSim(all)(passage(new Array(16).fill(0xf0)))).toBe(0)
+})
+
+it('is null without states on one side, and for states written in another way', () => {
+  const of = toMaxSim(state(1))
+  expect([of(new Int8Array()), of(passage()), of(new Int8Array(128).fill(1)), of(Int8Array.of(2, ...passage([1]).subarray(1)))]).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ])
+  expect(toMaxSim(new Int8Array())(passage([1]))).toBeNull()
 })

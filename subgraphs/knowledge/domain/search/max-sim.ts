@@ -1,23 +1,51 @@
 /** Numbers of one token state. */
 const WIDTH = 128
-/** The most states of a query or a passage: 4 KB. More than that is not compared. */
-export const MAX_STATES_BYTES = 32 * WIDTH
+/** Bytes of a passage's state: of each number, the sign is kept. */
+const ROW = WIDTH / 8
+/** The first byte of a passage's states. States that were written in another way are not compared. */
+const SIGNS = 1
+/** The most that are kept of a passage: 512 states. */
+export const MAX_STATES_BYTES = 1 + 512 * ROW
+/** Sums of eight numbers with each combination of their signs. */
+const SUMS = 2 ** 8
+/** A query's numbers are 127 times those of a state of length 1, and a sign is √128 times as much. */
+const UNIT = 127 * Math.sqrt(WIDTH)
 
 /**
- * How much of what the query's tokens mean is somewhere in the passage: for each state of the query the nearest one of
- * the passage, and the mean of these. States are rows of whole numbers from -127 to 127, so the order of the sums does
- * not matter. In the squared unit of a state's numbers; 0 without states.
+ * Gives a function that says how much of what the query's tokens mean is somewhere in a passage: for each state of the
+ * query the nearest one of the passage, and the mean of these, from -1 to 1. The query's states are rows of whole numbers
+ * from -127 to 127; of a passage's states only the signs are known. Null where either has none.
  */
-export function maxSim(query: Int8Array, passage: Int8Array): number {
-  let sum = 0
-  for (let q = 0; q < query.length; q += WIDTH) {
-    let nearest = Number.NEGATIVE_INFINITY
-    for (let p = 0; p < passage.length; p += WIDTH) {
-      let dot = 0
-      for (let i = 0; i < WIDTH; i++) dot += query[q + i]! * passage[p + i]!
-      if (dot > nearest) nearest = dot
-    }
-    sum += nearest
+export function toMaxSim(query: Int8Array): (passage: Int8Array) => number | null {
+  const tables = Array.from({ length: query.length / WIDTH }, (_, row) => toTable(query.subarray(row * WIDTH, (row + 1) * WIDTH)))
+  return (passage) => {
+    if (tables.length === 0 || passage.length <= ROW || passage[0] !== SIGNS || passage.length % ROW !== 1) return null
+    const signs = new Uint8Array(passage.buffer, passage.byteOffset + 1, passage.length - 1)
+    return tables.reduce((sum, table) => sum + findNearest(table, signs), 0) / tables.length / UNIT
   }
-  return query.length === 0 || passage.length === 0 ? 0 : (sum * WIDTH) / query.length
+}
+
+/** For each eight numbers of a state, their sum with the signs of each byte, so that a passage's bytes are looked up. */
+function toTable(state: Int8Array): Int16Array {
+  const table = new Int16Array(ROW * SUMS)
+  for (let byte = 0; byte < ROW; byte++) {
+    const numbers = state.subarray(byte * 8, byte * 8 + 8)
+    table[byte * SUMS] = -numbers.reduce((sum, x) => sum + x, 0)
+    // As without its highest bit, with the number of that bit added instead of taken away.
+    for (let signs = 1; signs < SUMS; signs++) {
+      const highest = 31 - Math.clz32(signs)
+      table[byte * SUMS + signs] = table[byte * SUMS + (signs ^ (1 << highest))]! + 2 * numbers[highest]!
+    }
+  }
+  return table
+}
+
+function findNearest(table: Int16Array, signs: Uint8Array): number {
+  let nearest = Number.NEGATIVE_INFINITY
+  for (let at = 0; at < signs.length; at += ROW) {
+    let sum = 0
+    for (let byte = 0; byte < ROW; byte++) sum += table[byte * SUMS + signs[at + byte]!]!
+    if (sum > nearest) nearest = sum
+  }
+  return nearest
 }

@@ -1,6 +1,6 @@
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { indexTagOf } from '../../domain/index-name.ts'
-import { type DocumentRecord, generationName } from '../../domain/records.ts'
+import { type DocumentRecord, findReadSoFar, generationName } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
@@ -77,6 +77,40 @@ export async function keepPassages(
   for (const { words, grams, ...passage } of chunks) kept.set(passage.ordinal, passage)
   const passages = [...kept.values()].sort((a, b) => a.ordinal - b.ordinal)
   await blobs.put(key, pack({ attributes, passages }))
+}
+
+/** Deletes what steps before the text have kept: recognised pages and transcribed sound. */
+export async function forgetSteps({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
+  for (const step of ['ocr', 'speech']) await blobs.deleteAll(`${id}_${step}_`)
+}
+
+/** Takes the vectors from the passages that an ingestion has kept. Nothing counts them once it has failed. Repeatable. */
+export async function keepTextsOnly({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord): Promise<void> {
+  const { generation, indexName, chunks } = findReadSoFar(document) ?? { generation: 0, indexName: '', chunks: 0 }
+  const prefix = passagesPrefix(document._id, generationName(generation), indexName)
+  // A crash may have kept one group that was not recorded.
+  for (let group = 0; group <= toGroup(chunks); group++) {
+    const bytes = await blobs.get(prefix + group)
+    if (!bytes) continue
+    const { attributes, passages } = unpack(bytes)
+    const texts = passages.map((passage) => ({ ...passage, vector: new Float32Array(), tokenStates: null }))
+    await blobs.put(prefix + group, pack({ attributes, passages: texts }))
+  }
+}
+
+/** Lists the passages with ordinals from `from` to before `to`, as they were kept for an index. */
+export async function listKeptPassages(
+  deps: Pick<Deps, 'blobs'>,
+  ingestion: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
+  from: number,
+  to: number,
+): Promise<KeptGroup['passages']> {
+  const found: KeptGroup['passages'][number][] = []
+  for (let group = toGroup(from); group * PASSAGES_PER_BLOB < to; group++) {
+    const kept = await readKeptGroup(deps, ingestion, group)
+    found.push(...(kept?.passages ?? []).filter(({ ordinal }) => ordinal >= from && ordinal < to))
+  }
+  return found
 }
 
 /** Deletes the texts and passages of the ingestions with these numbers, from `from` to before `to`. */

@@ -3,6 +3,7 @@ import { tell } from '../../../common/events/event-log.ts'
 import { indexNamesOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
 import { deleteFromIndices } from '../chunk-index/index-names.ts'
+import { forgetIngestions, forgetSteps, keepTextsOnly } from '../chunk-index/kept-passages.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, dropUnpackedFile } from '../files/files.ts'
@@ -21,6 +22,9 @@ const PAGE = 100
  * has to stop.
  */
 const WAIT_MS = 1_000
+
+/** The number of ingestions before a failed one that may have left something: each file that was overtaken is one. */
+const MAX_FORGOTTEN = 100
 
 /**
  * Hides a document and deletes it. A running ingestion loses the document: the new job has no lease, so the old worker
@@ -89,6 +93,18 @@ function formerFiles({ replacement, versions }: DocumentRecord): readonly string
 export async function dropContents(deps: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
   await deleteFromIndices(deps, { collectionId, documentId: _id })
   await deps.blobs.deleteAll(`${_id}_`)
+}
+
+/**
+ * Deletes what a failed document has outside the primary store, but for the text and the chunks that were read last,
+ * without their vectors. Repeatable.
+ */
+export async function dropUnread(deps: Deps, document: DocumentRecord): Promise<void> {
+  const { _id, collectionId, generation } = document
+  await deleteFromIndices(deps, { collectionId, documentId: _id })
+  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), generation)
+  await forgetSteps(deps, _id)
+  await keepTextsOnly(deps, document)
 }
 
 /** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */

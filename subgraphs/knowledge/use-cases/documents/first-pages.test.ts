@@ -18,8 +18,10 @@ import {
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import { KisError } from '../../../common/errors.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { DocumentRecord } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
@@ -27,9 +29,11 @@ import { uploadFile } from '../files/files.ts'
 import { findChunk } from '../search/find-chunk.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { createCollection } from './collections.ts'
-import { createDocument, getDocument } from './documents.ts'
+import { createDocument, getDocument, retryDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 import { LeaseLost } from './lease-lost.ts'
+import { listChunks } from './list-chunks.ts'
+import { readText } from './read-text.ts'
 import { replaceDocument } from './replace-document.ts'
 import { requeueDocument } from './requeue-document.ts'
 import { updateDocument } from './update-document.ts'
@@ -163,6 +167,67 @@ it('a name and metadata that change in the middle hold for what is found already
   last.resolve()
   await done
   expect(await search('matter0x1', isFinal)).toHaveLength(1)
+})
+
+/** The text of a document and the ordinals of its passages, page by page. */
+async function readAll(deps: Deps, document: DocumentRecord) {
+  const part = await readText(deps, document, { length: 100_000 })
+  const ordinals: number[] = []
+  for (let after: string | null = null; ; ) {
+    const { edges, pageInfo } = await listChunks(deps, document, { first: 10, after })
+    ordinals.push(...edges.map(({ node }) => node.ordinal))
+    after = pageInfo.endCursor
+    if (!pageInfo.hasNextPage) return { text: part?.text ?? null, ordinals }
+  }
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)
+
+it('what has been read can be seen while the rest is embedded: the whole text, and the passages so far', async () => {
+  const { deps, inference, read, work } = await attached()
+  expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
+  const gate = gateAt(inference, 2)
+  const done = work()
+  await gate.reached
+  const before = await readAll(deps, await read())
+  expect(before).toMatchObject({ text: expect.stringContaining('matter39x1'), ordinals: upTo(16) })
+  const { edges } = await listChunks(deps, await read(), { last: 2 })
+  expect(edges.map(({ node }) => node.ordinal)).toEqual([14, 15])
+  gate.open()
+  await done
+  expect(await readAll(deps, await read())).toEqual({ text: before.text, ordinals: upTo(CHUNKS) })
+  expect((await read()).readSoFar).toBeUndefined()
+})
+
+it('what has been read can be seen after a failure and is not found, and a retry reads anew', async () => {
+  const { deps, inference, id, read, search, work } = await attached()
+  inference.beforeBatch = async (batch) => {
+    if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
+  }
+  await work()
+  expect(await read()).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' } })
+  expect(await readAll(deps, await read())).toEqual({ text: expect.stringContaining('matter39x1'), ordinals: upTo(16) })
+  expect(await search('matter0x1')).toEqual([])
+  inference.beforeBatch = async () => {}
+  await retryDocument(deps, makeContext(), id)
+  expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
+  await work()
+  expect(await readAll(deps, await read())).toMatchObject({ ordinals: upTo(CHUNKS) })
+  expect(await search('matter0x1')).toHaveLength(1)
+})
+
+it('a new version in work does not hide the text of the live one', async () => {
+  const { deps, inference, upload, read, work } = await attached(paragraphs(20, 'shared old'))
+  await work()
+  const live = await readAll(deps, await read())
+  await replaceDocument(deps, principal, await read(), await upload(paragraphs(40, 'shared new'), 'b.txt'), { metadata: null })
+  const gate = gateAt(inference, inference.batches + 2)
+  const done = work()
+  await gate.reached
+  expect(await readAll(deps, await read())).toEqual(live)
+  gate.open()
+  await done
+  expect(await readAll(deps, await read())).toMatchObject({ text: expect.stringContaining('new'), ordinals: upTo(40) })
 })
 
 it('a document that is repaired is not found before it is ready again', async () => {

@@ -27,7 +27,7 @@ import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
-import { textKey } from '../chunk-index/kept-passages.ts'
+import { readKeptGroup, textKey } from '../chunk-index/kept-passages.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deleteFile, uploadFile } from '../files/files.ts'
@@ -110,11 +110,26 @@ async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
 
 /** Nothing is left of the document but, perhaps, its record. */
 async function expectNothingKept(one: Attached): Promise<void> {
-  const { world, deps, id, collectionId } = one
-  for (const generation of ['g1', 'g2', 'g3']) {
-    expect(await index.ordinals(collectionId, id, generation)).toEqual([])
-    expect(world.blobs.keys.has(textKey(id, generation))).toBe(false)
+  expect([...one.world.blobs.keys.keys()].filter((key) => key.startsWith(one.id))).toEqual([])
+  await expectNothingFound(one)
+}
+
+/** What was read last is left of the failed document, and searches and counts have nothing of it. */
+async function expectOnlyTextsKept(one: Attached): Promise<void> {
+  const { world, id } = one
+  const { generation, readSoFar } = await getDocument(one.deps, principal.organizationId, id)
+  const last = textKey(id, `g${generation}`)
+  expect([...world.blobs.keys.keys()].filter((key) => key.startsWith(id) && key !== last && !key.startsWith(`${last}_`))).toEqual([])
+  for (let group = 0; group * 16 < (readSoFar?.chunks ?? 0); group++) {
+    const kept = await readKeptGroup(world, { documentId: id, generation: `g${generation}`, collectionId: one.collectionId }, group)
+    expect(kept!.passages.every(({ vector, tokenStates }) => vector.length === 0 && tokenStates === null)).toBe(true)
   }
+  await expectNothingFound(one)
+}
+
+async function expectNothingFound(one: Attached): Promise<void> {
+  const { deps, id, collectionId } = one
+  for (const generation of ['g1', 'g2', 'g3']) expect(await index.ordinals(collectionId, id, generation)).toEqual([])
   const { vectors, chunks, marks } = await readUsage(deps.store, principal.organizationId)
   expect({ vectors, chunks: chunks[collectionId] ?? 0, marks }).toEqual({ vectors: 0, chunks: 0, marks: {} })
 }
@@ -304,7 +319,7 @@ describe('a verdict', () => {
         // come.
         if (code === 'insufficient_quota' && document.status === 'ready') return
         expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
-        await expectNothingKept(one)
+        await expectOnlyTextsKept(one)
         if (!life.isDead) {
           expect(one.world.inference.charged).toBe(0)
           expect([...one.world.inference.holds.values()].every(({ state }) => state === 'settled')).toBe(true)
@@ -333,7 +348,7 @@ it('a document that brings worker after worker down is poison, in whatever stage
     // Beyond those before it was read for the first time.
     expect(starts).toBeGreaterThanOrEqual(5)
     expect(starts).toBeLessThanOrEqual(6)
-    await expectNothingKept(one)
+    await expectOnlyTextsKept(one)
   }
 })
 

@@ -18,6 +18,7 @@ import {
   type FileRecord,
   findableGeneration,
   findPending,
+  findReadSoFar,
   generationName,
   generationNumber,
   MAX_VERSIONS,
@@ -42,7 +43,7 @@ import { findAttachedFile, openFile } from '../files/files.ts'
 import { mayRepeat } from '../may-repeat.ts'
 import { transcribeSound } from '../sound/transcribe-sound.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
-import { dropContents, hideAndDelete } from './delete-now.ts'
+import { dropContents, dropUnread, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 import { expandDocument, isExpandable } from './expand-document.ts'
 import { LeaseLost, Postponed } from './lease-lost.ts'
@@ -219,7 +220,7 @@ class Ingestion {
   }
 
   async toTheEnd(): Promise<void> {
-    const { store, blobs, inference } = this.#deps
+    const { store, inference } = this.#deps
     if (this.#document.job!.starts >= SUSPECT_STARTS + MAX_STARTS_ALONE)
       throw new Verdict(
         'poison',
@@ -255,6 +256,7 @@ class Ingestion {
     if (!parsed) return
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
+    await this.#keepText(parsed)
     // A live version keeps its own until the swap.
     await this.#report({ stage: 'chunking', progress: { done: 0, total: 1 } }, pending ? {} : { pageCount, warnings })
     const chunks = await this.#chunk(parsed, model, context)
@@ -268,14 +270,11 @@ class Ingestion {
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#report({ stage: 'indexing', progress: { done: 0, total: 1 } })
-    const text = Buffer.from(parsed.text)
-    await blobs.put(textKey(_id, this.#generation), text)
-    await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
     }
-    const textSha256 = createHash('sha256').update(text).digest('hex')
+    const textSha256 = createHash('sha256').update(parsed.text).digest('hex')
     const sketch = await buildSketch(parsed.text)
     const facts = { chunkCount: chunks.length, language, textSha256, pageCount, warnings, sketch }
     await this.#goLive(facts, buildOutline(parsed))
@@ -327,6 +326,17 @@ class Ingestion {
     }
   }
 
+  /** Keeps the text, which can be read from now on unless there is a live version. */
+  async #keepText(parsed: ParsedDocument): Promise<void> {
+    const { blobs } = this.#deps
+    const { _id, generation } = this.#document
+    await blobs.put(textKey(_id, this.#generation), Buffer.from(parsed.text))
+    await blobs.put(textMapKey(_id, this.#generation), Buffer.from(JSON.stringify(buildTextMap(parsed))))
+    const read = findReadSoFar(this.#document)
+    if (findPending(this.#document) || read?.indexName === this.#indexName) return
+    await this.#write({ readSoFar: { generation, indexName: this.#indexName, chunks: 0 } })
+  }
+
   /** Makes documents of the files inside, once. */
   async #expand(
     { hasFiles, mediaType }: ParsedDocument,
@@ -354,6 +364,8 @@ class Ingestion {
     if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
       throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
     await this.#expand(read, { collection, file: opened, principal: context.caller })
+    // Pages that are pictures take seconds each. The text of the others can be read meanwhile.
+    if (read.unread.length > 0 && read.text !== '') await this.#keepText(read)
     const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
     return { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
   }
@@ -435,7 +447,8 @@ class Ingestion {
     let details = 0
     const there = new Set(await index.ordinals(this.#indexName, document.documentId, document.generation))
     const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
-    await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
+    const chunksRead = (chunks: number) => (findReadSoFar(this.#document) ? { 'readSoFar.chunks': chunks } : {})
+    await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } }, chunksRead(there.size))
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
       // Embed, keep, index and record one group together. A crash repeats at most this group.
@@ -461,6 +474,7 @@ class Ingestion {
       await this.#report(
         { progress: { done: there.size + next, total: chunks.length } },
         {
+          ...chunksRead(there.size + next),
           embedding: this.#embedding(holdId, tokens),
           'job.starts': 0,
           'job.failures': 0,
@@ -587,7 +601,9 @@ class Ingestion {
       // Name and metadata may have changed since the first chunk was indexed.
       const details = this.#document.details ?? null
       await indexDetails(this.#deps, { ...this.#document, ...facts, ...this.#source, liveGeneration: this.#generation })
-      const isLive = pending ? await this.#swap(details, live) : await this.#writeIf({ details }, live, { $unset: { job: '', payer: '' } })
+      const isLive = pending
+        ? await this.#swap(details, live)
+        : await this.#writeIf({ details }, live, { $unset: { job: '', payer: '', readSoFar: '' } })
       digests.forget(collectionId)
       if (isLive) break
       const changed = await store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
@@ -630,15 +646,15 @@ class Ingestion {
   }
 
   /**
-   * Records the failure. Deletes the document's contents and counts, and ends its hold without a charge. Only the
-   * record and the reason stay. A live version stays as it is: only its replacement fails.
+   * Records the failure. Deletes the document's chunks and counts, and ends its hold without a charge. The record, the
+   * reason and what was read stay. A live version stays as it is: only its replacement fails.
    */
   async fail(verdict: Verdict): Promise<void> {
     const error = { code: verdict.code, message: verdict.message }
     if (findPending(this.#document)) return this.#failReplacement(error)
     await this.#write({ liveGeneration: null, chunkCount: 0 })
     await this.#endHold()
-    await dropContents(this.#deps, this.#document)
+    await dropUnread(this.#deps, this.#document)
     for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
       if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
     }

@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import type { DocumentRecord } from '../../domain/records.ts'
+import { type DocumentRecord, readableGeneration } from '../../domain/records.ts'
 import { MARK_CHARS, startsInPair, type TextMap } from '../../domain/text/text-map.ts'
 import { textKey, textMapKey } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
@@ -30,12 +30,14 @@ export interface TextPart {
 
 /**
  * Reads part of the text that was read from a document's file: from an offset, or from the first character of a page,
- * to the end of a page or of the text, and at most `length` characters. Returns null unless the document is ready.
+ * to the end of a page or of the text, and at most `length` characters: of the live version, or without one of what has been read
+ * so far, also after a failure. Returns null if that is nothing.
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if a number is out of range.
  * @throws {KisError} `invalid_request` if it asks for pages that are not known, or for a page and an offset.
  */
 export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord, range: TextRange): Promise<TextPart | null> {
-  const { _id, status, liveGeneration: generation } = document
+  const { _id } = document
+  const generation = readableGeneration(document)
   const { pageStart, pageEnd, offset, length } = range
   for (const [param, value, least] of [
     ['offset', offset, 0],
@@ -52,7 +54,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
     })
   if (pageStart != null && offset != null)
     throw new KisError('invalid_request', 'Ask from a page or from an offset, not from both.', { param: 'pageStart' })
-  if (status !== 'ready' || generation === null) return null
+  if (generation === null) return null
 
   const kept = await blobs.get(textMapKey(_id, generation))
   const map = kept && parseMap(kept)

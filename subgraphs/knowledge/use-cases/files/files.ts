@@ -65,11 +65,12 @@ export async function uploadFile(
 export async function storeFile(
   deps: Deps,
   principal: Principal,
-  { name, bytes, param }: { readonly name: string; readonly bytes: Uint8Array; readonly param: string },
+  file: { readonly id?: string; readonly name: string; readonly bytes: Uint8Array; readonly param: string },
 ): Promise<FileRecord> {
+  const { id = deps.ids('file'), name, bytes, param } = file
   const mediaType = deps.parser.sniff(bytes, name)
   requireUse(mediaType, param)
-  return recordFile(deps, principal, { _id: deps.ids('file'), name, mediaType }, bytes)
+  return recordFile(deps, principal, { _id: id, name, mediaType }, bytes)
 }
 
 /**

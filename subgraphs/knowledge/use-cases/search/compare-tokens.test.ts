@@ -6,10 +6,13 @@ import { type Compared, compareTokens } from './compare-tokens.ts'
 const state = (first: number, second: number) => Int8Array.from({ length: 128 }, (_, i) => [first, second][i] ?? 0)
 const aim = takeAim(Float32Array.of(1), null, null)
 const compared: Compared = { states: state(127, 0), language: 'ar', mode: 'hybrid', aim }
+/** One state of a passage, by the first byte of its signs. */
+const signs = (first: number) => Int8Array.from({ length: 17 }, (_, i) => [1, first][i] ?? 0)
 const stored = new Map([
-  ['near', state(127, 0)],
-  ['far', state(0, 127)],
-  ['own', state(127, 0)],
+  ['near', signs(1)],
+  ['far', signs(0)],
+  ['own', signs(1)],
+  ['earlier', state(127, 0)],
 ])
 
 function candidate(chunkId: string, language: string | null, cosine: number | null = 0.8): ChunkCandidate {
@@ -37,17 +40,17 @@ it('says of passages in the other language which are nearer than they are on ave
   expect(found.get('far')).toBeCloseTo(-found.get('near')!, 10)
 })
 
-it('leaves passages without token states where they are', async () => {
-  const { found } = await compare([candidate('old', 'en'), candidate('near', 'en'), candidate('far', 'en')])
+it('leaves passages without token states, or with those of an earlier form, where they are', async () => {
+  const { found } = await compare([candidate('old', 'en'), candidate('near', 'en'), candidate('far', 'en'), candidate('earlier', 'en')])
   expect([...found.keys()].sort()).toEqual(['far', 'near'])
   const { found: alone } = await compare([candidate('old', 'en'), candidate('near', 'en')])
   expect([...alone]).toEqual([['near', 0]])
 })
 
-it('reads the states of the 30 closest only', async () => {
-  const many = Array.from({ length: 40 }, (_, i) => candidate(String(i), 'en', 0.5 + i / 100))
+it('reads the states of the 40 closest only', async () => {
+  const many = Array.from({ length: 50 }, (_, i) => candidate(String(i), 'en', 0.5 + i / 100))
   const { read } = await compare([...many, candidate('unseen', 'en', null)])
-  expect(read).toEqual(Array.from({ length: 30 }, (_, i) => String(39 - i)))
+  expect(read).toEqual(Array.from({ length: 40 }, (_, i) => String(49 - i)))
 })
 
 it.each([

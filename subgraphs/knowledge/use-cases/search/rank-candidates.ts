@@ -1,14 +1,17 @@
 import type { Aim } from '../../domain/search/aim.ts'
 import { findExactThings, weighExactThings } from '../../domain/search/exact-things.ts'
-import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
+import { fuse, isForeign, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
 import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts'
 import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
 import { weighNames } from '../../domain/search/transliterated-names.ts'
+import { findWordPairs } from '../../domain/search/word-pairs.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 
 /** Passages whose texts are read, beyond those of the answer: so many may be junk that leaves its place. */
 const READ_BEYOND = 20
+/** The best passages of the query's language, which neighbouring words reorder. */
+const COMPARED_BY_PAIRS = 5
 /** As many as the index gives at once. */
 const MAX_READ = 1_000
 
@@ -25,8 +28,8 @@ export interface Ranking {
 
 /**
  * Ranks the candidates of a search by their figures, and then by what their texts have: quoted phrases are required,
- * exact things lift a passage over those of any language, names those of the other one, and junk ranks below text.
- * `read` gives the stored chunks.
+ * exact things lift a passage over those of any language, names those of the other one, neighbouring words reorder those
+ * of the query's own, and junk ranks below text. `read` gives the stored chunks.
  */
 export async function rankCandidates(
   read: (chunkIds: readonly string[]) => Promise<readonly StoredChunk[]>,
@@ -47,11 +50,14 @@ export async function rankCandidates(
   const evidence = new Map(weighExactThings(things, texts, language))
   const add = (chunkId: string, weight: number) => evidence.set(chunkId, (evidence.get(chunkId) ?? 0) + weight)
   for (const [chunkId, weight] of options.mode === 'hybrid' ? weighNames(query, texts, language) : []) add(chunkId, weight)
+  const sharing = new Set(byFigures.filter(({ lexicalRank }) => lexicalRank !== null).map(({ chunkId }) => chunkId))
+  const own = texts.filter((text) => sharing.has(text.chunkId) && !isForeign(text, language)).slice(0, COMPARED_BY_PAIRS)
+  const wordPairs = options.mode === 'hybrid' ? findWordPairs(query, own) : new Map<string, number>()
   const repeated = findRepeated(chunks.map(({ text }) => text))
   for (const [at, { chunkId, text }] of chunks.entries()) if (repeated.has(at) || isJunk(text)) add(chunkId, -JUNK_PENALTY)
   const having = phrases.length > 0 ? new Set(chunks.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
   const kept = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
-  return fuse(kept, { ...all, evidence, limit: options.limit })
+  return fuse(kept, { ...all, evidence, wordPairs, limit: options.limit })
 }
 
 function withHeadings({ chunkId, language, text, headingPath }: StoredChunk) {

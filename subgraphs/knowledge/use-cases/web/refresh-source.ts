@@ -7,7 +7,8 @@ import { type DocumentRecord, findPending, type WebSourceRecord } from '../../do
 import { decodePage, nameOfPage } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
 import { type AttachedDocument, createDocument } from '../documents/documents.ts'
-import { deleteFile, storeFile } from '../files/files.ts'
+import { LeaseLost } from '../documents/lease-lost.ts'
+import { deleteFile, detachFile, storeFile } from '../files/files.ts'
 import { type FetchedPage, fetchPage } from './fetch-page.ts'
 
 /** Addresses that one process works on at once, each of another organization. */
@@ -32,10 +33,11 @@ export interface Refreshed {
 
 /**
  * Fetches an address and, if its content is new, makes it the next version of the address's document. Nothing is charged
- * for content that has not changed.
+ * for content that has not changed. A worker gives the lease that it has taken.
  * @throws {KisError} what `fetchPage`, `uploadFile` and `createDocument` throw.
+ * @throws {LeaseLost} if another worker has taken the address meanwhile.
  */
-export async function refreshSource(deps: Deps, context: CallContext, source: WebSourceRecord): Promise<Refreshed> {
+export async function refreshSource(deps: Deps, context: CallContext, source: WebSourceRecord, lease: Lease = {}): Promise<Refreshed> {
   const { store, clock } = deps
   const live = source.documentId === null ? null : await store.documents.findOne({ _id: source.documentId, listed: true })
   const validators = live ? source : { etag: null, lastModified: null }
@@ -43,24 +45,63 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
   const now = clock.now()
   const checked = { checkedAt: now, error: null, refreshAt: nextRefresh(source, now) }
   const sha256 = page && createHash('sha256').update(page.bytes).digest('hex')
-  if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked), outcome: 'unchanged' }
-  const { document, outcome } = await attach(deps, context, source, { page, isFirst: live === null })
-  const change = { documentId: document._id, sha256, changedAt: now, etag: page.etag, lastModified: page.lastModified }
-  const formerFileId = outcome === 'replacing' ? (live?.fileId ?? null) : null
-  return { source: await write(deps, source, { ...checked, ...change, formerFileId }), outcome }
+  if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked, lease), outcome: 'unchanged' }
+  const begun = await beginVersion(deps, context, source, live, lease)
+  const { document, outcome } = await attach(deps, context, begun, { page, isFirst: live === null })
+  const former = outcome === 'replacing' && live ? { formerFileId: live.fileId } : {}
+  const change = {
+    documentId: document._id,
+    sha256,
+    changedAt: now,
+    etag: page.etag,
+    lastModified: page.lastModified,
+    nextFileId: null,
+    ...former,
+  }
+  return { source: await write(deps, begun, { ...checked, ...change }, lease), outcome }
+}
+
+/**
+ * Records the live file as the one that a new version replaces, and keeps the address for as long as a lease: whoever
+ * takes it after a crash finds what there is to delete. Deletes the file before, if nobody has done so yet.
+ */
+async function beginVersion(
+  deps: Deps,
+  context: CallContext,
+  source: WebSourceRecord,
+  live: DocumentRecord | null,
+  lease: Lease,
+): Promise<WebSourceRecord> {
+  const { store, clock, ids } = deps
+  const { _id, formerFileId: before } = source
+  const formerFileId = live?.fileId ?? null
+  const nextFileId = ids('file')
+  const dueAt = lease.dueAt ?? new Date(clock.now().getTime() + LEASE_MS)
+  const begun = await store.sources.findOneAndUpdate({ _id, ...lease }, { $set: { formerFileId, nextFileId, dueAt } })
+  if (!begun && lease.dueAt) throw new LeaseLost()
+  await dropLeftOver(deps, context, source, live)
+  if (before !== null && before !== formerFileId) await isFileGone(deps, context, before)
+  return begun ?? { ...source, formerFileId, nextFileId }
+}
+
+/** Deletes the file that a worker stored, and died before a document was made of it. */
+async function dropLeftOver(deps: Deps, context: CallContext, { nextFileId }: WebSourceRecord, document: DocumentRecord | null) {
+  if (!nextFileId || document?.fileId === nextFileId || document?.replacement?.fileId === nextFileId) return
+  if (document) await detachFile(deps.store, nextFileId, document._id)
+  await isFileGone(deps, context, nextFileId)
 }
 
 /** A file that no document is made of is not kept. Later versions keep the metadata that the document has by then. */
 async function attach(
   deps: Deps,
   context: CallContext,
-  { _id, collectionId, metadata }: WebSourceRecord,
+  { _id, collectionId, metadata, nextFileId }: WebSourceRecord,
   { page, isFirst }: { readonly page: FetchedPage; readonly isFirst: boolean },
 ): Promise<AttachedDocument> {
   const { bytes, contentType, url } = page
   const isPage = /html/i.test(contentType ?? '') || /^\s*<(?:!doctype|html)/i.test(Buffer.from(bytes.subarray(0, 200)).toString('latin1'))
   const name = nameOfPage(url, isPage ? decodePage(bytes, contentType) : null, isPage ? '.html' : '')
-  const file = await storeFile(deps, context.caller, { name, bytes, param: 'input.url' })
+  const file = await storeFile(deps, context.caller, { id: nextFileId!, name, bytes, param: 'input.url' })
   try {
     const input = { collectionId, fileId: file._id, metadata: isFirst ? metadata : null, externalId: _id, onConflict: 'replace' } as const
     const attached = await createDocument(deps, context, input)
@@ -78,12 +119,17 @@ function nextRefresh({ refreshSeconds }: WebSourceRecord, now: Date): Date | nul
 
 type Change = Partial<Omit<WebSourceRecord, '_id' | 'metadata'>>
 
+/** The time until which a worker has the address: while it is due then, no other has taken it. Empty: no worker asks. */
+type Lease = { readonly dueAt?: Date }
+
 /** Writes the change and when a worker looks at the address next. */
-async function write({ store, clock }: Deps, source: WebSourceRecord, change: Change): Promise<WebSourceRecord> {
+async function write({ store, clock }: Deps, source: WebSourceRecord, change: Change, lease: Lease = {}): Promise<WebSourceRecord> {
   const after = { ...source, ...change }
   const dueAt = after.formerFileId === null ? after.refreshAt : new Date(clock.now().getTime() + SWAP_LOOK_MS)
   const update = dueAt ? { $set: { ...change, dueAt } } : { $set: change, $unset: { dueAt: '' } as const }
-  return (await store.sources.findOneAndUpdate({ _id: source._id }, update)) ?? after
+  const written = await store.sources.findOneAndUpdate({ _id: source._id, ...lease }, update)
+  if (!written && lease.dueAt) throw new LeaseLost()
+  return written ?? after
 }
 
 /** Deletes a file, and returns true unless a document is still made of it. */
@@ -107,7 +153,7 @@ export async function keepSources(deps: Deps, signal: AbortSignal): Promise<void
 }
 
 /** Works on the addresses that are due: those of each organization one after the other. */
-async function workOnSources(deps: Deps, signal: AbortSignal): Promise<void> {
+export async function workOnSources(deps: Deps, signal: AbortSignal): Promise<void> {
   const { store, clock } = deps
   const due = await store.sources.find({ dueAt: { $lte: clock.now() } }, { sort: { dueAt: 1 }, limit: PAGE })
   const queues = [...Map.groupBy(due, ({ organizationId }) => organizationId).values()].values()
@@ -127,6 +173,7 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
   const leased = new Date(clock.now().getTime() + LEASE_MS)
   const source = await store.sources.findOneAndUpdate({ _id, dueAt: dueAt! }, { $set: { dueAt: leased } })
   if (!source) return
+  const lease = { dueAt: leased }
   const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
   const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
   const document = source.documentId === null ? null : await store.documents.findOne({ _id: source.documentId, listed: true })
@@ -139,36 +186,39 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
   if (caller.isSuspended) return
   const context = { caller, requestId: _id, signal }
   try {
-    if (source.formerFileId !== null && document) await settle(deps, context, source, document)
-    else if (caller.isEnded) await stop(deps, source, 'The key that added the address has ended. Add it again with another.')
-    else await refreshSource(deps, context, source)
+    if (source.formerFileId !== null && document) await settle(deps, context, source, document, lease)
+    else if (caller.isEnded) await stop(deps, source, 'The key that added the address has ended. Add it again with another.', lease)
+    else await refreshSource(deps, context, source, lease)
   } catch (error) {
-    if (signal.aborted || isAbort(error)) return
+    if (signal.aborted || isAbort(error) || error instanceof LeaseLost) return
     if (!(error instanceof KisError)) log.error({ err: error, source: _id }, 'an address could not be fetched')
-    await note(deps, source, error instanceof KisError ? error : new KisError('internal', 'The service failed to fetch it.'))
+    await note(deps, source, error instanceof KisError ? error : new KisError('internal', 'The service failed to fetch it.'), lease)
   }
 }
 
 /** Deletes the file of the version before once the new one is live. If the new one has failed, says why. */
-async function settle(deps: Deps, context: CallContext, source: WebSourceRecord, document: DocumentRecord): Promise<void> {
-  if (findPending(document) || document.job) return void (await write(deps, source, {}))
+async function settle(deps: Deps, context: CallContext, source: WebSourceRecord, document: DocumentRecord, lease: Lease): Promise<void> {
+  if (findPending(document) || document.job) return void (await write(deps, source, {}, lease))
   const { replacement } = document
   if (replacement?.status === 'failed') {
     const error = `The new content could not be read: ${replacement.error?.message ?? 'it failed.'}`
     // Its validators belong to the content that failed, so it is fetched whole the next time.
-    await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, error })
+    await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, error }, lease)
     return
   }
-  await write(deps, source, (await isFileGone(deps, context, source.formerFileId!)) ? { formerFileId: null } : {})
+  await dropLeftOver(deps, context, source, document)
+  // No new version came of the content: it was that of the live one, or the process that fetched it died.
+  const isOver = source.formerFileId === document.fileId || (await isFileGone(deps, context, source.formerFileId!))
+  await write(deps, source, isOver ? { formerFileId: null, nextFileId: null } : {}, lease)
 }
 
-async function note(deps: Deps, source: WebSourceRecord, error: KisError): Promise<void> {
+async function note(deps: Deps, source: WebSourceRecord, error: KisError, lease: Lease): Promise<void> {
   const now = deps.clock.now()
   const isNew = source.documentId === null && error.shouldRetry && now.getTime() - source.createdAt.getTime() < MAX_RETRY_AGE_MS
   const refreshAt = isNew ? new Date(now.getTime() + RETRY_MS) : nextRefresh(source, now)
-  await write(deps, source, { error: error.message, checkedAt: now, refreshAt })
+  await write(deps, source, { error: error.message, checkedAt: now, refreshAt }, lease)
 }
 
-async function stop(deps: Deps, source: WebSourceRecord, error: string): Promise<void> {
-  await write(deps, source, { error, refreshAt: null })
+async function stop(deps: Deps, source: WebSourceRecord, error: string, lease: Lease): Promise<void> {
+  await write(deps, source, { error, refreshAt: null }, lease)
 }

@@ -118,6 +118,7 @@ function useColumns(): readonly Column<UsageRecord>[] {
 function RecordLink({ id, at }: { readonly id: string; readonly at: string }) {
   return (
     <Link
+      from="/usage"
       to="/usage"
       search={(now) => ({ ...now, record: id })}
       resetScroll={false}

@@ -1,0 +1,34 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { RestDeps } from './deps.ts'
+import type { Route } from './route.ts'
+
+/** Answers methods that an address does not have, and preflights. */
+export function registerOtherMethods(
+  app: FastifyInstance,
+  url: string,
+  routes: readonly Pick<Route, 'method' | 'dialect' | 'protocolHeaders'>[],
+  { origins }: Pick<RestDeps['config'], 'origins'>,
+): void {
+  const methods: readonly string[] = routes.map(({ method }) => method)
+  const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
+  const allow = allowed.join(', ')
+  const refuse = async (request: FastifyRequest, reply: FastifyReply) => {
+    reply.header('allow', allow)
+    throw new KisError('method_not_allowed', `${request.method} is not allowed here. Allowed: ${allow}.`)
+  }
+  const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
+  const dialect = routes[0]?.dialect
+  const config = dialect ? { dialect } : {}
+  app.route({ method: others, url, config, exposeHeadRoute: !methods.includes('HEAD'), onRequest: refuse, handler: refuse })
+  app.options(url, async ({ headers }, reply) =>
+    reply
+      .code(204)
+      .headers({
+        allow,
+        ...routes[0]?.protocolHeaders,
+        ...origins.preflightHeaders(headers, allow),
+      })
+      .send(),
+  )
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { depsOn, FakeInference, Life, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import type { Egress } from '../../../common/egress/egress.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+import { createCollection } from '../documents/collections.ts'
+import { ingestDocument } from '../documents/ingest-document.ts'
+import { workOnSources } from './refresh-source.ts'
+import { addWebDocument, refreshNow } from './sources.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kis-sources-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const { organizationId } = principal
+const { signal } = new AbortController()
+const REFRESH_SECONDS = 3_600
+let sites = 0
+
+/** A page that is in a collection, and is fetched again each hour. */
+async function watched() {
+  const page = { text: 'The first text.', etag: '"1"', asked: [] as (string | undefined)[], answer: async () => {} }
+  const fetchIt = async ({ url, headers }: { readonly url: string; readonly headers: Record<string, string> }) => {
+    if (url.endsWith('/robots.txt')) return { status: 404, headers: {}, body: Buffer.from(''), url }
+    const { text, etag } = page
+    page.asked.push(headers['if-none-match'])
+    await page.answer()
+    if (headers['if-none-match'] === etag) return { status: 304, headers: {}, body: Buffer.from(''), url }
+    return { status: 200, headers: { etag }, body: Buffer.from(text), url }
+  }
+  const clock = new ManualClock()
+  // Only these two members are used.
+  const egress = { mayAsk: () => true, fetch: fetchIt } as unknown as Egress
+  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference: new FakeInference(), clock, egress }
+  const deps = depsOn(world)
+  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const url = `https://site-${sites++}.example/page`
+  const { document } = await addWebDocument(deps, makeContext(), { collectionId, url, refreshSeconds: REFRESH_SECONDS })
+  const ingest = async () => {
+    const leased = await claimJob(deps.store.documents, clock, document._id)
+    if (leased?.job?.kind === 'ingest') await ingestDocument(deps, leased, signal)
+  }
+  await ingest()
+  page.asked.length = 0
+  const source = async () => (await deps.store.sources.findOne({ collectionId }))!
+  /** Goes on until nothing is due before the next refresh. */
+  const settle = async () => {
+    for (;;) {
+      const { dueAt, refreshAt } = await source()
+      if (dueAt!.getTime() === refreshAt!.getTime() && dueAt!.getTime() > clock.ms) return
+      clock.ms = Math.max(clock.ms, dueAt!.getTime(), clock.ms + LEASE_MS + 1)
+      await ingest()
+      await workOnSources(deps, signal)
+      await ingest()
+    }
+  }
+  const change = (text: string, etag: string) => {
+    Object.assign(page, { text, etag })
+    clock.ms += REFRESH_SECONDS * 1_000
+  }
+  return { world, deps, page, clock, id: document._id, source, settle, ingest, change }
+}
+
+const filesOf = async (deps: Deps) => (await deps.store.files.find({ organizationId }, { limit: 10 })).map(({ _id }) => _id)
+
+it('two workers fetch what is due once, and remember its validators', async () => {
+  const { world, deps, page, change, settle, source } = await watched()
+  for (const [text, etag] of [
+    ['The first text.', '"1"'],
+    ['The second text.', '"2"'],
+  ] as const) {
+    const before = (await source()).etag
+    change(text, etag)
+    await Promise.all([workOnSources(deps, signal), workOnSources(depsOn(world), signal)])
+    expect(page.asked).toEqual([before])
+    await settle()
+    expect(page.asked.splice(0)).toEqual([before])
+    expect(await source()).toMatchObject({ etag, error: null, formerFileId: null, refreshAt: expect.any(Date) })
+  }
+})
+
+it('a worker that dies at any call leaves the refresh to the next, which deletes the file before', async () => {
+  for (let call = 1, passed = false; !passed; call++) {
+    const { world, deps, id, change, settle, source } = await watched()
+    change('The second text.', '"2"')
+    const life = new Life(call)
+    await workOnSources(depsOn(world, life), signal).catch(() => undefined)
+    passed = !life.isDead
+    await settle()
+    const document = await deps.store.documents.findOne({ _id: id })
+    expect(document, `after a death at call ${call}`).toMatchObject({ status: 'ready', version: 2 })
+    expect(await source()).toMatchObject({ etag: '"2"', error: null, formerFileId: null })
+    expect(await filesOf(deps)).toEqual([document!.fileId])
+  }
+})
+
+it('a worker that stood still for longer than its lease puts nothing old in place of what is new', async () => {
+  const { world, deps, page, id, clock, change, settle, source, ingest } = await watched()
+  change('The second text.', '"2"')
+  const reached = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  page.answer = async () => {
+    reached.resolve()
+    await goOn.promise
+  }
+  const slow = workOnSources(depsOn(world), signal)
+  await reached.promise
+  page.answer = async () => {}
+  clock.ms = (await source()).dueAt!.getTime()
+  Object.assign(page, { text: 'The third text.', etag: '"3"' })
+  await workOnSources(deps, signal)
+  await ingest()
+  goOn.resolve()
+  await slow
+  await settle()
+  expect(await source()).toMatchObject({ etag: '"3"', error: null })
+  expect(await deps.store.documents.findOne({ _id: id })).toMatchObject({ status: 'ready', version: 2 })
+  expect(await filesOf(deps)).toHaveLength(1)
+})
+
+it('a refresh on demand takes the address from the worker', async () => {
+  const { world, deps, page, id, change, settle, source } = await watched()
+  change('The second text.', '"2"')
+  const work = workOnSources(depsOn(world), signal)
+  await refreshNow(deps, makeContext(), (await source())._id)
+  await work
+  await settle()
+  expect(page.asked.length).toBeLessThanOrEqual(2)
+  expect(await source()).toMatchObject({ etag: '"2"', formerFileId: null })
+  expect(await deps.store.documents.findOne({ _id: id })).toMatchObject({ version: 2 })
+  expect(await filesOf(deps)).toHaveLength(1)
+})

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Browser } from '../../support/browser.ts'
+import { mockCatalog } from '../../support/catalog.ts'
+import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const VIEWER = `{ viewer { id name scopes last4 organization { id }
+  member { id role email name apiKey { id } memberships { organizationId role } } } }`
+
+describe('people who sign in by OpenID Connect', () => {
+  let issuer: PeopleIssuer
+  let engine: MockEngine
+  let service: Service
+  let operator: Caller
+  beforeAll(async () => {
+    issuer = await PeopleIssuer.start()
+    engine = await startMockEngine()
+    service = await startEmbedded({ catalog: mockCatalog(engine.url), env: issuer.env })
+    operator = makeCaller(service, service.key)
+  }, 120_000)
+  afterAll(async () => {
+    await service?.close()
+    await engine?.[Symbol.asyncDispose]()
+    await issuer?.[Symbol.asyncDispose]()
+  })
+
+  const newTenant = () => newOrganization(operator, service)
+  const ask = async (browser: Browser, query: string, variables = {}) => {
+    const response = await fetch(service.graphql, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', cookie: browser.cookie },
+      body: JSON.stringify({ query, variables }),
+    })
+    return response.json() as Promise<{ data?: Json; errors?: Json }>
+  }
+  const invite = async (by: Caller, email: string, role = 'viewer') => {
+    const { status, body } = await by.rest('POST', '/v1/invitations', { email, role })
+    expect(status).toBe(201)
+    return body as { id: string; token: string; link: string }
+  }
+  let people = 0
+  const newName = () => `person${++people}`
+
+  it('says that they can', async () => {
+    expect(await (await fetch(`${service.rest}/session/options`)).json()).toEqual({ oidc: { name: 'Example' } })
+  })
+
+  it('an invitation makes the first owner, who signs in with a session cookie and no key', async () => {
+    const tenant = await newTenant()
+    const name = newName()
+    const { body } = await operator.rest('POST', '/v1/invitations', {
+      ...{ organization_id: tenant.organizationId, email: `${name}@example.org`, role: 'owner' },
+    })
+    expect(body.link).toBe(`${issuer.env.KIS_PUBLIC_URL}/sign-in?invitation=${body.token}`)
+    const { path, browser } = await issuer.signIn(service, name, { invitation: body.token, return: '/people?tab=1' })
+    expect(path).toBe('/people?tab=1')
+    expect([...browser.cookies.keys()].filter((cookie) => cookie.startsWith('kis_'))).toEqual(['kis_session'])
+    const { data } = await ask(browser, VIEWER)
+    expect(data.viewer).toMatchObject({ scopes: ['ADMIN'], last4: '', organization: { id: tenant.organizationId } })
+    expect(data.viewer.member).toMatchObject({ role: 'OWNER', email: `${name}@example.org`, name, apiKey: { id: data.viewer.id } })
+    expect(data.viewer.member.memberships).toEqual([{ organizationId: tenant.organizationId, role: 'OWNER' }])
+    const listed = await tenant.rest('GET', '/v1/members')
+    expect(listed.body.data).toMatchObject([{ id: data.viewer.member.id, role: 'owner', key_id: data.viewer.id }])
+    // The key of a person is not among those that have a secret.
+    expect((await tenant.rest('GET', '/v1/keys')).body.data.map(({ id }: { id: string }) => id)).not.toContain(data.viewer.id)
+  })
+
+  it('a stranger, an address that is not verified, and the invitation of somebody else get no session', async () => {
+    const tenant = await newTenant()
+    const [name, other] = [newName(), newName()]
+    const { token } = await invite(tenant, `${name}@example.org`)
+    for (const { login, query, error } of [
+      { login: name, query: {}, error: 'not_a_member' },
+      { login: other, query: { invitation: token }, error: 'invitation_invalid' },
+      { login: other, query: { invitation: `kis_inv_${'A'.repeat(43)}` }, error: 'invitation_invalid' },
+      { login: other, query: { organization: tenant.organizationId }, error: 'not_a_member' },
+    ]) {
+      const { path, browser } = await issuer.signIn(service, login, query as Record<string, string>)
+      expect(path).toBe(`/sign-in?error=${error}`)
+      expect(browser.cookies.has('kis_session')).toBe(false)
+    }
+    issuer.people.set(name, { email_verified: false })
+    expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/sign-in?error=email_not_verified')
+    issuer.people.set(name, { email: `${name.toUpperCase()}@Example.org` })
+    expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/home')
+  })
+
+  it('claims put people into organizations, with the role of their groups', async () => {
+    const tenant = await newTenant()
+    const name = newName()
+    issuer.people.set(name, { kis_organization: tenant.organizationId, groups: ['everybody', 'staff'] })
+    const { browser } = await issuer.signIn(service, name)
+    expect((await ask(browser, VIEWER)).data.viewer.member).toMatchObject({ role: 'EDITOR' })
+    issuer.people.set(newName(), { kis_organization: 'org_00000000000000000000000000000000', groups: 'leads' })
+    expect((await issuer.signIn(service, `person${people}`)).path).toBe('/sign-in?error=not_a_member')
+  })
+
+  it('a change of role, and a removal, reach the session of the person', async () => {
+    const tenant = await newTenant()
+    const name = newName()
+    const { token } = await invite(tenant, `${name}@example.org`, 'viewer')
+    const { browser } = await issuer.signIn(service, name, { invitation: token })
+    const { id } = (await ask(browser, VIEWER)).data.viewer.member
+    const create = 'mutation { createApiKey(input: { name: "mine" }) { key apiKey { id } } }'
+    expect((await ask(browser, create)).errors[0].extensions.code).toBe('PERMISSION_DENIED')
+
+    expect((await tenant.rest('PATCH', `/v1/members/${id}`, { role: 'admin' })).body).toMatchObject({ id, role: 'admin' })
+    let made: Json
+    await eventually(async () => {
+      made = (await ask(browser, create)).data?.createApiKey
+      return Boolean(made)
+    })
+    expect((await tenant.rest('PATCH', `/v1/members/${id}`, { role: 'owner' })).body).toMatchObject({ role: 'owner' })
+    expect((await tenant.rest('DELETE', `/v1/members/${id}`)).body.error.code).toBe('in_use')
+    const other = newName()
+    await issuer.signIn(service, other, { invitation: (await invite(tenant, `${other}@example.org`, 'owner')).token })
+
+    const removed = await tenant.rest('DELETE', `/v1/members/${id}`)
+    expect(removed.body).toMatchObject({ id, object: 'member', deleted: true, created_key_ids: [made.apiKey.id] })
+    await eventually(async () => (await ask(browser, VIEWER)).errors?.[0].extensions.code === 'INVALID_API_KEY')
+    expect((await issuer.signIn(service, name)).path).toBe('/sign-in?error=not_a_member')
+    // What they created is the organization's, until somebody revokes it.
+    expect((await makeCaller(service, made.key).rest('GET', '/v1/models')).status).toBe(200)
+    await tenant.rest('DELETE', `/v1/members/${id}?revoke_created_keys=true`)
+    await eventually(async () => (await makeCaller(service, made.key).rest('GET', '/v1/models')).status === 401)
+  })
+
+  it('a person of two organizations sees one at a time, and switches by signing in again', async () => {
+    const [one, two] = [await newTenant(), await newTenant()]
+    const name = newName()
+    const first = await issuer.signIn(service, name, { invitation: (await invite(one, `${name}@example.org`)).token })
+    const { path, browser } = await issuer.signIn(
+      service,
+      name,
+      { invitation: (await invite(two, `${name}@example.org`)).token },
+      first.browser,
+    )
+    expect(path).toBe('/home')
+    expect((await ask(browser, VIEWER)).data.viewer.organization.id).toBe(two.organizationId)
+    await issuer.signIn(service, name, { organization: one.organizationId }, browser)
+    const { viewer } = (await ask(browser, VIEWER)).data
+    expect(viewer.organization.id).toBe(one.organizationId)
+    expect(viewer.member.memberships).toHaveLength(2)
+    // The sessions that this browser had before are over.
+    expect((await two.graphql('{ sessions { edges { node { id } } } }')).data.sessions.edges).toEqual([])
+  })
+
+  it('a return without its own beginning, a second time, or with another state begins no session', async () => {
+    const tenant = await newTenant()
+    const name = newName()
+    await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    const browser = new Browser()
+    const back = await issuer.logIn(service, browser, name)
+    const flow = browser.cookies.get('kis_sign_in')!
+
+    const stranger = new Browser()
+    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
+    const wrong = new URL(back)
+    wrong.searchParams.set('state', 'another')
+    stranger.cookies.set('kis_sign_in', flow)
+    expect((await stranger.send(wrong)).headers.get('location')).toBe('/sign-in?error=expired')
+    stranger.cookies.set('kis_sign_in', `${flow.slice(0, -2)}AA`)
+    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
+
+    expect((await browser.send(back)).headers.get('location')).toBe('/home')
+    // Even with the cookie that the first time has deleted.
+    stranger.cookies.set('kis_sign_in', flow)
+    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_refused')
+    expect(stranger.cookies.has('kis_session')).toBe(false)
+
+    const unwilling = new URL(`${service.rest}/session/oidc/callback`)
+    const begun = new Browser()
+    const start = await begun.send(`${service.rest}/session/oidc`)
+    const state = new URL(start.headers.get('location')!).searchParams.get('state')!
+    unwilling.search = String(new URLSearchParams({ error: 'access_denied', state, iss: issuer.url }))
+    expect((await begun.send(unwilling)).headers.get('location')).toBe('/sign-in?error=cancelled')
+  })
+
+  it('no page of others begins a sign-in, and none gets a person sent elsewhere', async () => {
+    const crossSite = await new Browser().send(`${service.rest}/session/oidc?invitation=x`, {
+      headers: { 'sec-fetch-site': 'cross-site' },
+    })
+    expect([crossSite.status, crossSite.headers.get('location')]).toEqual([303, '/sign-in'])
+    const tenant = await newTenant()
+    const name = newName()
+    const { browser } = await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    expect((await issuer.signIn(service, name, { return: '//evil.example/home' }, browser)).path).toBe('/home')
+  })
+
+  it('an issuer that is gone keeps nobody with a key or a session out', async () => {
+    const tenant = await newTenant()
+    const name = newName()
+    const { browser } = await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
+    const late = new Browser()
+    const back = await issuer.logIn(service, late, name)
+    await issuer.stop()
+    expect((await late.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_unavailable')
+    expect((await tenant.rest('GET', '/v1/members')).status).toBe(200)
+    expect((await ask(browser, VIEWER)).data.viewer.member.name).toBe(name)
+  })
+})

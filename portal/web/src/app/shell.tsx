@@ -1,5 +1,5 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
-import { BookOpen, LogOut, Menu as MenuIcon, UserRound, WifiOff } from 'lucide-react'
+import { BookOpen, Braces, LogOut, Menu as MenuIcon, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useConnection } from '../data/connection.ts'
 import { Text, useText } from '../i18n/text.tsx'
@@ -124,6 +124,12 @@ export function Logo() {
 
 const ENTRY = 'flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm text-muted hover:bg-hover hover:text-ink'
 
+/** Pages of the service beside the portal. They take its session. */
+const DOCS = [
+  { path: '/docs', title: 'shell.docs', icon: BookOpen },
+  { path: '/graphql', title: 'shell.graphql', icon: Braces },
+] as const
+
 function Navigation({ isInSheet }: { readonly isInSheet?: boolean }) {
   const text = useText()
   const { scopes } = useViewer()
@@ -150,13 +156,15 @@ function Navigation({ isInSheet }: { readonly isInSheet?: boolean }) {
               ))}
             </ul>
           ))}
-        <ul className="mt-3 border-t pt-3">
-          <li>
-            <a href="/docs" className={ENTRY}>
-              <BookOpen className="size-4.5 shrink-0" aria-hidden />
-              {text('shell.docs')}
-            </a>
-          </li>
+        <ul className="mt-3 flex flex-col gap-0.5 border-t pt-3">
+          {DOCS.map(({ path, title, icon: Icon }) => (
+            <li key={path}>
+              <a href={path} className={ENTRY}>
+                <Icon className="size-4.5 shrink-0" aria-hidden />
+                {text(title)}
+              </a>
+            </li>
+          ))}
         </ul>
       </nav>
       <div className="flex items-center gap-1 border-t p-3">

@@ -4,7 +4,7 @@ import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useConnection } from '../data/connection.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { ErrorState, Loading, NoPermission } from '../parts/states.tsx'
-import { Code, UserText } from '../parts/user-text.tsx'
+import { Code, harmless, UserText } from '../parts/user-text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'
 import { Dialog, Sheet } from '../ui/dialog.tsx'
@@ -106,9 +106,20 @@ function Brand() {
   const { organization } = useViewer()
   const text = useText()
   return (
-    <Link to="/home" className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold">
+    <Link
+      to="/home"
+      title={organization ? harmless(organization.name) : undefined}
+      className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold"
+    >
       <Logo />
-      {organization ? <UserText className="min-w-0">{organization.name}</UserText> : text('app.name')}
+      {/* A line that is broken and then clamped ends in the order of reading, also in a name of two directions. */}
+      {organization ? (
+        <UserText isWhole className="line-clamp-1 min-w-0">
+          {organization.name}
+        </UserText>
+      ) : (
+        text('app.name')
+      )}
     </Link>
   )
 }

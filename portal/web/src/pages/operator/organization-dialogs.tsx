@@ -80,14 +80,11 @@ function PlanForm({ organization, onClose, onBusy }: FormProps) {
     setTried(true)
     if (LIMITS.some(isWrong)) return
     const limits = Object.fromEntries(LIMITS.map((limit) => [limit, limitOf(limit, typed[limit])]))
+    const hasLimits = LIMITS.some((limit) => limits[limit] !== organization.limits[limit])
+    const hasPlan = plan !== organization.plan.code
+    if (!hasLimits && !hasPlan) return onClose()
     onBusy(true)
-    const done = await assign.run({
-      input: {
-        organizationId: organization.id,
-        ...(plan !== organization.plan.code && { plan }),
-        ...(LIMITS.some((limit) => limits[limit] !== organization.limits[limit]) && { limits }),
-      },
-    })
+    const done = await assign.run({ input: { organizationId: organization.id, ...(hasPlan && { plan }), ...(hasLimits && { limits }) } })
     onBusy(false)
     if (!done) return
     toast(text('operator.planSaved'))

@@ -1,10 +1,10 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
-import { BookOpen, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
+import { BookOpen, Braces, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useConnection } from '../data/connection.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { ErrorState, Loading, NoPermission } from '../parts/states.tsx'
-import { Code, UserText } from '../parts/user-text.tsx'
+import { Code, harmless, UserText } from '../parts/user-text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'
 import { Dialog, Sheet } from '../ui/dialog.tsx'
@@ -108,9 +108,20 @@ function Brand() {
   const { organization } = useViewer()
   const text = useText()
   return (
-    <Link to="/home" className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold">
+    <Link
+      to="/home"
+      title={organization ? harmless(organization.name) : undefined}
+      className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold"
+    >
       <Logo />
-      {organization ? <UserText className="min-w-0">{organization.name}</UserText> : text('app.name')}
+      {/* A line that is broken and then clamped ends in the order of reading, also in a name of two directions. */}
+      {organization ? (
+        <UserText isWhole className="line-clamp-1 min-w-0">
+          {organization.name}
+        </UserText>
+      ) : (
+        text('app.name')
+      )}
     </Link>
   )
 }
@@ -125,6 +136,12 @@ export function Logo() {
 }
 
 const ENTRY = 'flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm text-muted hover:bg-hover hover:text-ink'
+
+/** Pages of the service beside the portal. They take its session. */
+const DOCS = [
+  { path: '/docs', title: 'shell.docs', icon: BookOpen },
+  { path: '/graphql', title: 'shell.graphql', icon: Braces },
+] as const
 
 function Navigation({ isInSheet }: { readonly isInSheet?: boolean }) {
   const text = useText()
@@ -152,13 +169,15 @@ function Navigation({ isInSheet }: { readonly isInSheet?: boolean }) {
               ))}
             </ul>
           ))}
-        <ul className="mt-3 border-t pt-3">
-          <li>
-            <a href="/docs" className={ENTRY}>
-              <BookOpen className="size-4.5 shrink-0" aria-hidden />
-              {text('shell.docs')}
-            </a>
-          </li>
+        <ul className="mt-3 flex flex-col gap-0.5 border-t pt-3">
+          {DOCS.map(({ path, title, icon: Icon }) => (
+            <li key={path}>
+              <a href={path} className={ENTRY}>
+                <Icon className="size-4.5 shrink-0" aria-hidden />
+                {text(title)}
+              </a>
+            </li>
+          ))}
         </ul>
       </nav>
       <div className="flex items-center gap-1 border-t p-3">

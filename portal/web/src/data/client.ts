@@ -2,6 +2,7 @@ import { createClient as createSocket } from 'graphql-ws'
 import { type Client, cacheExchange, createClient, fetchExchange, mapExchange, subscriptionExchange } from 'urql'
 import { connection } from './connection.ts'
 import { toFailure } from './failure.ts'
+import { resumeAfter, type Sent } from './resume.ts'
 
 const MAX_WAIT_MS = 15_000
 /** The socket stays open this long after its last subscription, for the next page's. */
@@ -64,10 +65,19 @@ export function connect(onSignedOut: () => void): Connected {
       cacheExchange,
       fetchExchange,
       subscriptionExchange({
-        forwardSubscription: ({ query = '', variables }) => ({
-          subscribe: (sink) => ({
-            unsubscribe: socket.subscribe({ query, variables: variables as Record<string, unknown> }, sink as never),
-          }),
+        forwardSubscription: ({ query = '', variables = {} }) => ({
+          subscribe: (sink) => {
+            const sent: Sent = { query, variables: variables as Record<string, unknown> }
+            const unsubscribe = socket.subscribe(sent as never, {
+              next: (event) => {
+                resumeAfter(sent, event.data)
+                sink.next(event as never)
+              },
+              error: (error) => sink.error(error),
+              complete: () => sink.complete(),
+            })
+            return { unsubscribe }
+          },
         }),
       }),
     ],

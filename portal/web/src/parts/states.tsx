@@ -1,5 +1,5 @@
 import { CircleAlert, Lock, type LucideIcon, RotateCw, SearchX, WifiOff } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useLayoutEffect, useState } from 'react'
 import type { Answer } from '../data/answer.ts'
 import type { Failure } from '../data/failure.ts'
 import { type MessageId, useText } from '../i18n/text.tsx'
@@ -17,16 +17,24 @@ interface MessageProps {
 }
 
 function Message({ icon: Icon, title, children, actions, className }: MessageProps) {
+  const Heading = useIsWholePage() ? 'h1' : 'h2'
   return (
     <div className={classes('flex flex-col items-center rounded-xl border border-dashed px-6 py-14 text-center', className)}>
       <span className="mb-4 flex size-11 items-center justify-center rounded-full bg-hover text-muted">
         <Icon className="size-5" aria-hidden />
       </span>
-      <h2 className="text-base">{title}</h2>
+      <Heading className="text-base">{title}</Heading>
       {children && <div className="mt-1.5 max-w-md text-sm text-muted">{children}</div>}
       {actions && <div className="mt-5 flex flex-wrap justify-center gap-2">{actions}</div>}
     </div>
   )
+}
+
+/** Whether a message stands in the place of a page, which then has no heading of its own. */
+function useIsWholePage(): boolean {
+  const [isWholePage, setWholePage] = useState(false)
+  useLayoutEffect(() => setWholePage(document.querySelector('h1') === null), [])
+  return isWholePage
 }
 
 /** There is nothing yet: what it would be, and the button that makes the first. */

@@ -105,7 +105,7 @@ function useColumns({ mayWrite, onEdit, onDelete }: Actions): readonly Column<Co
     {
       id: 'name',
       header: text('collections.name'),
-      className: 'max-w-56 sm:max-w-72',
+      className: 'max-w-36 sm:max-w-72',
       cell: ({ id, name, code }) => (
         <>
           <Link to="/collections/$id" params={{ id }} className="font-medium underline-offset-4 hover:underline">

@@ -1,3 +1,5 @@
+import { Link } from '@tanstack/react-router'
+import { Play } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
@@ -8,6 +10,7 @@ import { Money } from '../../parts/money.tsx'
 import { NotFound } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
+import { Button } from '../../ui/button.tsx'
 import { Sheet } from '../../ui/dialog.tsx'
 import { Abilities } from './abilities.tsx'
 import { ABILITIES } from './filters.ts'
@@ -24,7 +27,22 @@ export function ModelSheet({ model, onClose }: ModelSheetProps) {
   const text = useText()
   const title = model === null || model === 'unknown' ? text('models.model') : <Code className="font-sans">{model.id}</Code>
   return (
-    <Sheet isOpen={model !== null} onClose={onClose} title={title}>
+    <Sheet
+      isOpen={model !== null}
+      onClose={onClose}
+      title={title}
+      actions={
+        model !== null &&
+        model !== 'unknown' && (
+          <Button asChild variant="primary">
+            <Link to="/models/$id/try" params={{ id: model.id }}>
+              <Play className="size-4 rtl:-scale-x-100" aria-hidden />
+              {text('models.try')}
+            </Link>
+          </Button>
+        )
+      }
+    >
       {model === 'unknown' && <NotFound />}
       {model !== null && model !== 'unknown' && <Facts model={model} />}
     </Sheet>
@@ -33,7 +51,7 @@ export function ModelSheet({ model, onClose }: ModelSheetProps) {
 
 function Facts({ model }: { readonly model: Model }) {
   const text = useText()
-  const { id, kind, vendor, residency, contextWindow, maxOutputTokens, dimensions, createdAt, price } = model
+  const { id, kind, vendor, residency, contextWindow, maxOutputTokens, dimensions, createdAt, price, aliases, fallbacks } = model
   const facts: readonly (readonly [string, ReactNode])[] = [
     [
       text('models.id'),
@@ -49,6 +67,36 @@ function Facts({ model }: { readonly model: Model }) {
     [text('models.context'), contextWindow && <Digits key="context" value={contextWindow} />],
     [text('models.maxOutput'), maxOutputTokens && <Digits key="output" value={maxOutputTokens} />],
     [text('models.dimensions'), dimensions && <Digits key="dimensions" value={dimensions} />],
+    [
+      text('models.aliases'),
+      aliases.length > 0 && (
+        <span key="aliases" className="flex flex-wrap gap-x-3 gap-y-1">
+          {aliases.map((alias) => (
+            <Code key={alias}>{alias}</Code>
+          ))}
+        </span>
+      ),
+    ],
+    [
+      text('models.fallbacks'),
+      fallbacks.length > 0 && (
+        <ol key="fallbacks" className="flex flex-col gap-1">
+          {fallbacks.map((fallback) => (
+            <li key={fallback.id} className="flex flex-wrap items-center gap-2">
+              <Link
+                to="/models"
+                search={(now) => ({ ...now, model: fallback.id })}
+                resetScroll={false}
+                className="underline underline-offset-4"
+              >
+                <Code>{fallback.id}</Code>
+              </Link>
+              <ResidencyBadge residency={fallback.residency} />
+            </li>
+          ))}
+        </ol>
+      ),
+    ],
     [text('models.published'), <DateTime key="published" at={createdAt} style="date" />],
   ]
   return (

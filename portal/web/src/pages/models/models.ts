@@ -16,6 +16,11 @@ export const MODELS = graphql(`
       maxOutputTokens
       dimensions
       createdAt
+      aliases
+      fallbacks {
+        id
+        residency
+      }
       price {
         input
         cachedInput

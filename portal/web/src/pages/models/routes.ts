@@ -10,4 +10,9 @@ export const modelsRoutes = [
     validateSearch: readFilters,
     component: lazyPage(() => import('./models-page.tsx'), 'ModelsPage'),
   }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/models/$id/try',
+    component: lazyPage(() => import('./try/try-page.tsx'), 'TryPage'),
+  }),
 ] as const

@@ -1,11 +1,18 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
+import { readFilters } from './filters.ts'
 
 export const operatorRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/operator',
+    validateSearch: readFilters,
     component: lazyPage(() => import('./operator-page.tsx'), 'OperatorPage'),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/operator/organizations/$id',
+    component: lazyPage(() => import('./organization-page.tsx'), 'OperatorOrganizationPage'),
   }),
 ] as const

@@ -1,4 +1,4 @@
-import { Link } from '@tanstack/react-router'
+import { getRouteApi, Link } from '@tanstack/react-router'
 import { Download, ReceiptText, RefreshCw, SearchX } from 'lucide-react'
 import { useState } from 'react'
 import { useClient } from 'urql'
@@ -116,11 +116,12 @@ function useColumns(): readonly Column<UsageRecord>[] {
 }
 
 function RecordLink({ id, at }: { readonly id: string; readonly at: string }) {
+  const filters = getRouteApi('/usage').useSearch()
   return (
     <Link
       from="/usage"
       to="/usage"
-      search={(now) => ({ ...now, record: id })}
+      search={{ ...filters, record: id }}
       resetScroll={false}
       className="font-medium underline-offset-4 hover:underline"
     >

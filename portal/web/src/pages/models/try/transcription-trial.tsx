@@ -1,0 +1,90 @@
+import { type FormEvent, useState } from 'react'
+import { useAction } from '../../../data/answer.ts'
+import { useFormats, useText } from '../../../i18n/text.tsx'
+import { CopyButton } from '../../../parts/copy-button.tsx'
+import { FailureNotice } from '../../../parts/states.tsx'
+import { UserText } from '../../../parts/user-text.tsx'
+import { Button } from '../../../ui/button.tsx'
+import { Field } from '../../../ui/field.tsx'
+import { Input } from '../../../ui/input.tsx'
+import { Card } from '../../../ui/surface.tsx'
+import { TRANSCRIBE } from './operations.ts'
+import { toBase64 } from './read-file.ts'
+import { Spent } from './spent.tsx'
+
+const MAX_BYTES = 25 * 1024 * 1024
+
+interface Result {
+  readonly text: string
+  readonly seconds: number | null
+  readonly cost: string | null
+}
+
+/** The text of a recording. */
+export function TranscriptionTrial({ modelId }: { readonly modelId: string }) {
+  const text = useText()
+  const { number, bytes } = useFormats()
+  const [file, setFile] = useState<File | null>(null)
+  const [language, setLanguage] = useState('')
+  const [result, setResult] = useState<Result | null>(null)
+  const transcribe = useAction(TRANSCRIBE)
+  const isLarge = file !== null && file.size > MAX_BYTES
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    if (!file || isLarge) return
+    setResult(null)
+    const input = {
+      model: modelId,
+      contentBase64: await toBase64(file),
+      language: language.trim().toLowerCase() || null,
+      idempotencyKey: crypto.randomUUID(),
+    }
+    const answer = (await transcribe.run({ input }))?.createTranscription
+    if (answer) setResult({ text: answer.text, seconds: answer.audioSeconds ?? null, cost: answer.cost })
+  }
+  return (
+    <form onSubmit={submit} className="flex max-w-3xl flex-col gap-4">
+      <Field
+        label={text('models.try.recording')}
+        help={text('models.try.recordingHelp', { size: bytes(MAX_BYTES) })}
+        error={isLarge && text('error.payload_too_large')}
+      >
+        {(control) => (
+          <Input
+            {...control}
+            type="file"
+            accept=".flac,.mp3,.mp4,.m4a,.ogg,.wav,.webm,audio/*"
+            className="h-auto py-1.5"
+            onChange={({ target }) => setFile(target.files?.[0] ?? null)}
+          />
+        )}
+      </Field>
+      <Field label={text('models.try.language')} help={text('models.try.languageHelp')} className="max-w-60">
+        {(control) => <Input {...control} dir="ltr" maxLength={8} value={language} onChange={({ target }) => setLanguage(target.value)} />}
+      </Field>
+      <div>
+        <Button variant="primary" type="submit" isBusy={transcribe.isRunning} disabled={!file || isLarge}>
+          {text('models.try.transcribe')}
+        </Button>
+      </div>
+      <FailureNotice failure={transcribe.failure} />
+      <div role="status">
+        {result && (
+          <Card className="flex flex-col gap-3">
+            <div className="flex items-start gap-3 text-sm">
+              <p className="min-w-0 grow">{result.text ? <UserText isWhole>{result.text}</UserText> : text('models.try.silence')}</p>
+              {result.text && <CopyButton value={result.text} />}
+            </div>
+            <Spent cost={result.cost}>
+              {result.seconds !== null && (
+                <span>
+                  {text('models.try.seconds', { count: result.seconds, shown: number(result.seconds, { maximumFractionDigits: 1 }) })}
+                </span>
+              )}
+            </Spent>
+          </Card>
+        )}
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,63 @@
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { ArrowLeft } from 'lucide-react'
+import { useAnswer } from '../../../data/answer.ts'
+import { Text, useText } from '../../../i18n/text.tsx'
+import { ResidencyBadge } from '../../../parts/badges.tsx'
+import { PageHeader } from '../../../parts/page-header.tsx'
+import { Answered, NotFound } from '../../../parts/states.tsx'
+import { Code } from '../../../parts/user-text.tsx'
+import { ChatTrial } from './chat-trial.tsx'
+import { EmbeddingTrial } from './embedding-trial.tsx'
+import { MODEL } from './operations.ts'
+import { RerankTrial } from './rerank-trial.tsx'
+import { TranscriptionTrial } from './transcription-trial.tsx'
+
+const route = getRouteApi('/models/$id/try')
+const TRIALS = { CHAT: ChatTrial, EMBEDDING: EmbeddingTrial, RERANK: RerankTrial, TRANSCRIPTION: TranscriptionTrial } as const
+
+/** One model at work, with the reader's own text. */
+export function TryPage() {
+  const text = useText()
+  const { id } = route.useParams()
+  const answer = useAnswer(MODEL, { id })
+  return (
+    <Answered answer={answer}>
+      {({ model }) => {
+        if (!model) return <NotFound />
+        const Trial = TRIALS[model.kind]
+        return (
+          <>
+            <PageHeader
+              title={text('models.tryTitle', { id })}
+              heading={
+                <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+                  <span>
+                    <Text
+                      id="models.tryTitle"
+                      values={{
+                        id: (
+                          <Code key="id" className="font-sans text-[1em]">
+                            {id}
+                          </Code>
+                        ),
+                      }}
+                    />
+                  </span>
+                  <ResidencyBadge residency={model.residency} />
+                </span>
+              }
+              lead={text(`models.try.${model.kind}`)}
+              back={
+                <Link to="/models" search={{ model: id }} className="inline-flex items-center gap-1.5 hover:text-ink">
+                  <ArrowLeft className="size-4 rtl:-scale-x-100" aria-hidden />
+                  {text('models.title')}
+                </Link>
+              }
+            />
+            <Trial key={id} modelId={id} takesImages={model.supportsVision ?? false} />
+          </>
+        )
+      }}
+    </Answered>
+  )
+}

@@ -1,0 +1,53 @@
+import { useAnswer } from '../../data/answer.ts'
+import { useText } from '../../i18n/text.tsx'
+import { StatusBadge } from '../../parts/badges.tsx'
+import { FailureNotice } from '../../parts/states.tsx'
+import { UserText } from '../../parts/user-text.tsx'
+import { Card, Skeleton } from '../../ui/surface.tsx'
+import { HEALTH } from './operator.ts'
+import { usePolling } from './polling.ts'
+
+const POLL_MS = 10_000
+const PARTS = ['billing', 'knowledge', 'inference'] as const
+
+/** What each part of the service says of itself. */
+export function Health() {
+  return (
+    <div className="grid gap-3 lg:grid-cols-3">
+      {PARTS.map((part) => (
+        <PartCard key={part} part={part} />
+      ))}
+    </div>
+  )
+}
+
+function PartCard({ part }: { readonly part: (typeof PARTS)[number] }) {
+  const text = useText()
+  const answer = useAnswer(HEALTH[part], {})
+  usePolling(answer, POLL_MS)
+  const health = answer.state === 'ready' ? answer.data.health : null
+  return (
+    <Card aria-label={text(`operator.part.${part}`)} aria-live="polite">
+      <div className="flex items-start justify-between gap-3">
+        <h2 className="text-base">{text(`operator.part.${part}`)}</h2>
+        {answer.state === 'loading' && <Skeleton className="w-16" />}
+        {answer.state === 'failed' && <StatusBadge tone="danger" label="operator.silent" />}
+        {health && (
+          <StatusBadge tone={health.isReady ? 'success' : 'danger'} label={health.isReady ? 'operator.ready' : 'operator.notReady'} />
+        )}
+      </div>
+      <p className="mt-1 mb-3 text-sm text-muted">{text(`operator.part.${part}.help`)}</p>
+      {answer.state === 'failed' && <FailureNotice failure={answer.failure} retry={answer.retry} />}
+      {health && health.problems.length > 0 && (
+        <ul aria-label={text('operator.problems')} className="flex flex-col gap-1 text-sm text-danger-text">
+          {health.problems.map((problem) => (
+            <li key={problem}>
+              <UserText isWhole>{problem}</UserText>
+            </li>
+          ))}
+        </ul>
+      )}
+      {health?.isReady && health.problems.length === 0 && <p className="text-sm">{text('operator.noProblems')}</p>}
+    </Card>
+  )
+}

@@ -1,0 +1,32 @@
+import { toLatinDigits } from '../../parts/typed-number.ts'
+
+export const LIMITS = ['storageBytes', 'vectors', 'maxFileBytes', 'requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const
+export type Limit = (typeof LIMITS)[number]
+export type Limits = Readonly<Record<Limit, number | null>>
+/** Limits as they are typed. Empty: the plan's. */
+export type Typed = Readonly<Record<Limit, string>>
+
+const BYTES_PER_MEGABYTE = 1_000_000
+/** Counts are `Int`s of the schema, and so is the size of one file. */
+const MAX_COUNT = 2 ** 31 - 1
+
+export function isBytes(limit: Limit): boolean {
+  return limit === 'storageBytes' || limit === 'maxFileBytes'
+}
+
+export function typedOf(limits: Limits): Typed {
+  const typed = (limit: Limit) => {
+    const value = limits[limit]
+    return value === null ? '' : String(isBytes(limit) ? value / BYTES_PER_MEGABYTE : value)
+  }
+  return Object.fromEntries(LIMITS.map((limit) => [limit, typed(limit)])) as Record<Limit, string>
+}
+
+/** The number that was typed, null for none, undefined if it is not allowed. Sizes are typed in megabytes. */
+export function limitOf(limit: Limit, typed: string): number | null | undefined {
+  const digits = toLatinDigits(typed)
+  if (digits === '') return null
+  if (!(isBytes(limit) ? /^\d{1,12}(\.\d{1,6})?$/ : /^\d{1,10}$/).test(digits)) return undefined
+  const value = isBytes(limit) ? Math.round(Number(digits) * BYTES_PER_MEGABYTE) : Number(digits)
+  return limit === 'storageBytes' || value <= MAX_COUNT ? value : undefined
+}

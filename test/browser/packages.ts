@@ -47,6 +47,7 @@ export interface Page {
   getByText(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
   locator(selector: string, options?: { readonly hasText: string | RegExp }): Locator
   reload(): Promise<unknown>
+  waitForEvent(event: 'download'): Promise<{ path(): Promise<string> }>
   /** Answers the requests to an address in the place of the service. */
   route(url: RegExp, answer: (route: Route) => unknown): Promise<void>
   unroute(url: RegExp): Promise<void>

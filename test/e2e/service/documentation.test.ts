@@ -73,6 +73,8 @@ const EXAMPLES = {
   following: ['docs/guide/streams.md', 'sh', 'Last-Event-ID'],
   rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
   cohere: ['docs/guide/rerank.md', 'js', 'cohere-ai'],
+  sessions: ['docs/guide/portal.md', 'sh', '/sessions'],
+  invitation: ['docs/guide/people.md', 'sh', '/invitations'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
 
 function findCodeBlocks(page: string): readonly { readonly language: string; readonly code: string }[] {
@@ -347,6 +349,19 @@ describe('the examples of the documentation', () => {
     expect(data.viewer.organization.wallet.id).toMatch(/^wal_/)
     const { data: both } = await caller.graphql(example('partial'))
     expect([both.made.key, both.lost.collection.id]).toEqual([expect.stringMatching(/^kis_live_/), expect.stringMatching(/^col_/)])
+  })
+
+  it('list the sessions of the portal, and end one', async () => {
+    const session = await makeCaller(service, service.key).signIn()
+    const { stdout } = await shell(example('sessions').replace('ses_…', session.id))
+    expect(stdout).toContain(session.id)
+    const { body } = await makeCaller(service, service.key).rest('GET', '/v1/sessions')
+    expect(body.data).toEqual([])
+  })
+
+  it('invite somebody', async () => {
+    const { stdout } = await shell(example('invitation'))
+    expect(JSON.parse(stdout)).toMatchObject({ email: 'ann@example.com', role: 'editor', token: expect.any(String) })
   })
 
   it('upload a file by a multipart request', async () => {

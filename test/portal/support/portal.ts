@@ -16,10 +16,10 @@ export interface RunningPortal extends AsyncDisposable {
 }
 
 /** Builds the portal first if it is stale, so that no test meets the notice that it is being built. */
-export async function startPortal(): Promise<RunningPortal> {
+export async function startPortal(env: Readonly<Record<string, string>> = {}): Promise<RunningPortal> {
   await promisify(execFile)(process.execPath, ['portal/server/build-bundle.ts'], { cwd: ROOT, timeout: 180_000 })
   const mock = await startMockEngine()
-  const service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_PORTAL: 'on' } })
+  const service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_PORTAL: 'on', ...env } })
   return {
     service,
     mock,

@@ -2,8 +2,9 @@ import { Progress as RadixProgress } from 'radix-ui'
 import type { ComponentProps, ReactNode } from 'react'
 import { classes } from './classes.ts'
 
-export function Card({ className, ...rest }: ComponentProps<'section'>) {
-  return <section className={classes('rounded-xl border bg-surface p-4 sm:p-5', className)} {...rest} />
+/** `as`: `div` for a group of a list of terms, which may hold no section. */
+export function Card({ as: Element = 'section', className, ...rest }: ComponentProps<'div'> & { readonly as?: 'section' | 'div' }) {
+  return <Element className={classes('rounded-xl border bg-surface p-4 sm:p-5', className)} {...rest} />
 }
 
 const TONES = {

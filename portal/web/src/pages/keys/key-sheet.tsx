@@ -8,7 +8,7 @@ import { Money } from '../../parts/money.tsx'
 import type { Secret } from '../../parts/secret-dialog.tsx'
 import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
 import { DateTime, RelativeTime } from '../../parts/time.tsx'
-import { Code, UserText } from '../../parts/user-text.tsx'
+import { Code, harmless, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog, Sheet } from '../../ui/dialog.tsx'
 import { Badge, Progress } from '../../ui/surface.tsx'
@@ -162,7 +162,7 @@ function Actions({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
       <ConfirmDialog
         isOpen={step === 'rotate'}
         onClose={close}
-        title={text('keys.rotateTitle', { name })}
+        title={text('keys.rotateTitle', { name: harmless(name) })}
         description={text('keys.rotateHelp')}
         action={text('keys.rotate')}
         onConfirm={async () => {
@@ -177,7 +177,7 @@ function Actions({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
       <ConfirmDialog
         isOpen={step === 'revoke'}
         onClose={close}
-        title={text('keys.revokeTitle', { name })}
+        title={text('keys.revokeTitle', { name: harmless(name) })}
         description={text('keys.revokeHelp')}
         action={text('keys.revoke')}
         isDangerous

@@ -124,7 +124,7 @@ function Sums({ totals }: { readonly totals: Summary['total'] }) {
   return (
     <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
       {sums.map(([measure, value]) => (
-        <Card key={measure}>
+        <Card as="div" key={measure}>
           <dt className="text-sm text-muted">{text(`usage.measure.${measure}`)}</dt>
           <dd className="mt-1 text-xl font-semibold">{value}</dd>
         </Card>

@@ -104,7 +104,7 @@ function Balance({ wallet, threshold }: { readonly wallet: Wallet; readonly thre
     <section className="mb-8">
       <dl className="grid gap-3 sm:grid-cols-3">
         {(['available', 'balance', 'held'] as const).map((part) => (
-          <Card key={part}>
+          <Card as="div" key={part}>
             <dt className="text-sm text-muted">{text(`wallet.${part}`)}</dt>
             <dd className="mt-1 text-2xl font-semibold">
               <Money amount={wallet[part]} />

@@ -1,6 +1,6 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Inbox, RotateCw } from 'lucide-react'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
@@ -22,6 +22,9 @@ import { DELIVERIES, type Delivery, REDELIVER } from './webhooks.ts'
 
 const route = getRouteApi('/webhooks/$id')
 
+/** No event tells how a delivery goes on. */
+const PAUSE_MS = 2_000
+
 const LOOKS = {
   PENDING: { tone: 'info', label: 'webhooks.status.PENDING', isActive: true },
   DELIVERED: { tone: 'success', label: 'webhooks.status.DELIVERED' },
@@ -38,6 +41,12 @@ export function Deliveries({ endpointId }: { readonly endpointId: string }) {
   const paging = usePaging(status)
   const answer = useAnswer(DELIVERIES, { endpointId, status: status ?? null, ...paging.variables }, { types: ['WebhookDelivery'] })
   const edges = answer.state === 'ready' ? (answer.data.webhookDeliveries?.edges ?? []) : []
+  const isUnderWay = edges.some(({ node }) => node.status === 'PENDING')
+  useEffect(() => {
+    if (answer.state !== 'ready' || !isUnderWay) return
+    const timer = setTimeout(answer.refresh, PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [answer, isUnderWay])
   const open = edges.find(({ node }) => node.id === openId)?.node ?? null
   return (
     <section>

@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config'
 const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
-const EXCLUDED = ['**/node_modules/**', '.cache/**']
+const EXCLUDED = ['**/node_modules/**', '.cache/**', 'portal/dist*/**']
 
 export default defineConfig({
   // Vite would take graphql's `module` build while the federation packages require its `main`: two copies do not know

@@ -1,10 +1,11 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 /** `npm test` runs the quick suites; `npm run test:all` runs both. test/README.md says what makes a suite long. */
 const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
-const EXCLUDED = ['**/node_modules/**', '.cache/**']
+const EXCLUDED = ['**/node_modules/**', '.cache/**', 'portal/dist*/**']
 
 export default defineConfig({
   // Vite would take graphql's `module` build while the federation packages require its `main`: two copies do not know
@@ -18,6 +19,8 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // As in cli/kis.js: threads, of which every open SQLite store has one, need not compile their modules again.
+    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url)) },
     projects: [
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },

@@ -23,7 +23,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
   const run = (args: readonly string[], cli = CLI) => {
-    const env = { HOME: folder, HOST: '127.0.0.1', PORT: '0', KIS_DATA_DIR: join(folder, 'data') }
+    const env = { HOME: folder, HOST: '127.0.0.1', PORT: '0', KIS_DATA_DIR: join(folder, 'data'), KIS_PORTAL: 'off' }
     return spawn(oldNode!.path, [join(cli, 'kis.js'), ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   }
   const startService = async () => {

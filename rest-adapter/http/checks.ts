@@ -5,30 +5,33 @@ import type { DocumentedOperation, OpenApi } from './openapi.ts'
 /** @throws {KisError} `invalid_request`: the first fault, with its path in the caller's own names */
 export type Check = (value: unknown) => void
 
-/** Builds the checks of an operation's body and query from its description. */
+/**
+ * Builds the checks of an operation's body and query from its description. Each is compiled when it is first used:
+ * compiling all of them takes longer than the rest of the start.
+ */
 export function compileChecks({ document }: OpenApi): {
   readonly body: (operation: DocumentedOperation) => { readonly json: Check | undefined; readonly form: Check | undefined }
   readonly query: (operation: DocumentedOperation) => Check | undefined
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
-  const bodies = new Ajv2020({ ...options, schemas: { openapi: document } })
+  const bodies = once(() => new Ajv2020({ ...options, schemas: { openapi: document } }))
   // Queries and forms are text. This check turns their numbers into numbers, in place.
-  const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: withFiles(document) } })
+  const texts = once(() => new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: withFiles(document) } }))
 
   return {
     body: ({ requestBody }) => {
       const form = requestBody?.content['multipart/form-data']?.schema
       const json = requestBody?.content['application/json']?.schema
       return {
-        form: form && checkWith(texts.compile(absolute(form)), 'body'),
-        json: json && checkWith(bodies.compile(absolute(json)), 'body'),
+        form: form && checkWith(() => texts().compile(absolute(form)), 'body'),
+        json: json && checkWith(() => bodies().compile(absolute(json)), 'body'),
       }
     },
     query: ({ parameters }) => {
       const inQuery = parameters.filter((parameter) => parameter.in === 'query')
       if (inQuery.length === 0) return undefined
       const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
-      return checkWith(texts.compile({ type: 'object', properties, additionalProperties: false }), 'query')
+      return checkWith(() => texts().compile({ type: 'object', properties, additionalProperties: false }), 'query')
     },
   }
 }
@@ -43,8 +46,19 @@ function absolute<T extends { readonly $ref?: string }>(schema: T): T {
   return schema.$ref ? { ...schema, $ref: `openapi${schema.$ref}` } : schema
 }
 
-function checkWith(isValid: ValidateFunction, where: 'body' | 'query'): Check {
+function checkWith(compile: () => ValidateFunction, where: 'body' | 'query'): Check {
+  const compiled = once(compile)
   return (value) => {
+    const isValid = compiled()
     if (!isValid(value)) throw errorOfFault(isValid.errors![0]!, `The ${where}`)
+  }
+}
+
+/** Gives what `make` made when it was first asked. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
   }
 }

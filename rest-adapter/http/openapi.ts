@@ -66,14 +66,21 @@ export interface OpenApi {
 
 type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record<string, DocumentedOperation>>
 
+let known: OpenApi | undefined
+
 /**
- * Reads `schema/openapi.yaml`, the only description of the REST API. Bodies are checked against it, and the reference
- * page is made from it.
+ * Gives `schema/openapi.yaml`, the only description of the REST API. Bodies are checked against it, and the reference
+ * page is made from it. It is read once, so nobody may change what this gives.
  */
 export function readOpenApi(): OpenApi {
-  const read = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
-  const events = read('events.yaml') as OpenApi['events']
-  const document = { ...read('openapi.yaml'), webhooks: describeWebhooks(events) }
+  known ??= read()
+  return known
+}
+
+function read(): OpenApi {
+  const parsed = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
+  const events = parsed('events.yaml') as OpenApi['events']
+  const document = { ...parsed('openapi.yaml'), webhooks: describeWebhooks(events) }
   const resolve = <T extends object>(value: T): T => {
     const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
     if (!ref) return value

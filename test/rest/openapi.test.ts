@@ -3,6 +3,7 @@ import { type Check, compileChecks } from '../../rest-adapter/http/checks.ts'
 import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 import { restRoutes } from '../../rest-adapter/main.ts'
 import { ERRORS, GRAPHQL_CODES } from '../../schema/errors.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import { startAdapter } from './support.ts'
 
 const openapi = readOpenApi()
@@ -45,7 +46,7 @@ describe('schema/openapi.yaml', () => {
     expect(silent).toEqual([])
   })
 
-  it('requires a body unless an empty object is enough', () => {
+  it('has schemas that compile, and requires a body unless an empty object is enough', () => {
     // Each takes one of several fields, which its schema does not say.
     const takesOneOf = ['POST /v1/collections/{id}/documents', 'POST /v1/agents/{id}/runs', 'POST /mcp']
     const checks = compileChecks(openapi)
@@ -53,10 +54,14 @@ describe('schema/openapi.yaml', () => {
       try {
         check({})
         return true
-      } catch {
+      } catch (error) {
+        // Else its schema does not compile.
+        expect(error).toBeInstanceOf(KisError)
         return false
       }
     }
+    for (const { operation } of openapi.operations)
+      for (const check of [checks.body(operation).form, checks.query(operation)]) if (check) isEnough(check)
     for (const operation of openapi.operations) {
       const name = `${operation.method} ${operation.path}`
       const { json } = checks.body(operation.operation)

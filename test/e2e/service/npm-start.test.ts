@@ -17,7 +17,8 @@ describe.skipIf(process.platform === 'win32')('npm start', () => {
     'ends the service when npm gets %s, and leaves its folder to the next one',
     async (signal) => {
       const folder = mkdtempSync(join(tmpdir(), 'kis-npm-'))
-      const env = { PATH: process.env.PATH!, HOME: folder, HOST: '127.0.0.1', PORT: '0', KIS_DATA_DIR: join(folder, 'data') }
+      const own = { HOME: folder, KIS_DATA_DIR: join(folder, 'data'), KIS_PORTAL: 'off' }
+      const env = { PATH: process.env.PATH!, HOST: '127.0.0.1', PORT: '0', ...own }
       // A group of its own, so that nothing of it is left behind whatever happens.
       const npm = spawn('npm', ['start'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true })
       const hasEnded = once(npm, 'exit')

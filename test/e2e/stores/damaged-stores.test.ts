@@ -385,6 +385,7 @@ describe.skipIf(!mayBeNobody)(
         env: {
           PATH: process.env.PATH ?? '',
           KIS_DATA_DIR: data,
+          KIS_PORTAL: 'off',
           KIS_CATALOG: join(copy, 'catalog.yaml'),
           PORT: String(port),
           HOST: '127.0.0.1',

@@ -67,9 +67,13 @@ async function world() {
 /** Workers of one process; disposing stops them. */
 function workers(deps: Deps) {
   const stop = new AbortController()
-  const working = work(deps, wakeUp(), { exclusive: true, backoffMs: 1 }, stop.signal)
+  const due = wakeUp()
+  // A job that is tried again is due soon. By itself a worker looks once a second.
+  const timer = setInterval(() => due.wake(), 20)
+  const working = work(deps, due, { exclusive: true, backoffMs: 1 }, stop.signal)
   return {
     async [Symbol.asyncDispose]() {
+      clearInterval(timer)
       stop.abort()
       await working
     },

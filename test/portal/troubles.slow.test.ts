@@ -44,15 +44,13 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     const ask = `fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"{ viewer { id } }"}' })`
     await eventually(() => visitor.page.evaluate<boolean>(`${ask}.then(({ status }) => status === 401)`))
     await visitor.page.locator('nav a[href="/home"]').first().click()
-    await visitor.page.waitForURL((url) => url.pathname === '/home')
-    await visitor.page.locator('nav a[href="/models"]').first().click()
     const dialog = visitor.page.getByRole('dialog', { name: 'Your session has ended' })
     await dialog.waitFor()
     await visitor.page.locator('[role=dialog] input[type=password]').fill((await newKey('next')).key)
     await visitor.page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'hidden' })
     await visitor.settle()
-    expect(await pathOf(visitor)).toBe('/models')
+    expect(await pathOf(visitor)).toBe('/home')
   })
 
   it('signs out: the cookie is over, and so is what it opened', async () => {
@@ -105,8 +103,8 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
       await route.continue()
     })
     await visitor.page.locator('nav a[href="/models"]').first().click()
-    await visitor.page.locator('main [role=status]').first().waitFor()
-    expect(await visitor.page.locator('main').textContent()).toContain('Loading…')
+    await visitor.page.waitForURL((url) => url.pathname === '/models')
+    await eventually(async () => (await visitor.page.locator('main').textContent())?.includes('Loading…') ?? false)
     gate.resolve()
     await visitor.page.getByText('mock-chat').first().waitFor()
   })

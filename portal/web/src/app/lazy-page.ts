@@ -13,6 +13,7 @@ export function lazyPage<Name extends string, Module extends Record<Name, (props
   name: Name,
 ) {
   const loadOrWait = async (): Promise<Module> => {
+    await connection.untilReached()
     try {
       return await load()
     } catch (error) {
@@ -20,7 +21,8 @@ export function lazyPage<Name extends string, Module extends Record<Name, (props
       return loadAgain(error)
     }
   }
-  // Browsers remember that a module could not be loaded, so the same address would fail for ever.
+  // Browsers remember that a module could not be loaded, so the same address would fail for ever. The modules that it
+  // imports have no other address, so the service is asked for first.
   const loadAgain = (error: unknown): Promise<Module> => {
     const address = ADDRESS.exec(String(error))?.[0]
     return address?.startsWith(`${location.origin}/`) ? import(/* @vite-ignore */ `${address}?again`) : load()

@@ -35,6 +35,11 @@ class Connection {
     return () => this.#returns.delete(listen)
   }
 
+  /** Resolves when the service answers: at once where it can be reached. */
+  async untilReached(): Promise<void> {
+    if (this.state === 'lost' || !(await answers())) await this.untilReturn()
+  }
+
   /** Resolves when the service answers again, which it is asked until it does. */
   untilReturn(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -59,11 +64,7 @@ class Connection {
   async #look(): Promise<void> {
     for (let wait = FIRST_WAIT_MS; this.state === 'lost'; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
       await this.#sleep(wait * (0.75 + Math.random() / 2))
-      const answers = await fetch('/healthz', { cache: 'no-store' }).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-      if (answers) this.restore()
+      if (await answers()) this.restore()
     }
   }
 
@@ -76,6 +77,13 @@ class Connection {
     }
     return promise
   }
+}
+
+function answers(): Promise<boolean> {
+  return fetch('/healthz', { cache: 'no-store' }).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 }
 
 export const connection = new Connection()

@@ -220,7 +220,7 @@ const mib = (bytes: number) => Math.round(bytes / 1024 / 1024)
 /** What is wrong with an answer, or null. */
 function findFault({ method, path, name }: Request, { status, headers, text }: WireAnswer): string | null {
   if (status >= 500) return `${status} ${text.slice(0, 300)}`
-  if (name.startsWith('graphql')) return faultOfGraphql(status, text)
+  if (name.startsWith('graphql')) return faultOfGraphql(status, firstAnswer(headers['content-type'], text))
   const isHead = method === 'HEAD'
   if (status < 400) {
     if (isHead) return null
@@ -255,6 +255,11 @@ function faultOfJson(text: string): string | null {
   } catch (error) {
     return `${error}: ${text.slice(0, 200)}`
   }
+}
+
+/** The first answer of an event stream, or the only one of JSON. */
+function firstAnswer(contentType: string | undefined, text: string): string {
+  return contentType?.startsWith('text/event-stream') ? (/^event: next\ndata: (.*)$/m.exec(text)?.[1] ?? text) : text
 }
 
 function faultOfGraphql(status: number, text: string): string | null {

@@ -11,7 +11,7 @@ const LIST_MEMBERS = gatewayOperation(`query Members($first: Int!, $after: Strin
   organization { members(first: $first, after: $after) { edges { node { ${MEMBER} } } ${PAGE_INFO} } } }`)
 const GET_MEMBER = gatewayOperation(`query Member($id: ID!) { member(id: $id) { ${MEMBER} } }`)
 const UPDATE_MEMBER = gatewayOperation(
-  `mutation UpdateMember($input: UpdateMemberInput!) { updateMember(input: $input) { member { ${MEMBER} } } }`,
+  `mutation UpdateMember($input: UpdateMemberInput!) { updateMember(input: $input) { member { ${MEMBER} createdApiKeys { id } } } }`,
 )
 const REMOVE_MEMBER = gatewayOperation(
   'mutation RemoveMember($input: RemoveMemberInput!) { removeMember(input: $input) { member { id createdApiKeys { id } } } }',
@@ -76,7 +76,8 @@ export const peopleRoutes: readonly Route[] = [
     path: '/v1/members/{id}',
     async handle({ ask, params, body }) {
       const data = await ask(UPDATE_MEMBER, { input: { id: params.id, role: toEnum(String(body.role)) } })
-      return ok(toMember(data.updateMember.member))
+      const { member } = data.updateMember
+      return ok({ ...toMember(member), created_key_ids: member.createdApiKeys.map(readId) })
     },
   },
   {

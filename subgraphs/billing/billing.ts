@@ -1,4 +1,5 @@
 import { openDocuments } from '../common/documents/late-documents.ts'
+import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
@@ -90,7 +91,7 @@ export function billingOn(
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
-    toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps), problems }),
+    toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps), sifting: new SiftBudget(), problems }),
     problems,
     async [Symbol.asyncDispose]() {
       stopping.abort()

@@ -115,6 +115,28 @@ const key = {
   revokedAt: null,
   createdAt: AT,
 }
+const member = {
+  id: 'mem_1',
+  role: 'VIEWER',
+  email: 'ann@example.org',
+  name: 'Ann',
+  apiKey: { id: 'key_1' },
+  createdApiKeys: [{ id: 'key_2' }],
+  lastSeenAt: AT,
+  removedAt: null,
+  createdAt: AT,
+}
+const memberObject = {
+  id: 'mem_1',
+  object: 'member',
+  created_at: AT_SECONDS,
+  role: 'viewer',
+  email: 'ann@example.org',
+  name: 'Ann',
+  key_id: 'key_1',
+  last_seen_at: AT_SECONDS,
+  removed_at: null,
+}
 const keyObject = {
   id: 'key_1',
   object: 'key',
@@ -318,6 +340,7 @@ const handlers = {
   DeleteDocument: ({ id }: { id: string }) => ({ deleteDocument: { id } }),
   Models: () => ({ models: [model] }),
   Model: ({ id }: { id: string }) => ({ model: id === 'meta/llama' ? model : null }),
+  UpdateMember: () => ({ updateMember: { member } }),
   CreateApiKey: () => ({ createApiKey: { key: 'kis_live_secret', apiKey: key } }),
   ApiKeys: () => ({ organization: { apiKeys: page(key) } }),
   ApiKey: ({ id }: { id: string }) => ({ apiKey: id === 'key_1' ? key : null }),
@@ -624,6 +647,12 @@ const cases: readonly Case[] = [
   },
   { request: 'POST /v1/keys/key_1/rotate', answer: { ...keyObject, key: 'kis_live_other' } },
   { request: 'DELETE /v1/keys/key_1', answer: { id: 'key_1', object: 'key', deleted: true } },
+  {
+    request: 'PATCH /v1/members/mem_1',
+    body: { role: 'viewer' },
+    variables: { input: { id: 'mem_1', role: 'VIEWER' } },
+    answer: { ...memberObject, created_key_ids: ['key_2'] },
+  },
   {
     request: 'GET /v1/organization',
     answer: { ...organizationObject, quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } } },

@@ -1,3 +1,4 @@
+import type { SiftBudget } from '../../common/documents/list-sifted.ts'
 import type { BatchedReads } from '../../common/link/batched-reads.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
@@ -5,6 +6,7 @@ import type { ApiKey } from '../use-cases/tables.ts'
 
 export type Context = ResolverContext<BillingDeps> & {
   readonly keys: BatchedReads<ApiKey>
+  readonly sifting: SiftBudget
   /** As the subgraph's own. */
   readonly problems: Subgraph['problems']
 }

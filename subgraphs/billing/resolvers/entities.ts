@@ -35,8 +35,8 @@ export const entities: Resolvers = {
     wallet({ _id }, _args, { deps, caller }) {
       return getWallet(deps, requirePrincipal(caller), _id)
     },
-    apiKeys({ _id }, args, { deps, caller }) {
-      return listApiKeys(deps, requirePrincipal(caller), _id, args)
+    apiKeys({ _id }, args, { deps, caller, sifting }) {
+      return listApiKeys(deps, requirePrincipal(caller), _id, args, sifting)
     },
     members({ _id }, args, { deps, caller }) {
       return listMembers(deps, requirePrincipal(caller), _id, args)

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
+import { SiftBudget } from '../../../common/documents/list-sifted.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { findNamedKey, keyReads } from './api-keys.ts'
+import { findNamedKey, keyReads, listApiKeys } from './api-keys.ts'
 
 it('reads the keys that the records of a list name at once, and those only that the caller may name', async () => {
   const reads: unknown[] = []
@@ -22,4 +23,14 @@ it('reads the keys that the records of a list name at once, and those only that 
   expect((await Promise.all(named.map((id) => findNamedKey(keys, reader, id)))).map((key) => key?._id)).toEqual(
     named.map((id) => (id === 'key_1' ? id : undefined)),
   )
+})
+
+it('the filtered lists of one operation read 20,000 keys at most, together', async () => {
+  const keys = Array.from({ length: 100 }, (_, i) => ({ _id: `key_${i}`, name: `robot ${i}` }))
+  const deps = { collections: { apiKeys: { find: async () => keys } }, clock: { now: () => new Date() } } as unknown as BillingDeps
+  const admin = { organizationId: 'org_a', apiKeyId: 'key_1', scopes: ['admin'] } as unknown as Principal
+  const sifting = new SiftBudget()
+  const list = () => listApiKeys(deps, admin, 'org_a', { filter: { nameContains: 'none' } }, sifting)
+  for (let i = 0; i < 10; i++) expect((await list()).edges).toEqual([])
+  await expect(list()).rejects.toMatchObject({ code: 'operation_too_complex' })
 })

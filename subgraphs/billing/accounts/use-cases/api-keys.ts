@@ -1,4 +1,4 @@
-import { listSifted, nameTest } from '../../../common/documents/list-sifted.ts'
+import { listSifted, nameTest, SiftBudget } from '../../../common/documents/list-sifted.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { BatchedReads } from '../../../common/link/batched-reads.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
@@ -28,6 +28,7 @@ export async function listApiKeys(
   principal: Principal,
   organizationId: string,
   { filter, ...page }: PageArguments & { readonly filter?: ApiKeyFilter | null },
+  sifting: SiftBudget = new SiftBudget(),
 ): Promise<Connection<ApiKey>> {
   requireScope(principal, 'admin')
   const isNamed = nameTest(filter?.nameContains)
@@ -37,7 +38,13 @@ export async function listApiKeys(
   const matches = (key: ApiKey) => (isNamed?.(key.name) ?? true) && (isActive === null || isUsable(key) === isActive)
   return listSifted(
     collections.apiKeys,
-    { filter: { organizationId, memberId: null }, idPrefix: 'key', matches: isNamed || isActive !== null ? matches : null, sortBy: null },
+    {
+      filter: { organizationId, memberId: null },
+      idPrefix: 'key',
+      matches: isNamed || isActive !== null ? matches : null,
+      sifting,
+      sortBy: null,
+    },
     page,
   )
 }

@@ -20,6 +20,8 @@ const INVITATION_LIFE_MS = 7 * 86_400_000
 const KEPT_MS = 30 * 86_400_000
 /** More than an organization invites in a week; each is one more way in. */
 const MAX_OPEN_INVITATIONS = 100
+/** Whoever invites and revokes in turn does not fill the store. */
+const MAX_REVOKED_INVITATIONS = 100
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254
 /** What stands before and after the one `@`: no spaces, control characters or signs that hide or turn text. */
@@ -56,6 +58,7 @@ export async function inviteMember(
   if ((await invitations.countDocuments(open, { limit: MAX_OPEN_INVITATIONS })) >= MAX_OPEN_INVITATIONS)
     throw new KisError('invalid_request', `An organization has at most ${MAX_OPEN_INVITATIONS} open invitations. Revoke some.`)
   await invitations.deleteMany({ organizationId, expiresAt: { $lt: new Date(now.getTime() - KEPT_MS) } })
+  await forgetRevoked(deps, organizationId)
   const token = PREFIX + randomBytes(32).toString('base64url')
   const invitation: Invitation = {
     _id: deps.ids('inv'),
@@ -71,6 +74,15 @@ export async function inviteMember(
   }
   await invitations.insertOne(invitation)
   return { invitation, token }
+}
+
+/** Deletes the revoked invitations of an organization but for the last ones. */
+async function forgetRevoked({ collections: { invitations } }: BillingDeps, organizationId: string): Promise<void> {
+  const unaccepted = { organizationId, acceptedAt: null }
+  const revoked = { ...unaccepted, revokedAt: { $gt: new Date(0) } }
+  const last = await invitations.find(revoked, { sort: { revokedAt: -1 }, limit: MAX_REVOKED_INVITATIONS })
+  const oldest = last[MAX_REVOKED_INVITATIONS - 1]?.revokedAt
+  if (oldest) await invitations.deleteMany({ ...unaccepted, revokedAt: { $gt: new Date(0), $lt: oldest } })
 }
 
 function checkEmail(text: string): string {

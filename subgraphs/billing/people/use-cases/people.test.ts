@@ -327,4 +327,26 @@ for (const { name, open } of STORES)
       await inviteMember(deps, first, { email: 'x@example.org', role: 'viewer' })
       expect((await listInvitations(deps, first, organizationId, { first: 100 })).edges).toHaveLength(1)
     })
+
+    it('keeps the 100 invitations that were revoked last', async () => {
+      const made: string[] = []
+      for (let i = 0; i < 103; i++) {
+        const { invitation } = await inviteMember(deps, first, { email: `p${i}@example.org`, role: 'viewer' })
+        clock.advance(1)
+        await revokeInvitation(deps, first, invitation._id)
+        made.push(invitation._id)
+      }
+      const open = await inviteMember(deps, first, { email: 'x@example.org', role: 'viewer' })
+      const kept = await deps.collections.invitations.find({ organizationId, acceptedAt: null }, { sort: { revokedAt: 1 }, limit: 1_000 })
+      expect(kept.map(({ _id }) => _id)).toEqual([open.invitation._id, ...made.slice(3)])
+    })
+
+    it('an invitation from before a removal does not let the person in again', async () => {
+      const { token } = await inviteMember(deps, first, { email: 'ann@example.org', role: 'admin' })
+      const member = await join('ann', 'admin')
+      clock.advance(1_000)
+      await removeMember(deps, first, { id: member._id, revokeCreatedKeys: true })
+      expect(await arrive('ann', { invitation: token })).toBe('invitation_invalid')
+      expect(await arrive('ann')).toBe('not_a_member')
+    })
   })

@@ -86,6 +86,8 @@ async function byInvitation(deps: BillingDeps, person: Person, token: string): P
     if (isSuspended(organization)) return 'organization_suspended'
     return (await enter(deps, record, person)) ?? 'not_a_member'
   }
+  // Made before the person was removed, such as a second link of those days, it is no new one.
+  if (record?.removedAt && invitation.createdAt < record.removedAt) return 'invitation_invalid'
   if (verifiedEmail === null) return 'email_not_verified'
   if (!(await isGood(deps, invitation, verifiedEmail))) return 'invitation_invalid'
   if (isSuspended(organization)) return 'organization_suspended'

@@ -154,6 +154,14 @@ export async function deleteFile(deps: Deps, context: LinkContext, id: string): 
   }
 }
 
+/** Deletes a file that the service made. False if documents are still made of it. Repeatable. */
+export async function dropFile(deps: Deps, organizationId: string, id: string): Promise<boolean> {
+  const file = await deps.store.files.findOne({ _id: id, organizationId })
+  if (!file) return true
+  await dropAbsentAttachments(deps, file)
+  return (await dropUnattached(deps, file)) || !(await deps.store.files.findOne({ _id: id, organizationId }))
+}
+
 /** Deletes a file of an erased organization, unless documents are still made of it. Repeatable. */
 export async function eraseFile(deps: Deps, file: FileRecord): Promise<void> {
   await dropAbsentAttachments(deps, file)

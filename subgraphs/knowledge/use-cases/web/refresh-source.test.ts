@@ -143,3 +143,27 @@ it('a refresh on demand takes the address from the worker', async () => {
   expect(await deps.store.documents.findOne({ _id: id })).toMatchObject({ version: 2 })
   expect(await filesOf(deps)).toHaveLength(1)
 })
+
+it('a key that may no longer write has nothing fetched, and what it had begun is tidied up', async () => {
+  for (const isBegun of [false, true]) {
+    const { world, deps, page, id, clock, change, ingest, source } = await watched()
+    const demoted = { ...principal, scopes: ['knowledge:read'] as const }
+    const after = depsOn({ ...world, accounts: { findPrincipal: async () => demoted } })
+    change('The second text.', '"2"')
+    if (isBegun) {
+      await workOnSources(deps, signal)
+      await ingest()
+      clock.ms = (await source()).dueAt!.getTime()
+      await workOnSources(after, signal)
+      clock.ms = (await source()).dueAt!.getTime()
+    }
+    page.asked.length = 0
+    await workOnSources(after, signal)
+    expect(page.asked).toEqual([])
+    expect(await source()).toMatchObject({ error: expect.stringContaining('knowledge:write'), formerFileId: null, refreshAt: null })
+    expect((await source()).dueAt).toBeUndefined()
+    const document = await deps.store.documents.findOne({ _id: id })
+    expect([document?.status, document?.version ?? 1]).toEqual(['ready', isBegun ? 2 : 1])
+    expect(await filesOf(deps)).toEqual([document!.fileId])
+  }
+})

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isAbort, KisError } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { keepWorking } from '../../../common/process/keep-working.ts'
 import { type DocumentRecord, findPending, type WebSourceRecord } from '../../domain/records.ts'
@@ -8,7 +8,7 @@ import { decodePage, nameOfPage } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
 import { type AttachedDocument, createDocument } from '../documents/documents.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
-import { deleteFile, detachFile, storeFile } from '../files/files.ts'
+import { detachFile, dropFile, storeFile } from '../files/files.ts'
 import { type FetchedPage, fetchPage } from './fetch-page.ts'
 
 /** Addresses that one process works on at once, each of another organization. */
@@ -46,7 +46,7 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
   const checked = { checkedAt: now, error: null, refreshAt: nextRefresh(source, now) }
   const sha256 = page && createHash('sha256').update(page.bytes).digest('hex')
   if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked, lease), outcome: 'unchanged' }
-  const begun = await beginVersion(deps, context, source, live, lease)
+  const begun = await beginVersion(deps, source, live, lease)
   const { document, outcome } = await attach(deps, context, begun, { page, isFirst: live === null })
   const former = outcome === 'replacing' && live ? { formerFileId: live.fileId } : {}
   const change = {
@@ -65,13 +65,7 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
  * Records the live file as the one that a new version replaces, and keeps the address for as long as a lease: whoever
  * takes it after a crash finds what there is to delete. Deletes the file before, if nobody has done so yet.
  */
-async function beginVersion(
-  deps: Deps,
-  context: CallContext,
-  source: WebSourceRecord,
-  live: DocumentRecord | null,
-  lease: Lease,
-): Promise<WebSourceRecord> {
+async function beginVersion(deps: Deps, source: WebSourceRecord, live: DocumentRecord | null, lease: Lease): Promise<WebSourceRecord> {
   const { store, clock, ids } = deps
   const { _id, formerFileId: before } = source
   const formerFileId = live?.fileId ?? null
@@ -79,16 +73,16 @@ async function beginVersion(
   const dueAt = lease.dueAt ?? new Date(clock.now().getTime() + LEASE_MS)
   const begun = await store.sources.findOneAndUpdate({ _id, ...lease }, { $set: { formerFileId, nextFileId, dueAt } })
   if (!begun && lease.dueAt) throw new LeaseLost()
-  await dropLeftOver(deps, context, source, live)
-  if (before !== null && before !== formerFileId) await isFileGone(deps, context, before)
+  await dropLeftOver(deps, source, live)
+  if (before !== null && before !== formerFileId) await dropFile(deps, source.organizationId, before)
   return begun ?? { ...source, formerFileId, nextFileId }
 }
 
 /** Deletes the file that a worker stored, and died before a document was made of it. */
-async function dropLeftOver(deps: Deps, context: CallContext, { nextFileId }: WebSourceRecord, document: DocumentRecord | null) {
+async function dropLeftOver(deps: Deps, { organizationId, nextFileId }: WebSourceRecord, document: DocumentRecord | null) {
   if (!nextFileId || document?.fileId === nextFileId || document?.replacement?.fileId === nextFileId) return
   if (document) await detachFile(deps.store, nextFileId, document._id)
-  await isFileGone(deps, context, nextFileId)
+  await dropFile(deps, organizationId, nextFileId)
 }
 
 /** A file that no document is made of is not kept. Later versions keep the metadata that the document has by then. */
@@ -105,10 +99,10 @@ async function attach(
   try {
     const input = { collectionId, fileId: file._id, metadata: isFirst ? metadata : null, externalId: _id, onConflict: 'replace' } as const
     const attached = await createDocument(deps, context, input)
-    if (attached.outcome === 'unchanged') await isFileGone(deps, context, file._id)
+    if (attached.outcome === 'unchanged') await dropFile(deps, file.organizationId, file._id)
     return attached
   } catch (error) {
-    await isFileGone(deps, context, file._id)
+    await dropFile(deps, file.organizationId, file._id)
     throw error
   }
 }
@@ -130,18 +124,6 @@ async function write({ store, clock }: Deps, source: WebSourceRecord, change: Ch
   const written = await store.sources.findOneAndUpdate({ _id: source._id, ...lease }, update)
   if (!written && lease.dueAt) throw new LeaseLost()
   return written ?? after
-}
-
-/** Deletes a file, and returns true unless a document is still made of it. */
-async function isFileGone(deps: Deps, context: CallContext, id: string): Promise<boolean> {
-  try {
-    await deleteFile(deps, context, id)
-    return true
-  } catch (error) {
-    if (error instanceof KisError && error.code === 'not_found') return true
-    if (error instanceof KisError && error.code === 'in_use') return false
-    throw error
-  }
 }
 
 /** Fetches what is due until the signal aborts. */
@@ -186,8 +168,10 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
   if (caller.isSuspended) return
   const context = { caller, requestId: _id, signal }
   try {
-    if (source.formerFileId !== null && document) await settle(deps, context, source, document, lease)
+    if (source.formerFileId !== null && document) await settle(deps, source, document, lease)
     else if (caller.isEnded) await stop(deps, source, 'The key that added the address has ended. Add it again with another.', lease)
+    else if (!hasScope(caller, 'knowledge:write'))
+      await stop(deps, source, 'The key that added the address lacks the scope `knowledge:write`. Add it again with another.', lease)
     else await refreshSource(deps, context, source, lease)
   } catch (error) {
     if (signal.aborted || isAbort(error) || error instanceof LeaseLost) return
@@ -197,7 +181,7 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
 }
 
 /** Deletes the file of the version before once the new one is live. If the new one has failed, says why. */
-async function settle(deps: Deps, context: CallContext, source: WebSourceRecord, document: DocumentRecord, lease: Lease): Promise<void> {
+async function settle(deps: Deps, source: WebSourceRecord, document: DocumentRecord, lease: Lease): Promise<void> {
   if (findPending(document) || document.job) return void (await write(deps, source, {}, lease))
   const { replacement } = document
   if (replacement?.status === 'failed') {
@@ -206,9 +190,9 @@ async function settle(deps: Deps, context: CallContext, source: WebSourceRecord,
     await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, error }, lease)
     return
   }
-  await dropLeftOver(deps, context, source, document)
+  await dropLeftOver(deps, source, document)
   // No new version came of the content: it was that of the live one, or the process that fetched it died.
-  const isOver = source.formerFileId === document.fileId || (await isFileGone(deps, context, source.formerFileId!))
+  const isOver = source.formerFileId === document.fileId || (await dropFile(deps, source.organizationId, source.formerFileId!))
   await write(deps, source, isOver ? { formerFileId: null, nextFileId: null } : {}, lease)
 }
 

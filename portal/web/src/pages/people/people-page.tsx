@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useViewer } from '../../app/session.tsx'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'
@@ -18,8 +18,6 @@ import { InviteDialog } from './invite.tsx'
 import { RemoveDialog, RoleDialog } from './member-dialogs.tsx'
 import { INVITATIONS, type Invitation, MEMBERS, type Member, REVOKE_INVITATION, ROLES, VIEWER_ROLE } from './people.ts'
 import { useHasOidc } from './use-sign-in-options.ts'
-
-const NOBODY = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 export function PeoplePage() {
   const text = useText()
@@ -117,7 +115,7 @@ function Members({ isOwner }: { readonly isOwner: boolean }) {
       <DataTable
         label={text('people.members')}
         answer={answer}
-        page={({ organization }) => organization?.members ?? NOBODY}
+        page={({ organization }) => organization?.members ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}
@@ -182,7 +180,7 @@ function Invitations() {
       <DataTable
         label={text('people.invitations')}
         answer={answer}
-        page={({ organization }) => organization?.invitations ?? NOBODY}
+        page={({ organization }) => organization?.invitations ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -3,7 +3,7 @@ import { Ban, History, Trash2 } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
 import { FactList } from '../../../parts/fact-list.tsx'
 import { Money } from '../../../parts/money.tsx'
@@ -63,7 +63,7 @@ export function Runs({ agentId }: { readonly agentId: string }) {
       <DataTable
         label={text('agents.tab.runs')}
         answer={answer}
-        page={({ agent }) => agent?.runs ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ agent }) => agent?.runs ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import { Provider } from 'urql'
 import { type Connected, connect } from '../data/client.ts'
-import { type Failure, failureOf, toFailure } from '../data/failure.ts'
+import { type Failure, failureOf, toFailure, UNREACHABLE } from '../data/failure.ts'
 import { graphql, type ResultOf } from '../data/graphql.ts'
 
 const VIEWER = graphql(`
@@ -39,8 +39,6 @@ export interface Session {
 }
 
 const Context = createContext<Session | null>(null)
-
-const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
 
 /** Knows who is signed in, and gives all below it the client of their session. */
 export function SessionProvider({ children }: { readonly children: ReactNode }) {

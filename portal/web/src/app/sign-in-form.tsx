@@ -1,6 +1,7 @@
 import { Building2, LogIn } from 'lucide-react'
-import { type FormEvent, useEffect, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import type { Failure } from '../data/failure.ts'
+import { useSignInOptions } from '../data/sign-in-options.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { FailureNotice, useFailureText } from '../parts/states.tsx'
 import { UserText } from '../parts/user-text.tsx'
@@ -9,11 +10,6 @@ import { Field } from '../ui/field.tsx'
 import { Input } from '../ui/input.tsx'
 import { Notice } from '../ui/surface.tsx'
 import { useSession } from './session.tsx'
-
-/** What `GET /session/options` says. */
-interface Options {
-  readonly oidc: { readonly name: string } | null
-}
 
 /** Signs in by an API key, or at the organization's provider of OpenID Connect if there is one. */
 interface SignInFormProps {
@@ -26,24 +22,11 @@ export function SignInForm({ returnTo, invitation }: SignInFormProps) {
   const text = useText()
   const failureText = useFailureText()
   const { signIn } = useSession()
-  const [options, setOptions] = useState<Options | null>(null)
+  const options = useSignInOptions()
   const [key, setKey] = useState('')
   const [isBusy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure | null>(null)
   const [isMissing, setMissing] = useState(false)
-  useEffect(() => {
-    let isCurrent = true
-    fetch('/session/options')
-      .then((response) => (response.ok ? response.json() : { oidc: null }))
-      .then(
-        (options: Options) => isCurrent && setOptions(options),
-        // The form works without it.
-        () => isCurrent && setOptions({ oidc: null }),
-      )
-    return () => {
-      isCurrent = false
-    }
-  }, [])
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setFailure(null)
@@ -53,7 +36,8 @@ export function SignInForm({ returnTo, invitation }: SignInFormProps) {
     setFailure(await signIn(key.trim()))
     setBusy(false)
   }
-  const oidc = options?.oidc
+  // Keys work where the service does not say.
+  const oidc = options === 'unknown' ? null : options?.oidc
   const provider = oidc && (
     <Button asChild size="large" variant={invitation ? 'primary' : 'secondary'}>
       <a href={addressOf({ returnTo, invitation })}>

@@ -14,12 +14,14 @@ export function useCalm(act: () => void, pauseMs: number): () => void {
   }, [pauseMs])
 }
 
-/** Calls `act` every `everyMs` while somebody looks at the page. */
-export function useRepeat(act: () => void, everyMs: number): void {
+/** Calls `act` every `everyMs` while somebody looks at the page. Null: there is nothing to do. */
+export function useRepeat(act: (() => void) | null, everyMs: number): void {
   const latest = useRef(act)
   latest.current = act
+  const isOn = act !== null
   useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && latest.current(), everyMs)
+    if (!isOn) return
+    const timer = setInterval(() => document.visibilityState === 'visible' && latest.current?.(), everyMs)
     return () => clearInterval(timer)
-  }, [everyMs])
+  }, [isOn, everyMs])
 }

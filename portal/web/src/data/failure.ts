@@ -17,7 +17,7 @@ interface Failed {
   readonly graphQLErrors?: readonly { readonly message: string; readonly extensions?: unknown }[]
 }
 
-const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
+export const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
 
 /** The first error that an operation failed with. */
 export function toFailure({ networkError, graphQLErrors = [] }: Failed): Failure {

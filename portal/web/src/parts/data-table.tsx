@@ -14,6 +14,9 @@ export interface Page<Row> {
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null }
 }
 
+/** What a list shows whose object is not there. */
+export const EMPTY_PAGE: Page<never> = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
+
 /** Where a reader of a list is. Spread `variables` into those of the query. */
 export interface Paging {
   readonly variables: { readonly first: number; readonly after: string | null }

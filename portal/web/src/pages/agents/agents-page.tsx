@@ -3,7 +3,7 @@ import { Bot, Plus } from 'lucide-react'
 import { useAnswer } from '../../data/answer.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { EmptyState } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
@@ -32,7 +32,7 @@ export function AgentsPage() {
       <DataTable
         label={text('agents.title')}
         answer={answer}
-        page={({ agents }) => agents ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ agents }) => agents ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -3,7 +3,7 @@ import { KeyRound, Plus, SearchX } from 'lucide-react'
 import { useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
@@ -70,7 +70,7 @@ export function KeysPage() {
       <DataTable
         label={text('keys.title')}
         answer={answer}
-        page={({ organization }) => organization?.apiKeys ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ organization }) => organization?.apiKeys ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -5,7 +5,7 @@ import { FailureNotice } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Card, Skeleton } from '../../ui/surface.tsx'
 import { HEALTH } from './operator.ts'
-import { usePolling } from './polling.ts'
+import { useAskingAgain } from './polling.ts'
 
 const POLL_MS = 10_000
 const PARTS = ['billing', 'knowledge', 'inference'] as const
@@ -24,7 +24,7 @@ export function Health() {
 function PartCard({ part }: { readonly part: (typeof PARTS)[number] }) {
   const text = useText()
   const answer = useAnswer(HEALTH[part], {})
-  usePolling(answer, POLL_MS)
+  useAskingAgain(answer, POLL_MS)
   const health = answer.state === 'ready' ? answer.data.health : null
   return (
     <Card aria-label={text(`operator.part.${part}`)} aria-live="polite">

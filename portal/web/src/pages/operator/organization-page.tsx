@@ -5,7 +5,7 @@ import { useScope } from '../../app/session.tsx'
 import { useAnswer } from '../../data/answer.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
-import { type Column, DataTable, type Page, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
@@ -22,8 +22,6 @@ import { type Step, StepDialog } from './organization-dialogs.tsx'
 import { OrganizationStatus } from './status.tsx'
 
 const route = getRouteApi('/operator/organizations/$id')
-const NO_CHANGES: Page<Change> = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
-
 export function OperatorOrganizationPage() {
   const { id } = route.useParams()
   const answer = useAnswer(ORGANIZATION, { id }, { types: ['Organization'] })
@@ -203,7 +201,7 @@ function Changes({ id }: { readonly id: string }) {
       <DataTable
         label={text('operator.changes')}
         answer={answer}
-        page={({ organization }) => organization?.changes ?? NO_CHANGES}
+        page={({ organization }) => organization?.changes ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

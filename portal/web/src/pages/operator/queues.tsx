@@ -12,7 +12,7 @@ import { UserText } from '../../parts/user-text.tsx'
 import { Pagination } from '../../ui/pagination.tsx'
 import { Card } from '../../ui/surface.tsx'
 import { QUEUES, type Queue } from './operator.ts'
-import { usePolling } from './polling.ts'
+import { useAskingAgain } from './polling.ts'
 
 const POLL_MS = 5_000
 
@@ -21,7 +21,7 @@ export function Queues() {
   const text = useText()
   const [cursors, setCursors] = useState<readonly string[]>([])
   const answer = useAnswer(QUEUES, { after: cursors.at(-1) ?? null }, { types: ['Document'] })
-  usePolling(answer, POLL_MS)
+  useAskingAgain(answer, POLL_MS)
   const columns = useColumns()
   return (
     <Answered answer={answer}>

@@ -2,8 +2,9 @@ import { EllipsisVertical, MailX, Plus, UserCog, UserMinus, Users } from 'lucide
 import { useState } from 'react'
 import { useViewer } from '../../app/session.tsx'
 import { useAction, useAnswer } from '../../data/answer.ts'
+import { useSignInOptions } from '../../data/sign-in-options.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'
@@ -17,15 +18,13 @@ import { toast } from '../../ui/toast.tsx'
 import { InviteDialog } from './invite.tsx'
 import { RemoveDialog, RoleDialog } from './member-dialogs.tsx'
 import { INVITATIONS, type Invitation, MEMBERS, type Member, REVOKE_INVITATION, ROLES, VIEWER_ROLE } from './people.ts'
-import { useHasOidc } from './use-sign-in-options.ts'
-
-const NOBODY = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 export function PeoplePage() {
   const text = useText()
   const [isInviting, setInviting] = useState(false)
   const [secret, setSecret] = useState<Secret | null>(null)
-  const hasOidc = useHasOidc()
+  const options = useSignInOptions()
+  const hasOidc = options === 'unknown' || options === null ? null : options.oidc !== null
   const viewer = useAnswer(VIEWER_ROLE, {}, { types: ['Member'] })
   const own = viewer.state === 'ready' ? viewer.data.viewer?.member : undefined
   // A key of the organization stands as high as an owner. The service decides; this only leaves out what it would refuse.
@@ -117,7 +116,7 @@ function Members({ isOwner }: { readonly isOwner: boolean }) {
       <DataTable
         label={text('people.members')}
         answer={answer}
-        page={({ organization }) => organization?.members ?? NOBODY}
+        page={({ organization }) => organization?.members ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}
@@ -182,7 +181,7 @@ function Invitations() {
       <DataTable
         label={text('people.invitations')}
         answer={answer}
-        page={({ organization }) => organization?.invitations ?? NOBODY}
+        page={({ organization }) => organization?.invitations ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -5,7 +5,7 @@ import { useClient } from 'urql'
 import { useAnswer, useEvents } from '../../data/answer.ts'
 import { type Failure, toFailure } from '../../data/failure.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'
 import { Answered, EmptyState, FailureNotice, NotFound } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
@@ -18,8 +18,6 @@ import { MAX_ROWS, toCsv } from './csv.ts'
 import type { Filters } from './filters.ts'
 import { Receipt } from './receipt.tsx'
 import { RECORD, RECORDED, RECORDS, type UsageRecord } from './usage.ts'
-
-const EMPTY_PAGE = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 interface RecordsProps {
   readonly filters: Filters

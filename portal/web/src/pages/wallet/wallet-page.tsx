@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
 import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, type Page, RowsTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, RowsTable, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
@@ -15,7 +15,6 @@ import { Badge, Card, Notice } from '../../ui/surface.tsx'
 import { AmountDialog } from './amount-dialogs.tsx'
 import { CHANGED, type Entry, type Hold, WALLET, type Wallet } from './wallet.ts'
 
-const NO_ENTRIES: Page<Entry> = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 /** Under load the wallet changes many times a second. */
 const LEAST_PAUSE_MS = 2_000
 
@@ -69,7 +68,7 @@ export function WalletPage() {
       <DataTable
         label={text('wallet.ledger')}
         answer={answer}
-        page={({ organization }) => organization?.wallet.entries ?? NO_ENTRIES}
+        page={({ organization }) => organization?.wallet.entries ?? EMPTY_PAGE}
         paging={paging}
         columns={entryColumns}
         rowId={({ id }) => id}

@@ -5,7 +5,7 @@ import { useAction, useAnswer } from '../../data/answer.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Source } from '../../parts/source.tsx'
@@ -70,7 +70,7 @@ export function Deliveries({ endpointId }: { readonly endpointId: string }) {
       <DataTable
         label={text('webhooks.deliveries')}
         answer={answer}
-        page={({ webhookDeliveries }) => webhookDeliveries ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ webhookDeliveries }) => webhookDeliveries ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -3,7 +3,7 @@ import { Plus, Webhook } from 'lucide-react'
 import { useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
@@ -35,7 +35,7 @@ export function WebhooksPage() {
       <DataTable
         label={text('webhooks.title')}
         answer={answer}
-        page={({ webhookEndpoints }) => webhookEndpoints ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ webhookEndpoints }) => webhookEndpoints ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { History } from 'lucide-react'
 import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { Money } from '../../parts/money.tsx'
 import { EmptyState } from '../../parts/states.tsx'
@@ -11,8 +11,6 @@ import { Select } from '../../ui/input.tsx'
 import { STATUSES } from './filters.ts'
 import { RUN_ENDED, RUNS, type RunRow, type RunStatus } from './runs.ts'
 import { Duration, RunBadge } from './states.tsx'
-
-const EMPTY_PAGE = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 interface RunsProps {
   readonly workflowId: string

@@ -1,7 +1,8 @@
 import { useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
+import { diffLines, foldSame } from '../../parts/diff.ts'
 import { Digits } from '../../parts/digits.tsx'
 import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
@@ -11,10 +12,7 @@ import { ConfirmDialog, Sheet } from '../../ui/dialog.tsx'
 import { Badge } from '../../ui/surface.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { writeJson } from './rules/definition.ts'
-import { diffLines, foldSame } from './rules/diff.ts'
 import { DIFF, UPDATE, VERSIONS, type Workflow } from './workflows.ts'
-
-const EMPTY_PAGE = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 interface VersionRow {
   readonly version: number

@@ -3,7 +3,7 @@ import { Plus, Workflow } from 'lucide-react'
 import { useState } from 'react'
 import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { EmptyState } from '../../parts/states.tsx'
@@ -14,8 +14,6 @@ import { CreateDialog } from './create-dialog.tsx'
 import { RUN_ENDED } from './runs.ts'
 import { RunBadge } from './states.tsx'
 import { WORKFLOWS, type WorkflowRow } from './workflows.ts'
-
-const EMPTY_PAGE = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 export function WorkflowsPage() {
   const text = useText()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { codeOf, type Draft, draftOf, inputOf, NEW_AGENT, newServer, problemsOf } from './draft.ts'
+import { type Draft, draftOf, inputOf, NEW_AGENT, newServer, problemsOf } from './draft.ts'
 import { EXAMPLE_SCHEMA, readSchema } from './schema.ts'
 
 const RIGHT: Draft = { ...NEW_AGENT, name: 'Rules', code: 'rules', model: 'extractive' }
@@ -81,12 +81,6 @@ describe('the draft of an agent', () => {
       maxCost: '2',
     })
   })
-
-  it.each([
-    ['Travel policy', 'travel-policy'],
-    [' Café №2! ', 'cafe-no2'],
-    ['قواعد', ''],
-  ])('makes a code of %s', (name, code) => expect(codeOf(name)).toBe(code))
 })
 
 describe('the schema of an answer', () => {

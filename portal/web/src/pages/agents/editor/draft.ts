@@ -164,16 +164,6 @@ export function inputOf(draft: Draft) {
   }
 }
 
-/** A code for a name: `Travel policy` becomes `travel-policy`. Empty for a name without Latin letters. */
-export function codeOf(name: string): string {
-  return name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 64)
-}
-
 function isBetween(typed: string, from: number, to: number): boolean {
   if (typed.trim() === '') return true
   const value = toLatinDigits(typed)

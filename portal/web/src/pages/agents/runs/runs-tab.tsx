@@ -1,9 +1,10 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Ban, History, Trash2 } from 'lucide-react'
-import { useEffect, useRef, useState } from 'react'
+import { useState } from 'react'
 import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useRepeat } from '../../../data/calm.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
 import { FactList } from '../../../parts/fact-list.tsx'
 import { Money } from '../../../parts/money.tsx'
@@ -38,12 +39,8 @@ export function Runs({ agentId }: { readonly agentId: string }) {
     { id: agentId, ...paging.variables, filter: status ? { status } : null },
     { types: ['AgentRun', 'DeleteAgentRunPayload'] },
   )
-  const refresh = useRef(() => {})
-  refresh.current = answer.state === 'ready' ? answer.refresh : () => {}
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === 'visible' && refresh.current(), LOOK_AGAIN_MS)
-    return () => clearInterval(timer)
-  }, [])
+  const refresh = answer.state === 'ready' ? answer.refresh : null
+  useRepeat(refresh, LOOK_AGAIN_MS)
   return (
     <>
       <div className="mb-3 flex justify-end">
@@ -63,7 +60,7 @@ export function Runs({ agentId }: { readonly agentId: string }) {
       <DataTable
         label={text('agents.tab.runs')}
         answer={answer}
-        page={({ agent }) => agent?.runs ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ agent }) => agent?.runs ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}
@@ -81,7 +78,7 @@ export function Runs({ agentId }: { readonly agentId: string }) {
             runId={run}
             onDeleted={() => {
               openRun(undefined)
-              refresh.current()
+              refresh?.()
             }}
           />
         )}

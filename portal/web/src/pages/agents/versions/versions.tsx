@@ -2,7 +2,8 @@ import { getRouteApi } from '@tanstack/react-router'
 import { GitCompare } from 'lucide-react'
 import { useAnswer } from '../../../data/answer.ts'
 import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
+import { diffLines } from '../../../parts/diff.ts'
 import { Answered, NotFound } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Code, harmless, UserText } from '../../../parts/user-text.tsx'
@@ -12,7 +13,6 @@ import { Sheet } from '../../../ui/dialog.tsx'
 import { Badge } from '../../../ui/surface.tsx'
 import type { Agent } from '../base/agents.ts'
 import { useCollectionNames } from '../base/collection-names.ts'
-import { diffLines } from './diff.ts'
 import { COMPARE, VERSIONS, type VersionFacts, type VersionRow } from './version-queries.ts'
 
 const route = getRouteApi('/agents/$id')
@@ -37,7 +37,7 @@ export function Versions({ agent }: { readonly agent: Agent }) {
       <DataTable
         label={text('agents.versions')}
         answer={answer}
-        page={({ agent }) => agent?.versions ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ agent }) => agent?.versions ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ version }) => String(version)}

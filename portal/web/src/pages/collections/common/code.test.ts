@@ -2,7 +2,6 @@ import { expect, it } from 'vitest'
 import { toCode } from './code.ts'
 
 it.each([
-  ['Hiring & HR 2026', 'hiring-hr-2026'],
   ['  Café — menu ', 'cafe-menu'],
   ['', ''],
   ['سياسات hr', 'hr'],
@@ -13,8 +12,4 @@ it.each([
 it('gives a name without Latin letters a code of its own', () => {
   expect(toCode('سياسات التوظيف', () => 0)).toBe('collection-00000')
   expect(toCode('٢٠٢٦ 2026', () => 0.5)).toMatch(/^collection-[a-z0-9]{5}$/)
-})
-
-it('is at most 64 characters long', () => {
-  expect(toCode('a'.repeat(500))).toHaveLength(64)
 })

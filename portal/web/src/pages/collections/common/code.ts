@@ -1,4 +1,5 @@
-const MAX_CODE = 64
+import { codeOf } from '../../../parts/code.ts'
+
 const FALLBACK = 'collection'
 const RANDOM_DIGITS = 5
 
@@ -10,13 +11,7 @@ export const CODE = /^[a-z0-9][\w.-]{0,63}$/i
  * own.
  */
 export function toCode(name: string, random: () => number = Math.random): string {
-  const code = name
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, MAX_CODE)
+  const code = codeOf(name)
   if (/[a-z]/.test(code) || name.trim() === '') return code
   const digits = Math.floor(random() * 36 ** RANDOM_DIGITS)
     .toString(36)

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
 import { SearchBox } from '../../../parts/search-box.tsx'
 import { EmptyState, FailureNotice } from '../../../parts/states.tsx'
@@ -79,7 +79,7 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
       <DataTable
         label={text('documents.title')}
         answer={answer}
-        page={({ collection }) => collection?.documents ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ collection }) => collection?.documents ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -1,5 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from 'react'
+import { useCallback, useRef, useState } from 'react'
 import { useEvents } from '../../../data/answer.ts'
+import { useCalm } from '../../../data/calm.ts'
 import { DOCUMENT_UPDATED, type LiveDocument } from './documents.ts'
 
 /** Between two questions for the list, while many documents move. */
@@ -17,19 +18,13 @@ export interface LiveDocuments {
 export function useLiveDocuments(collectionId: string, onMoved: () => void): LiveDocuments {
   const [documents, setDocuments] = useState<ReadonlyMap<string, LiveDocument | null>>(new Map())
   const seen = useRef(new Map<string, string>())
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  const moved = useRef(onMoved)
-  moved.current = onMoved
-  useEffect(() => () => clearTimeout(timer.current), [])
+  const tell = useCalm(onMoved, ASK_AGAIN_MS)
   useEvents(DOCUMENT_UPDATED, { collectionId, after: null }, ({ documentUpdated: { documentId, document } }) => {
     setDocuments((now) => new Map(now).set(documentId, document))
     const state = document ? `${document.status} ${document.version} ${document.replacement?.status}` : 'deleted'
     if (seen.current.get(documentId) === state) return
     seen.current.set(documentId, state)
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined
-      moved.current()
-    }, ASK_AGAIN_MS)
+    tell()
   })
   const of = useCallback((id: string) => documents.get(id), [documents])
   return { of }

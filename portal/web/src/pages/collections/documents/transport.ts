@@ -1,5 +1,6 @@
 import type { AnyVariables, Client, TypedDocumentNode } from 'urql'
 import { toFailure } from '../../../data/failure.ts'
+import { toBase64 } from '../../../parts/read-file.ts'
 import { APPEND_TO_UPLOAD, ATTACH_FILE, CANCEL_UPLOAD, COMPLETE_UPLOAD, CREATE_UPLOAD, UPLOAD_STATE } from './documents.ts'
 import { type Transport, UploadQueue } from './uploads.ts'
 
@@ -16,7 +17,10 @@ function transportOf(client: Client, collectionId: string): Transport {
   return {
     create: async (name, sizeBytes) => (await mutate(CREATE_UPLOAD, { name, sizeBytes })).createUpload.upload.id,
     append: async (id, offset, piece) => {
-      const contentBase64 = await toBase64(piece)
+      const contentBase64 = await toBase64(piece).catch(() => {
+        // The file was moved or changed since it was chosen.
+        throw toFailure({ graphQLErrors: [{ message: '', extensions: { code: 'not_found' } }] })
+      })
       return (await mutate(APPEND_TO_UPLOAD, { input: { id, offset, contentBase64 } })).appendToUpload.upload.offset
     },
     offset: async (id) => {
@@ -36,17 +40,6 @@ function transportOf(client: Client, collectionId: string): Transport {
       return { documentId: document.id, isNew: outcome !== 'UNCHANGED' }
     },
   }
-}
-
-/** The bytes in base64, which a `FileReader` writes without a copy of them as a string of characters. */
-function toBase64(piece: Blob): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const reader = new FileReader()
-  reader.onload = () => resolve((reader.result as string).slice((reader.result as string).indexOf(',') + 1))
-  // The file was moved or changed since it was chosen.
-  reader.onerror = () => reject(toFailure({ graphQLErrors: [{ message: '', extensions: { code: 'not_found' } }] }))
-  reader.readAsDataURL(piece)
-  return promise
 }
 
 const queues = new WeakMap<Client, Map<string, UploadQueue>>()

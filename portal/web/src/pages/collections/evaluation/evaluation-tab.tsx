@@ -3,6 +3,7 @@ import { ChartNoAxesColumn, Play, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useRepeat } from '../../../data/calm.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { StatusBadge } from '../../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
@@ -16,7 +17,6 @@ import { Dialog } from '../../../ui/dialog.tsx'
 import { Progress } from '../../../ui/surface.tsx'
 import type { CollectionFacts } from '../common/collections.ts'
 import { type CollectionFilters, MODES } from '../common/filters.ts'
-import { usePolling } from '../common/polling.ts'
 import { DELETE_EVALUATION, EVALUATIONS, type Evaluation, START_EVALUATION } from './evaluation.ts'
 import { GoldQuestions } from './gold-questions.tsx'
 import { Scores, useLabel } from './scores.tsx'
@@ -35,7 +35,7 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
   const answer = useAnswer(EVALUATIONS, { id: collection.id }, { types: ['Evaluation', 'DeletePayload'] })
   const evaluations = answer.state === 'ready' ? (answer.data.collection?.evaluations.edges.map(({ node }) => node) ?? []) : []
   const running = evaluations.find(({ status }) => status === 'RUNNING')
-  usePolling(running !== undefined, answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
+  useRepeat(running !== undefined && answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
   const [isStarting, setStarting] = useState(false)
   const shown = filters.evaluation ? evaluations.find(({ id }) => id === filters.evaluation) : evaluations[0]
   const against = evaluations.find(({ id }) => id === filters.against && id !== shown?.id)

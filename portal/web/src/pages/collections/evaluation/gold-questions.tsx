@@ -3,7 +3,7 @@ import { type FormEvent, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { type Column, DataTable, usePaging } from '../../../parts/data-table.tsx'
+import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { EmptyState, FailureNotice } from '../../../parts/states.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
@@ -90,7 +90,7 @@ export function GoldQuestions({ collectionId, mayWrite }: GoldQuestionsProps) {
       <DataTable
         label={text('evaluation.gold')}
         answer={answer}
-        page={({ collection }) => collection?.goldQuestions ?? { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }}
+        page={({ collection }) => collection?.goldQuestions ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
         rowId={({ id }) => id}

@@ -1,15 +1,14 @@
+import { toLatinDigits } from '../../../parts/typed-number.ts'
+
 /** `[1]`, `[1, 2]` and `[٢]`. */
 const CITATION = /\[([\d٠-٩]{1,3}(?:\s*[,،]\s*[\d٠-٩]{1,3})*)\]/g
-const ARABIC_ZERO = 0x660
-
-const toNumber = (digits: string) => Number(digits.trim().replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) - ARABIC_ZERO)))
 
 /** Cuts an answer where it names one of `count` passages: texts, and the numbers of passages. */
 export function cutCitations(text: string, count: number): readonly (string | number)[] {
   const pieces: (string | number)[] = []
   let at = 0
   for (const match of text.matchAll(CITATION)) {
-    const numbers = match[1]!.split(/[,،]/).map(toNumber)
+    const numbers = match[1]!.split(/[,،]/).map((digits) => Number(toLatinDigits(digits)))
     if (!numbers.every((number) => number >= 1 && number <= count)) continue
     if (match.index > at) pieces.push(text.slice(at, match.index))
     pieces.push(...numbers)

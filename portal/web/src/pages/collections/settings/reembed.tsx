@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useRepeat } from '../../../data/calm.ts'
 import { type Failure, toFailure } from '../../../data/failure.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge, StatusBadge } from '../../../parts/badges.tsx'
@@ -15,7 +16,6 @@ import { ConfirmDialog } from '../../../ui/dialog.tsx'
 import { Card, Notice, Progress } from '../../../ui/surface.tsx'
 import type { CollectionFacts } from '../common/collections.ts'
 import { EmbeddingChoice } from '../common/model-choice.tsx'
-import { usePolling } from '../common/polling.ts'
 import {
   CANCEL_REEMBEDDING,
   COLLECTION_REEMBEDDINGS,
@@ -40,7 +40,7 @@ export function Reembed({ collection, onEnded }: { readonly collection: Collecti
     if (wasUnderWay.current && !current) onEnded()
     wasUnderWay.current = current !== undefined
   }, [current, onEnded])
-  usePolling(current !== undefined, answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
+  useRepeat(current !== undefined && answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
   return (
     <Card aria-labelledby="reembed">
       <h2 id="reembed" className="text-base">

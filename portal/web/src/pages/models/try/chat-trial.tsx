@@ -3,6 +3,7 @@ import { type ChangeEvent, type FormEvent, type KeyboardEvent, useEffect, useRef
 import { useEvents } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
 import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
+import { toDataUrl } from '../../../parts/read-file.ts'
 import { FailureNotice } from '../../../parts/states.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
@@ -12,7 +13,6 @@ import { Textarea } from '../../../ui/input.tsx'
 import { Notice } from '../../../ui/surface.tsx'
 import { NO_REPLY, type Reply, requestOf, type Turn, withEvent } from './conversation.ts'
 import { CHAT } from './operations.ts'
-import { toDataUrl } from './read-file.ts'
 import { Spent } from './spent.tsx'
 
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']

@@ -17,7 +17,7 @@ export interface JsonObject {
   readonly [name: string]: unknown
 }
 
-export const NODE_TYPES = ['chat', 'agent', 'search', 'transcribe', 'template', 'branch', 'map'] as const
+const NODE_TYPES = ['chat', 'agent', 'search', 'transcribe', 'template', 'branch', 'map'] as const
 export type NodeType = (typeof NODE_TYPES)[number]
 
 export function isObject(value: unknown): value is JsonObject {

@@ -10,7 +10,7 @@ export interface Problem {
   readonly wanted: string
 }
 
-export const KEYWORDS = [
+const KEYWORDS = [
   'required',
   'unknown',
   'type',

@@ -1,13 +1,8 @@
 import { expect, it } from 'vitest'
 import schema from '../../../../../../schema/workflow.schema.json'
 import { findProblems } from './problems.ts'
-import { codeOf, DEFINITIONS, TEMPLATES } from './templates.ts'
+import { DEFINITIONS, TEMPLATES } from './templates.ts'
 
 it.each(TEMPLATES)('the template %s matches the published schema', (name) => {
   expect(findProblems(schema, DEFINITIONS[name].make({ model: 'extractive', collection: 'col_1' }))).toEqual([])
-})
-
-it('makes codes of names', () => {
-  expect(codeOf('  Réponses for Employees! ')).toBe('reponses-for-employees')
-  expect(codeOf('إجابات')).toBe('')
 })

@@ -96,14 +96,3 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
     }),
   },
 }
-
-/** A code from a name: Latin letters and digits. A name without them gives none. */
-export function codeOf(name: string): string {
-  return name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[\u0300-\u036f]/g, '')
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 64)
-}

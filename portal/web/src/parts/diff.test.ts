@@ -9,6 +9,13 @@ describe('diffLines', () => {
     expect(show('a\nb\nc\nd', 'a\nx\nc\ny\nd')).toEqual([' a', '-b', '+x', ' c', '+y', ' d'])
     expect(show('a', 'a')).toEqual([' a'])
     expect(show('a\nb', 'b')).toEqual(['-a', ' b'])
+    expect(show('a\na', 'a')).toEqual([' a', '-a'])
+  })
+
+  it('finds no line in an empty text', () => {
+    expect(show('', '')).toEqual([])
+    expect(show('', 'a')).toEqual(['+a'])
+    expect(show('a', '')).toEqual(['-a'])
   })
 
   it('counts the lines of both', () => {

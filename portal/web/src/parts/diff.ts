@@ -9,9 +9,9 @@ export interface DiffLine {
 /** Above it, what lies between the first and the last change counts as replaced as a whole. */
 const MAX_CELLS = 4_000_000
 
-/** The lines that changed from one text to another, and those that stayed. */
+/** The lines that changed from one text to another, and those that stayed. An empty text has no lines. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
-  const [a, b] = [before.split('\n'), after.split('\n')]
+  const [a, b] = [linesOf(before), linesOf(after)]
   let start = 0
   while (start < a.length && start < b.length && a[start] === b[start]) start++
   let end = 0
@@ -32,6 +32,10 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   }
   while (i < a.length) same()
   return lines
+}
+
+function linesOf(text: string): readonly string[] {
+  return text === '' ? [] : text.split('\n')
 }
 
 /** How many lines two texts have in common, in order, from a line of each on. Null: that is too much to compare. */

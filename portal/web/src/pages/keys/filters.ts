@@ -1,3 +1,5 @@
+import { readOne, readText } from '../../data/search-params.ts'
+
 /** What the address says of the list, so that a link shows the same. */
 export interface Filters {
   readonly q?: string
@@ -9,6 +11,5 @@ export interface Filters {
 export const STATES = ['active', 'ended'] as const
 
 export function readFilters({ q, state, key }: Readonly<Record<string, unknown>>): Filters {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-  return { q: word(q), state: STATES.find((each) => each === state), key: word(key) }
+  return { q: readText(q), state: readOne(STATES, state), key: readText(key) }
 }

@@ -1,3 +1,5 @@
+import { readOne, readText } from '../../data/search-params.ts'
+
 /** What the address says of the list, so that a link shows the same. */
 export interface Filters {
   readonly q?: string
@@ -15,16 +17,14 @@ export const ABILITIES = ['supportsVision', 'supportsTools', 'supportsResponseSc
 export type Ability = (typeof ABILITIES)[number]
 
 export function readFilters(search: Readonly<Record<string, unknown>>): Filters {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-  const one = <Value extends string>(values: readonly Value[], value: unknown) => values.find((each) => each === value)
   const { can } = search
   const abilities = Array.isArray(can) ? ABILITIES.filter((each) => can.includes(each)) : []
   return {
-    q: word(search.q),
-    kind: one(KINDS, search.kind),
-    residency: one(RESIDENCIES, search.residency),
-    vendor: word(search.vendor),
+    q: readText(search.q),
+    kind: readOne(KINDS, search.kind),
+    residency: readOne(RESIDENCIES, search.residency),
+    vendor: readText(search.vendor),
     can: abilities.length > 0 ? abilities : undefined,
-    model: word(search.model),
+    model: readText(search.model),
   }
 }

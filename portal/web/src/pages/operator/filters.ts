@@ -1,3 +1,5 @@
+import { readText } from '../../data/search-params.ts'
+
 /** What the address says of the page, so that a link shows the same. */
 export interface Filters {
   readonly tab?: Exclude<Tab, 'organizations'>
@@ -10,13 +12,15 @@ export const TABS = ['organizations', 'health', 'queue', 'plans'] as const
 export const STATUSES = ['ACTIVE', 'SUSPENDED', 'DELETING', 'DELETED'] as const
 export type Tab = (typeof TABS)[number]
 
+/** The longest name or code of an organization or plan. */
+const MAX_TEXT = 100
+
 export function readFilters(search: Readonly<Record<string, unknown>>): Filters {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 100) : undefined)
   const tab = TABS.find((each) => each === search.tab)
   return {
     tab: tab === 'organizations' ? undefined : tab,
-    q: word(search.q),
+    q: readText(search.q)?.slice(0, MAX_TEXT),
     status: STATUSES.find((each) => each === search.status),
-    plan: word(search.plan),
+    plan: readText(search.plan)?.slice(0, MAX_TEXT),
   }
 }

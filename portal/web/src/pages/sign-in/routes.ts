@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
+import { readText } from '../../data/search-params.ts'
 
 /** A path of the portal itself: a link may send nobody to another site after signing in. */
 const OWN_PATH = /^\/(?![/\\])/
@@ -20,9 +21,8 @@ interface Search {
 }
 
 function readSearch({ next, error, invitation }: Readonly<Record<string, unknown>>): Search {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-  const path = word(next)
-  const token = word(invitation)
+  const path = readText(next)
+  const token = readText(invitation)
   return {
     next: path && OWN_PATH.test(path) && !path.startsWith('/sign-in') ? path : undefined,
     error: SIGN_IN_ERRORS.find((each) => each === error),

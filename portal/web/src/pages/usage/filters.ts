@@ -1,3 +1,5 @@
+import { readOne, readText } from '../../data/search-params.ts'
+
 /** What the address says of the page, so that a link shows the same. */
 export interface Filters {
   readonly range?: Range
@@ -25,17 +27,15 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 export function readFilters(search: Readonly<Record<string, unknown>>): Filters {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-  const one = <Value extends string>(values: readonly Value[], value: unknown) => values.find((each) => each === value)
   return {
-    range: one(RANGES, search.range),
-    by: one(GROUPINGS, search.by),
-    measure: one(MEASURES, search.measure),
-    model: word(search.model),
-    key: word(search.key),
+    range: readOne(RANGES, search.range),
+    by: readOne(GROUPINGS, search.by),
+    measure: readOne(MEASURES, search.measure),
+    model: readText(search.model),
+    key: readText(search.key),
     tab: search.tab === 'records' ? 'records' : undefined,
-    request: word(search.request),
-    record: word(search.record),
+    request: readText(search.request),
+    record: readText(search.record),
   }
 }
 

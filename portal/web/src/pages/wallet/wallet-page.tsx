@@ -1,7 +1,8 @@
 import { BellRing, Plus, ReceiptText } from 'lucide-react'
-import { useEffect, useRef, useState } from 'react'
+import { useState } from 'react'
 import { useScope } from '../../app/session.tsx'
 import { useAnswer, useEvents } from '../../data/answer.ts'
+import { useCalm } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, RowsTable, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -27,7 +28,8 @@ export function WalletPage() {
   const [step, setStep] = useState<Step | null>(null)
   const paging = usePaging()
   const answer = useAnswer(WALLET, paging.variables, { types: ['Wallet', 'LedgerEntry'] })
-  useRefreshOnChange(() => answer.state === 'ready' && answer.refresh())
+  const refresh = useCalm(() => answer.state === 'ready' && answer.refresh(), LEAST_PAUSE_MS)
+  useEvents(CHANGED, {}, refresh)
   const entryColumns = useEntryColumns()
   const organization = answer.state === 'ready' ? answer.data.organization : null
   return (
@@ -80,20 +82,6 @@ export function WalletPage() {
       />
     </>
   )
-}
-
-/** Asks again when the wallet changed, at most once in `LEAST_PAUSE_MS`. */
-function useRefreshOnChange(refresh: () => void): void {
-  const latest = useRef(refresh)
-  latest.current = refresh
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
-  useEffect(() => () => clearTimeout(timer.current ?? undefined), [])
-  useEvents(CHANGED, {}, () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = null
-      latest.current()
-    }, LEAST_PAUSE_MS)
-  })
 }
 
 function Balance({ wallet, threshold }: { readonly wallet: Wallet; readonly threshold: string | null }) {

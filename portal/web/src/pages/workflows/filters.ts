@@ -1,3 +1,5 @@
+import { readText } from '../../data/search-params.ts'
+
 /** What the address says of a workflow's page, so that a link shows the same. */
 export interface WorkflowSearch {
   readonly tab?: Tab
@@ -18,18 +20,16 @@ export const TABS = ['graph', 'editor', 'run', 'runs', 'versions'] as const
 export type Tab = (typeof TABS)[number]
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 
-const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-
 export function readWorkflowSearch({ tab, node, status, version, from }: Readonly<Record<string, unknown>>): WorkflowSearch {
   return {
     tab: TABS.find((each) => each === tab),
-    node: word(node),
+    node: readText(node),
     status: STATUSES.find((each) => each === status),
     version: Number.isInteger(version) && (version as number) > 0 ? (version as number) : undefined,
-    from: word(from),
+    from: readText(from),
   }
 }
 
 export function readRunSearch({ node }: Readonly<Record<string, unknown>>): RunSearch {
-  return { node: word(node) }
+  return { node: readText(node) }
 }

@@ -1,3 +1,5 @@
+import { readText } from '../../../data/search-params.ts'
+
 /** What the address of an agent's page says, so that a link shows the same. */
 export interface AgentSearch {
   readonly tab?: Tab
@@ -17,12 +19,11 @@ export const RUN_STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as c
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
 export function readSearch(search: Readonly<Record<string, unknown>>): AgentSearch {
-  const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
   const version = (value: unknown) => (Number.isInteger(value) && (value as number) > 0 ? (value as number) : undefined)
   return {
     tab: TABS.find((tab) => tab === search.tab),
-    thread: word(search.thread),
-    run: word(search.run),
+    thread: readText(search.thread),
+    run: readText(search.run),
     status: RUN_STATUSES.find((status) => status === search.status),
     from: version(search.from),
     to: version(search.to),

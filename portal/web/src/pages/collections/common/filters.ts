@@ -1,7 +1,7 @@
+import { readOne, readText } from '../../../data/search-params.ts'
+
 type Search = Readonly<Record<string, unknown>>
 
-const word = (value: unknown) => (typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined)
-const one = <Value extends string>(values: readonly Value[], value: unknown) => values.find((each) => each === value)
 const whole = (value: unknown, most: number) =>
   typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most ? value : undefined
 
@@ -25,7 +25,7 @@ export interface ListFilters {
 }
 
 export function readListFilters(search: Search): ListFilters {
-  return { q: word(search.q), sort: one(LIST_ORDERS, search.sort), open: one(['new'] as const, search.open) }
+  return { q: readText(search.q), sort: readOne(LIST_ORDERS, search.sort), open: readOne(['new'] as const, search.open) }
 }
 
 export const TABS = ['documents', 'search', 'evaluation', 'settings'] as const
@@ -60,23 +60,23 @@ export interface CollectionFilters {
 export function readCollectionFilters(search: Search): CollectionFilters {
   const { min } = search
   return {
-    tab: one(TABS, search.tab),
-    name: word(search.name),
-    status: one(STATUSES, search.status),
-    sort: one(LIST_ORDERS, search.sort),
-    query: word(search.query),
-    mode: one(MODES, search.mode),
-    language: one(DOCUMENT_LANGUAGES, search.language),
+    tab: readOne(TABS, search.tab),
+    name: readText(search.name),
+    status: readOne(STATUSES, search.status),
+    sort: readOne(LIST_ORDERS, search.sort),
+    query: readText(search.query),
+    mode: readOne(MODES, search.mode),
+    language: readOne(DOCUMENT_LANGUAGES, search.language),
     min: typeof min === 'number' && min > 0 && min <= 1 ? min : undefined,
     limit: whole(search.limit, 50),
     expand: whole(search.expand, 3),
     group: search.group === true ? true : undefined,
-    file: word(search.file),
-    field: word(search.field),
-    value: typeof search.value === 'boolean' ? String(search.value) : word(search.value),
-    rerank: word(search.rerank),
-    evaluation: word(search.evaluation),
-    against: word(search.against),
+    file: readText(search.file),
+    field: readText(search.field),
+    value: typeof search.value === 'boolean' ? String(search.value) : readText(search.value),
+    rerank: readText(search.rerank),
+    evaluation: readText(search.evaluation),
+    against: readText(search.against),
   }
 }
 
@@ -90,5 +90,5 @@ export interface DocumentView {
 }
 
 export function readDocumentView(search: Search): DocumentView {
-  return { view: one(DOCUMENT_VIEWS, search.view), passage: word(search.passage), page: whole(search.page, 1_000_000) }
+  return { view: readOne(DOCUMENT_VIEWS, search.view), passage: readText(search.passage), page: whole(search.page, 1_000_000) }
 }

@@ -24,7 +24,8 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
-      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END] } },
+      // Two of these at a time are more than two cores serve at once.
+      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END], testTimeout: 90_000 } },
     ],
   },
 })

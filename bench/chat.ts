@@ -25,6 +25,8 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
   const engineUrl = await engine.answer<string>()
+  await using bare = new Child('./bare-proxy-process.ts', [engineUrl])
+  const bareUrl = await bare.answer<string>()
   await using running = new AsyncDisposableStack()
   const service = await startEmbedded({ catalog: testCatalog(engineUrl) })
   running.defer(() => service.close())
@@ -35,15 +37,17 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
     pid: service.processes.get('all')!.pid,
   }
   const direct: Subject = { name: 'engine itself', url: `${engineUrl}/chat/completions`, headers: {}, pid: engine.pid }
+  const proxy: Subject = { name: 'bare proxy in Node', url: `${bareUrl}/chat/completions`, headers: {}, pid: bare.pid }
   const others = peers ? await startPeers(engineUrl) : []
   for (const peer of others) running.use(peer)
   const subjects = [through, direct, ...others]
+  const compares = [through, direct, proxy, ...others]
   const costs = async (body: string) => {
     const found = await compared(
       load,
-      subjects.map((subject) => ({ subject, body })),
+      compares.map((subject) => ({ subject, body })),
     )
-    return { ours: found[0]!, beside: compareCosts(found[0]!, found.slice(1), subjects.slice(1)) }
+    return { ours: found[0]!, beside: compareCosts(found[0]!, found.slice(1), compares.slice(1)) }
   }
   const withPeers = (bar: string, litellm: number, portkey: number) =>
     peers ? `${bar} CPU, ≥ ${litellm} × LiteLLM's requests, ≥ ${portkey} × Portkey's` : `${bar} CPU`

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../subgraphs/common/process/log.ts'
-import { WordTokenizer } from '../subgraphs/inference/adapters/embedded/word-tokenizer.ts'
+import { WordTokenizer } from '../subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts'
 import { openDocumentParser } from '../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { chunkDocument } from '../subgraphs/knowledge/domain/chunking/chunk-document.ts'
 import { testCatalog } from '../test/support/catalog.ts'
@@ -78,7 +77,7 @@ async function benchArabicBook(): Promise<BenchRow[]> {
   const delay = await service.delay()
   const { text } = await ask('GET', `${collection}/documents/${id}/text?length=262144`)
   const { data } = await ask('GET', `${collection}/documents/${id}/chunks?limit=100`)
-  const tokenizer = await openTokenizer()
+  const tokenizer = await WordTokenizer.load(MODEL)
   const tokens = data.reduce((sum: number, chunk: { readonly text: string }) => sum + tokenizer.count(chunk.text), 0) / data.length
   const what = `PDF of ${ARABIC_PAGES} pages in Arabic, ${ready.chunk_count} passages of ${Math.round(tokens)} tokens`
   if (!text.includes(FIRST_WORD)) throw new Error('the first page was not read')
@@ -107,17 +106,12 @@ async function benchArabicBook(): Promise<BenchRow[]> {
 
 const megabytes = (bytes: number) => Math.round(bytes / 1e6)
 
-async function openTokenizer(): Promise<WordTokenizer> {
-  const json = async (name: string) => JSON.parse(await readFile(new URL(name, MODEL), 'utf8')) as object
-  return new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
-}
-
 /**
  * Parsing and chunking, without embedding. It uses the service's own parser processes and tokenizer, and a new process
  * for each file.
  */
 async function benchParsing(): Promise<BenchRow[]> {
-  const tokenizer = await openTokenizer()
+  const tokenizer = await WordTokenizer.load(MODEL)
   const { signal } = new AbortController()
   const options = { countTokens: async (texts: readonly string[]) => texts.map((text) => tokenizer.count(text)), signal }
   await using parser = await openDocumentParser({ log: silentLog })

@@ -225,6 +225,7 @@ async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: 
   }
   const joined = (side: 'elasticsearch' | 'sqlite'): Searched => ({
     times: turns.flatMap((turn) => turn[side].times),
+    cpuMs: turns.reduce((sum, turn) => sum + turn[side].cpuMs, 0),
     topTens: turns.flatMap((turn) => turn[side].topTens),
     rssBytes: turns.at(-1)![side].rssBytes,
   })

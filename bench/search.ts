@@ -1,104 +1,112 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { openSqliteChunkIndex } from '../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
-import { takeAim } from '../subgraphs/knowledge/domain/search/aim.ts'
-import { fuse } from '../subgraphs/knowledge/domain/search/fuse.ts'
-import { grams, queryTerms, words } from '../subgraphs/knowledge/domain/text/text-analysis.ts'
+import { grams, words } from '../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../subgraphs/knowledge/ports/chunk-index.ts'
+import { soaking } from '../test/support/soak.ts'
 import type { BenchRow } from './row.ts'
+import { Child } from './support/child.ts'
+import type { Question } from './support/eval-passages.ts'
+import { quantile } from './support/quantile.ts'
+import type { Searched, Searches } from './support/search-process.ts'
 import { seeded, wordSource } from './support/words.ts'
 
 const DIMENSIONS = 384
 const WORDS_PER_CHUNK = 130
 const WORDS_PER_QUERY = 8
 const QUERIES = 200
+/** The first searches of a process compile its code and read the index. */
+const WARM_UP = 30
 const PER_PUT = 256
-const CANDIDATES = 100
-const SPREAD = 0.03
+const BYTES_PER_MB = 1e6
 
-interface Question {
-  readonly collectionId: string
-  readonly text: string
-  readonly vector: Float32Array
+interface Layout {
+  readonly chunks: number
+  readonly collections: number
+  readonly bar: string
 }
 
-/**
- * Hybrid search in the embedded index, without embedding the query: in one collection of `chunks`, and with the same
- * chunks in five.
- */
-export async function benchSearch({ chunks = 50_000 }: { readonly chunks?: number } = {}): Promise<BenchRow[]> {
+const LAYOUTS: readonly Layout[] = [
+  { chunks: 50_000, collections: 1, bar: 'p50 ≤ 10 ms' },
+  { chunks: 50_000, collections: 100, bar: '' },
+]
+/** With `KIS_SOAK=1`: filling a million takes about a quarter of an hour. */
+const LONG_LAYOUTS: readonly Layout[] = [
+  { chunks: 50_000, collections: 1_000, bar: '' },
+  { chunks: 200_000, collections: 1, bar: 'p50 ≤ 25 ms' },
+  { chunks: 1_000_000, collections: 1, bar: 'p50 ≤ 80 ms, ≤ 1 GB' },
+]
+/** Chunks with which a plain scan of floats is measured beside, in memory. */
+const SCANNED = 50_000
+
+/** Hybrid search in the embedded index, without embedding the query, in a process of its own. */
+export async function benchSearch({ layouts = soaking ? [...LAYOUTS, ...LONG_LAYOUTS] : LAYOUTS } = {}): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const layout of layouts) rows.push(await benchLayout(layout))
+  return rows
+}
+
+async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchRow> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
   try {
-    await using index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+    const file = join(folder, 'index.sqlite')
     const random = seeded(1)
-    const corpus = makeCorpus(chunks, random)
-    const five = Array.from({ length: 5 }, (_, i) => `five-${i}`)
-    await fill(index, 'one', corpus)
-    for (const [i, collectionId] of five.entries()) await fill(index, collectionId, corpus.slice((i * chunks) / 5, ((i + 1) * chunks) / 5))
-
-    // As people do, questions use words of one of the passages.
-    const questions = Array.from({ length: QUERIES }, (_, i): Question => {
-      const from = corpus[Math.floor(random() * chunks)]!.text.split(' ')
-      const text = Array.from({ length: WORDS_PER_QUERY }, () => from[Math.floor(random() * from.length)]).join(' ')
-      return { collectionId: five[i % 5]!, text, vector: unitVector(random) }
-    })
-    const scan = plainScan(corpus)
-    const inOne = questions.map((question) => ({ ...question, collectionId: 'one' }))
-    const [hybridOne, scanned] = await measured(inOne, [(question) => hybrid(index, question), async ({ vector }) => scan(vector)])
-    const [hybridFive] = await measured(questions, [(question) => hybrid(index, question)])
-    return [
-      {
-        what: `hybrid search, ${chunks} chunks in one collection`,
-        figure: hybridOne!,
-        bar: 'p95 ≤ 60 ms',
-        beside: `plain exact scan in memory, vectors alone: ${scanned}`,
-      },
-      {
-        what: `hybrid search, ${chunks} chunks in five collections`,
-        figure: hybridFive!,
-        bar: 'p95 ≤ 60 ms',
-        beside: 'the same questions over one of the five',
-      },
-    ]
+    const draw = wordSource(random)
+    const perCollection = chunks / collections
+    const floats = chunks <= SCANNED && collections === 1 ? new Float32Array(chunks * DIMENSIONS) : null
+    const questions: Question[] = []
+    {
+      await using index = await openSqliteChunkIndex({ file, log: silentLog })
+      for (let i = 0; i < collections; i++) {
+        const collectionId = `collection-${i}`
+        await index.createCollection({ organizationId: 'org', collectionId, dimensions: DIMENSIONS })
+        for (let at = 0; at < perCollection; at += PER_PUT) {
+          const first = i * perCollection + at
+          const made = Array.from({ length: Math.min(PER_PUT, perCollection - at) }, (_, j) => makeChunk(first + j, draw, random))
+          if (floats) for (const { ordinal, vector } of made) floats.set(vector, ordinal * DIMENSIONS)
+          await put(index, collectionId, first, made)
+          // As people do, questions use words of one of the passages.
+          while (questions.length < ((first + made.length) / chunks) * (QUERIES + WARM_UP)) {
+            const from = made[Math.floor(random() * made.length)]!.text.split(' ')
+            const text = Array.from({ length: WORDS_PER_QUERY }, () => from[Math.floor(random() * from.length)]).join(' ')
+            questions.push({ collectionId, text, vector: [...unitVector(random)] })
+          }
+        }
+      }
+    }
+    await using searching = new Child('./search-process.ts', ['sqlite', file, ''])
+    const ask = (asked: readonly Question[]) =>
+      searching.ask<Searched>({ questions: asked, mode: 'hybrid', filter: null, atOnce: 1 } satisfies Searches)
+    await ask(questions.slice(0, WARM_UP))
+    const asked = questions.slice(WARM_UP)
+    const { times, cpuMs, rssBytes } = await ask(asked)
+    const at = (values: readonly number[], share: number) => `${quantile(values, share).toFixed(1)} ms`
+    const load = `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
+    return {
+      what: `hybrid search, ${chunks} chunks in ${collections === 1 ? 'one collection' : `${collections} collections`}`,
+      figure: `p50 ${at(times, 0.5)}, p95 ${at(times, 0.95)}, ${(cpuMs / asked.length).toFixed(1)} ms of CPU, ${Math.round(rssBytes / BYTES_PER_MB)} MB; ${load}`,
+      bar,
+      beside: floats ? `plain exact scan in memory, vectors alone: p50 ${at(scanTimes(floats, asked), 0.5)}` : '',
+    }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function hybrid(index: ChunkIndex, { collectionId, text, vector }: Question): Promise<unknown> {
-  const query = { collectionId, vector, ...queryTerms(text), candidates: CANDIDATES, filter: null }
-  return fuse(await index.search(query, new AbortController().signal), {
-    aim: takeAim(vector, null, null),
-    spread: SPREAD,
-    mode: 'hybrid',
-    limit: 10,
-    language: null,
-  })
-}
-
-/** Takes turns, so that other load on the machine affects all alike. */
-async function measured(questions: readonly Question[], ways: readonly ((question: Question) => Promise<unknown>)[]): Promise<string[]> {
-  const times = ways.map((): number[] => [])
-  for (const question of questions) {
-    for (const [i, way] of ways.entries()) {
-      const start = performance.now()
-      await way(question)
-      times[i]!.push(performance.now() - start)
-    }
-  }
-  return times.map((taken) => {
-    const ascending = taken.toSorted((a, b) => a - b)
-    const at = (share: number) => ascending[Math.floor(share * (ascending.length - 1))]!.toFixed(1)
-    return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms`
+function scanTimes(floats: Float32Array, questions: readonly Question[]): number[] {
+  const scan = plainScan(floats)
+  return questions.map(({ vector }) => {
+    const query = Float32Array.from(vector)
+    const start = performance.now()
+    scan(query)
+    return performance.now() - start
   })
 }
 
 /** The least work of a search without an index: every cosine, one after another, over float32 in memory. */
-function plainScan(corpus: readonly IndexedChunk[]): (query: Float32Array) => number {
-  const all = new Float32Array(corpus.length * DIMENSIONS)
-  for (const [i, { vector }] of corpus.entries()) all.set(vector, i * DIMENSIONS)
+function plainScan(all: Float32Array): (query: Float32Array) => number {
   return (query) => {
     let best = Number.NEGATIVE_INFINITY
     for (let start = 0; start < all.length; start += DIMENSIONS) {
@@ -110,34 +118,27 @@ function plainScan(corpus: readonly IndexedChunk[]): (query: Float32Array) => nu
   }
 }
 
-async function fill(index: ChunkIndex, collectionId: string, corpus: readonly IndexedChunk[]): Promise<void> {
-  await index.createCollection({ organizationId: 'org', collectionId, dimensions: DIMENSIONS })
-  for (let at = 0; at < corpus.length; at += PER_PUT) {
-    const document = { organizationId: 'org', collectionId, documentId: `doc-${at}`, generation: 'g', attributes: {} }
-    await index.put(document, corpus.slice(at, at + PER_PUT))
-  }
+async function put(index: ChunkIndex, collectionId: string, first: number, chunks: readonly IndexedChunk[]): Promise<void> {
+  await index.put({ organizationId: 'org', collectionId, documentId: `doc-${first}`, generation: 'g', attributes: {} }, chunks)
 }
 
-function makeCorpus(count: number, random: () => number): readonly IndexedChunk[] {
-  const draw = wordSource(random)
-  return Array.from({ length: count }, (_, ordinal) => {
-    const text = Array.from({ length: WORDS_PER_CHUNK }, draw).join(' ')
-    return {
-      chunkId: `chunk-${ordinal}`,
-      ordinal,
-      text,
-      headingPath: [],
-      context: '',
-      pageStart: null,
-      pageEnd: null,
-      charStart: 0,
-      charEnd: text.length,
-      language: ordinal % 2 ? 'ar' : 'en',
-      vector: unitVector(random),
-      words: words(text),
-      grams: grams(text),
-    }
-  })
+function makeChunk(ordinal: number, draw: () => string, random: () => number): IndexedChunk {
+  const text = Array.from({ length: WORDS_PER_CHUNK }, draw).join(' ')
+  return {
+    chunkId: `chunk-${ordinal}`,
+    ordinal,
+    text,
+    headingPath: [],
+    context: '',
+    pageStart: null,
+    pageEnd: null,
+    charStart: 0,
+    charEnd: text.length,
+    language: ordinal % 2 ? 'ar' : 'en',
+    vector: unitVector(random),
+    words: words(text),
+    grams: grams(text),
+  }
 }
 
 function unitVector(random: () => number): Float32Array {

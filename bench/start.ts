@@ -2,14 +2,20 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { startEmbedded } from '../test/support/processes/service.ts'
+import { makeCaller } from '../test/support/client.ts'
+import { residentBytes } from '../test/support/processes/resident-bytes.ts'
+import { type Service, startEmbedded, startFiveProcesses } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
 import { quantile } from './support/quantile.ts'
 
 const ROUNDS = 3
 
-/** The time from starting the process to its line `ready`, checked every 20 ms. */
+/** The garbage of the start is collected within this time. */
+const SETTLES_MS = 3_000
+
+/** The time from starting the process to its line `ready`, checked every 20 ms; and what a started service takes. */
 export async function benchStart(): Promise<BenchRow[]> {
   const cold: number[] = []
   const warm: number[] = []
@@ -32,9 +38,34 @@ export async function benchStart(): Promise<BenchRow[]> {
   }
   const beside = `node without a program ${seconds(bare)}`
   return [
+    ...(await benchResident()),
     { what: 'start to ready, new data folder', figure: seconds(cold), bar: '≤ 3 s', beside },
     { what: 'start to ready, the same folder again', figure: seconds(warm), bar: '≤ 3 s', beside },
   ]
+}
+
+/** Resident after the first embedding: of the whole service, and of each role alone. */
+async function benchResident(): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const [start, bar] of [
+    [startEmbedded, '≤ 300 MB'],
+    [startFiveProcesses, '≤ 120 MB'],
+  ] as const) {
+    const service: Service = await start()
+    try {
+      const caller = makeCaller(service, service.key)
+      await caller.rest('POST', '/v1/embeddings', { model: 'e5-small-ar-en', input: ['hello'] })
+      await sleep(SETTLES_MS)
+      for (const [name, { pid }] of service.processes) {
+        const bytes = residentBytes(pid)
+        const figure = bytes === null ? 'not known on this system' : `${Math.round(bytes / 1024 ** 2)} MB`
+        rows.push({ what: `resident after the first embedding: ${name}`, figure, bar, beside: '' })
+      }
+    } finally {
+      await service.close()
+    }
+  }
+  return rows
 }
 
 function seconds(times: readonly number[]): string {

@@ -67,7 +67,8 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
   }, 90_000)
 
   it('says what to do where no Node 24 is installed', async () => {
-    for (const file of ['kis.js', 'bundled-node.js', 'require-node.js']) copyFileSync(join(CLI, file), join(folder, file))
+    for (const file of ['kis.js', 'bundled-node.js', 'compiled-code.js', 'lean-node.js', 'require-node.js'])
+      copyFileSync(join(CLI, file), join(folder, file))
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     const child = run(['start'], folder)
     const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])

@@ -1,18 +1,15 @@
 #!/usr/bin/env node
-import module from 'node:module'
-import { fileURLToPath } from 'node:url'
 import { bundledNode, isNodeTooOld, runIn } from './bundled-node.js'
+import { keepCompiledCode } from './compiled-code.js'
+import { becomeLean } from './lean-node.js'
 
 const node = isNodeTooOld ? bundledNode() : null
 if (node) {
   runIn(node, process.argv.slice(2))
 } else {
   await import('./require-node.js')
-  // A start compiles about 700 files. Keeping the result makes the next start half a second faster. Not in the system's
-  // temporary folder, where another user of the machine could place code. If the folder cannot be written, nothing is
-  // kept. Set in the environment for threads, each of which would otherwise use ten megabytes to strip types itself.
-  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
-  module.enableCompileCache()
+  if (process.argv[2] === 'start') becomeLean()
+  keepCompiledCode()
   // Loads first, because the process must note its parent while the rest loads.
   await import('./npm-parent.ts')
   const { main } = await import('./main.ts')

@@ -1,8 +1,14 @@
-import { CATALOG_USAGE, catalogCheck } from './catalog-check.ts'
-import { type Config, readConfig } from './config.ts'
-import { MAINTENANCE_USAGE, maintain } from './maintain.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { collectGarbage } from '../subgraphs/common/process/collect-garbage.ts'
+import { VERSIONS } from '../subgraphs/common/process/versions.ts'
+import { refuseHalfRestored } from './backup/restoring.ts'
+import { MAINTENANCE_USAGE, maintain } from './maintenance/maintain.ts'
 import { whenNpmIsGone } from './npm-parent.ts'
-import { ROLES, type Role, start } from './start.ts'
+import { CATALOG_USAGE, catalogCheck } from './settings/catalog-check.ts'
+import type { Config } from './settings/config.ts'
+import { CONFIG_USAGE, configCheck } from './settings/config-check.ts'
+import { ROLES, type Role } from './settings/roles.ts'
+import { readPlaces } from './settings/variables.ts'
 
 const USAGE = `kis start            the whole service in one process
 kis start <role>     one service alone: ${ROLES.join(', ')}
@@ -10,6 +16,10 @@ kis start <role>     one service alone: ${ROLES.join(', ')}
 ${MAINTENANCE_USAGE}
 
 ${CATALOG_USAGE}
+
+${CONFIG_USAGE}
+
+kis version          which version of the service, the API and the schema this is
 
 Configuration comes from the environment; docs/operate/configuration.md lists it.`
 
@@ -20,7 +30,8 @@ Configuration comes from the environment; docs/operate/configuration.md lists it
 const CLOSE_MS = 8_000
 
 export async function main(args: readonly string[]): Promise<void> {
-  const code = catalogCheck(args, process.env) ?? (await maintain(args, process.env))
+  const code =
+    version(args) ?? catalogCheck(args, process.env) ?? (await configCheck(args, process.env)) ?? (await maintain(args, process.env))
   if (code !== undefined) {
     process.exitCode = code
     return
@@ -32,11 +43,17 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exitCode = asked ? 0 : 2
     return
   }
-  const config = configOrExit(role as Role | undefined)
+  // Here and below, because no other command needs the service.
+  const { readConfig } = await import('./settings/config.ts')
+  const config = orExit(() => {
+    // First, because reading the configuration makes a secret in an empty folder.
+    refuseHalfRestored(readPlaces(process.env).KIS_DATA_DIR)
+    return readConfig(process.env, role as Role | undefined)
+  })
   const stop = new AbortController()
   const end = () => {
     stop.abort()
-    setTimeout(() => process.exit(1), config.drainMs + CLOSE_MS).unref()
+    setTimeout(() => process.exit(1), config.drainDelayMs + config.drainMs + CLOSE_MS).unref()
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
@@ -48,13 +65,16 @@ export async function main(args: readonly string[]): Promise<void> {
     if (!stop.signal.aborted) end()
   })
   try {
-    await using running = await start((role as Role | undefined) ?? 'all', config, console.log)
+    const { start } = await import('./start.ts')
+    await using running = await start((role as Role | undefined) ?? 'all', config, console.log, stop.signal)
     const stopped = new Promise((resolve) => {
       if (stop.signal.aborted) resolve(undefined)
       else stop.signal.addEventListener('abort', resolve, { once: true })
     })
-    await Promise.race([running.ready, stopped])
+    const isReady = await Promise.race([running.ready.then(() => true), stopped])
+    collectGarbage()
     await stopped
+    if (isReady) await sleep(config.drainDelayMs)
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)
     if (process.env.KIS_LOG_LEVEL === 'debug') console.error(error)
@@ -63,9 +83,15 @@ export async function main(args: readonly string[]): Promise<void> {
   process.exit(0)
 }
 
-function configOrExit(role: Role | undefined): Config {
+function version(args: readonly string[]): number | undefined {
+  if (args.length !== 1 || !['version', '--version'].includes(args[0]!)) return undefined
+  console.log(`${VERSIONS.version}  API ${VERSIONS.api}  schema ${VERSIONS.schema}`)
+  return 0
+}
+
+function orExit(read: () => Config): Config {
   try {
-    return readConfig(process.env, role)
+    return read()
   } catch (error) {
     console.error((error as Error).message)
     process.exit(1)

@@ -4,13 +4,10 @@ import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { IssuedTokens } from '../gateway/keys/issued-tokens.ts'
-import { createGateway, type Gateway } from '../gateway/main.ts'
+import type { Gateway } from '../gateway/main.ts'
 import { openPortal, type Portal } from '../portal/server/portal.ts'
-import { createRestAdapter } from '../rest-adapter/main.ts'
-import { billingFiles } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { DOCUMENT_FILE } from '../subgraphs/common/adapters/sqlite/documents/document-file.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { fingerprintSecret } from '../subgraphs/common/identity/installation.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
@@ -19,7 +16,8 @@ import { deriveKey } from '../subgraphs/common/identity/secrets.ts'
 import { graphqlBody } from '../subgraphs/common/link/graphql-errors.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import { localLink } from '../subgraphs/common/link/local-link.ts'
-import { remoteLink } from '../subgraphs/common/link/remote-link.ts'
+import { observedLink } from '../subgraphs/common/link/observed-link.ts'
+import { type RemoteLink, remoteLink } from '../subgraphs/common/link/remote-link.ts'
 import { SharedClock } from '../subgraphs/common/link/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/link/subgraph.ts'
 import { watchedLink } from '../subgraphs/common/link/watched-link.ts'
@@ -27,27 +25,25 @@ import { systemClock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
 import { createLog, type Log } from '../subgraphs/common/process/log.ts'
 import { Unfit } from '../subgraphs/common/process/opening.ts'
+import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { Door } from '../subgraphs/common/server/door.ts'
-import { healthRoutes } from '../subgraphs/common/server/health.ts'
+import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health.ts'
 import { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import { APP_OPTIONS, type Drainable, listen, type Refuse } from '../subgraphs/common/server/listen.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
 import { serveSubgraph } from '../subgraphs/common/server/serve-subgraph.ts'
 import { answerUnreadable } from '../subgraphs/common/server/unreadable.ts'
-import { inferenceFiles } from '../subgraphs/inference/config.ts'
-import { createInference } from '../subgraphs/inference/main.ts'
-import { BLOB_FILE } from '../subgraphs/knowledge/adapters/sqlite/blob-file.ts'
-import { INDEX_VERSION } from '../subgraphs/knowledge/adapters/sqlite/chunk-index-schema.ts'
-import { knowledgeFiles } from '../subgraphs/knowledge/config.ts'
-import { createKnowledge } from '../subgraphs/knowledge/main.ts'
+import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
+import { openTelemetry } from '../subgraphs/common/telemetry/open-telemetry.ts'
+import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
+import { watchRequests } from '../subgraphs/common/telemetry/watch-requests.ts'
 import { authenticateBy } from './authenticate-by.ts'
-import type { Config, Settings } from './config.ts'
-import { keepPrivate } from './private-folder.ts'
+import { dataFiles } from './backup/data-files.ts'
 import { sessionsBy } from './sessions-by.ts'
+import type { Config, Settings } from './settings/config.ts'
+import { keepPrivate } from './settings/private-folder.ts'
+import type { Role } from './settings/roles.ts'
 import { signInBy } from './sign-in-by.ts'
-
-export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
-export type Role = (typeof ROLES)[number]
 
 const PORTS: Readonly<Record<Role | 'all', number>> = {
   all: 4000,
@@ -60,6 +56,9 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
 
 /** A part that does not answer within this time is not ready. */
 const READY_TIMEOUT_MS = 2_000
+/** A subgraph answers `/readyz` within 2 s, a gateway half a second after its slowest subgraph. */
+const SUBGRAPH_READY_MS = 2_500
+const GATEWAY_READY_MS = 3_500
 /** How often a waiting start checks again. */
 const LOOK_MS = 250
 
@@ -88,11 +87,12 @@ interface Listening {
 
 /**
  * Starts a role. Resolves when it listens. `say` gets the lines of standard output: what the role waits for, whenever
- * that changes; then the operator's key, if it is to be shown; last `ready <address>`.
+ * that changes; then the operator's key, if it is to be shown; last `ready <address>`. `end` is aborted when the process
+ * is to end: `/readyz` says so from then on. The one who disposes may wait until balancers have heard it.
  */
-export async function start(role: Role | 'all', config: Config, say: (line: string) => void): Promise<Running> {
+export async function start(role: Role | 'all', config: Config, say: (line: string) => void, end: AbortSignal): Promise<Running> {
   await using stack = new AsyncDisposableStack()
-  const listening = await new Start(role, config, stack).run()
+  const listening = await new Start(role, config, stack, end).run()
   const stopping = new AbortController()
   stack.defer(() => stopping.abort())
   const ready = untilReady(listening, say, stopping.signal)
@@ -128,9 +128,11 @@ class Start {
   readonly #role: Role | 'all'
   readonly #config: Config
   readonly #stack: AsyncDisposableStack
+  readonly #stopping: AbortSignal
   readonly #log: Log
   readonly #basics: { readonly clock: SharedClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
   readonly #settings: Settings
+  #telemetry: Telemetry = noTelemetry
   readonly #watch: QueueWatch
   readonly #door: Door
   /** Bodies held by the gateway and the rest-adapter together, if they share the process. */
@@ -143,8 +145,9 @@ class Start {
   #askInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
 
-  constructor(role: Role | 'all', config: Config, stack: AsyncDisposableStack) {
+  constructor(role: Role | 'all', config: Config, stack: AsyncDisposableStack, stopping: AbortSignal) {
     this.#role = role
+    this.#stopping = stopping
     this.#config = config
     this.#stack = stack
     this.#settings = config.settings
@@ -171,6 +174,7 @@ class Start {
         { path },
         'other users of this machine can read this; restrict it (chmod go-rwx), or use a data folder for the service alone',
       )
+    this.#telemetry = await openTelemetry({ role: this.#role, version: VERSIONS.version }, this.#config.telemetry, this.#log, this.#stack)
     await this.#lookAtFolder()
     const listening = await this.#run()
     const { stores = [] } = listening
@@ -226,13 +230,10 @@ class Start {
         }
       }
       case 'gateway': {
-        const gateway = await this.#gateway({
-          billing: this.#remote('billing'),
-          knowledge: this.#remote('knowledge'),
-          inference: this.#remote('inference'),
-        })
+        const links = { billing: this.#remote('billing'), knowledge: this.#remote('knowledge'), inference: this.#remote('inference') }
+        const gateway = await this.#gateway(links)
         const portal = this.#portal()
-        const problems = () => gateway.problems()
+        const problems = () => problemsOf(links)
         const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
           (app) => {
@@ -240,21 +241,21 @@ class Start {
             return gateway.register(app)
           },
           problems,
-          { serverOptions: { clientErrorHandler }, serves: gateway.serves, refuse: gateway.refuse },
+          { serverOptions: { clientErrorHandler }, serves: servesWith, refuse: gateway.refuse },
         )
         return { ready, hasPortal: portal !== null, problems }
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
-        const adapter = this.#restAdapter(gateway)
-        const problems = () => answers(gateway)
+        const adapter = await this.#restAdapter(gateway)
+        const problems = async () => (await gateway.problems(GATEWAY_READY_MS)) ?? ['gateway']
         const ready = await this.#listen(
           async (app) => {
             await adapter.register(app)
             return [adapter]
           },
           problems,
-          { serverOptions: adapter.serverOptions, refuse: adapter.refuse },
+          { serverOptions: adapter.serverOptions, serves: servesWith, refuse: adapter.refuse },
         )
         return { ready, problems }
       }
@@ -275,7 +276,7 @@ class Start {
     const knowledgeLink = this.#local(knowledge)
     toKnowledge.set(knowledgeLink)
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
-    const adapter = this.#restAdapter(watchedLink(gateway.link, 'gateway', this.#watch))
+    const adapter = await this.#restAdapter(this.#observed(watchedLink(gateway.link, 'gateway', this.#watch), 'gateway', 'internal'))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const portal = this.#portal()
     const ready = await this.#listen(
@@ -298,15 +299,12 @@ class Start {
   #files(): readonly FolderFile[] {
     const { billing, knowledge, inference } = this.#settings
     const opens = (role: Role) => this.#role === 'all' || this.#role === role
-    const ofKnowledge = knowledgeFiles(knowledge.dataDirectory)
-    const documents = (path: string) => ({ path, schemaVersion: DOCUMENT_FILE.schemaVersion, isDerived: false })
-    const blobs = { path: ofKnowledge.blobs, schemaVersion: BLOB_FILE.schemaVersion, isDerived: false }
-    const index = { path: ofKnowledge.index, schemaVersion: INDEX_VERSION, isDerived: true }
+    const files = dataFiles(this.#config.dataDirectory)
     return [
-      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDirectory).documents)] : []),
-      ...(opens('knowledge') && !knowledge.mongodb ? [documents(ofKnowledge.documents), blobs] : []),
-      ...(opens('knowledge') && !knowledge.elasticsearch ? [index] : []),
-      ...(opens('inference') && !inference.mongodb ? [documents(inferenceFiles(inference.dataDirectory).documents)] : []),
+      ...(opens('billing') && !billing.mongodb ? [files.billing] : []),
+      ...(opens('knowledge') && !knowledge.mongodb ? [files.knowledge, files.blobs] : []),
+      ...(opens('knowledge') && !knowledge.elasticsearch ? [files.index] : []),
+      ...(opens('inference') && !inference.mongodb ? [files.inference] : []),
     ]
   }
 
@@ -314,12 +312,15 @@ class Start {
     return this.#stack.use(
       createBilling(
         { ...this.#settings.billing, pepper: deriveKey(this.#config.secret, 'api key pepper'), plans: this.#settings.catalog.plans },
-        { ...this.#basics, folder: this.#folder, secretFingerprint: fingerprintSecret(this.#config.secret) },
+        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry, secretFingerprint: fingerprintSecret(this.#config.secret) },
       ),
     )
   }
 
+  // A role loads only what it runs.
+
   async #inference(billing: Link, knowledge: Link): Promise<StoringSubgraph> {
+    const { createInference } = await import('../subgraphs/inference/main.ts')
     return this.#stack.use(
       await createInference(this.#settings.inference, {
         billing,
@@ -327,22 +328,25 @@ class Start {
         sealingKey: deriveKey(this.#config.secret, 'secrets of callers'),
         queue: this.#watch,
         folder: this.#folder,
+        telemetry: this.#telemetry,
         ...this.#basics,
       }),
     )
   }
 
   async #knowledge(billing: Link, inference: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {
+    const { createKnowledge } = await import('../subgraphs/knowledge/main.ts')
     return this.#stack.use(
       await createKnowledge(
         this.#settings.knowledge,
         { billing, inference },
-        { ...this.#basics, folder: this.#folder, ...(after && { after }) },
+        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry, ...(after && { after }) },
       ),
     )
   }
 
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
+    const { createGateway } = await import('../gateway/main.ts')
     const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
     const isService = (request: IncomingMessage) => this.#isService(request)
     const { oidc } = this.#settings
@@ -358,6 +362,7 @@ class Start {
         supergraphSdl,
         config: this.#settings.gateway,
         bodies: this.#bodies,
+        telemetry: this.#telemetry,
         ...this.#basics,
       }),
     )
@@ -375,12 +380,14 @@ class Start {
     return portal && this.#stack.use(portal)
   }
 
-  #restAdapter(gateway: Link<string | null>) {
+  async #restAdapter(gateway: Link<string | null>) {
+    const { createRestAdapter } = await import('../rest-adapter/main.ts')
     return createRestAdapter({
       gateway,
       door: this.#door,
       config: this.#settings.rest,
       bodies: this.#bodies,
+      telemetry: this.#telemetry,
       ...this.#basics,
     })
   }
@@ -391,29 +398,39 @@ class Start {
   }
 
   #local(subgraph: Subgraph): Link {
-    return watchedLink(localLink(subgraph, this.#log), subgraph.name, this.#watch)
+    return this.#observed(watchedLink(localLink(subgraph, this.#log), subgraph.name, this.#watch), subgraph.name, 'internal')
   }
 
-  #remote(name: SubgraphName): Link {
+  #observed<Who, L extends Link<Who>>(link: L & Link<Who>, to: string, kind: 'client' | 'internal'): L {
+    const { metrics, tracer } = this.#telemetry
+    return metrics.isOn || tracer.isOn || this.#config.telemetry.slowMs !== null
+      ? observedLink<Who, L>(link, to, this.#telemetry, kind)
+      : link
+  }
+
+  #remote(name: SubgraphName): RemoteLink<Caller | null> {
     const tokens = this.#tokens()
-    return this.#stack.use(
+    const link = this.#stack.use(
       remoteLink<Caller | null>({
         urls: this.#config.urls[name],
         what: name,
+        telemetry: this.#telemetry,
         // All processes follow billing's clock.
         ...(name === 'billing' && { clock: this.#basics.clock }),
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
       }),
     )
+    return this.#observed(link, name, 'client')
   }
 
-  #remoteGateway(): Link<string | null> {
+  #remoteGateway(): RemoteLink<string | null> {
     const tokens = this.#tokens()
-    return this.#stack.use(
+    const link = this.#stack.use(
       remoteLink<string | null>({
         urls: this.#config.urls.gateway,
         what: 'gateway',
+        telemetry: this.#telemetry,
         clock: this.#basics.clock,
         patience: GATEWAY_PATIENCE,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
@@ -421,6 +438,7 @@ class Start {
         serviceHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
       }),
     )
+    return this.#observed(link, 'gateway', 'client')
   }
 
   async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
@@ -428,9 +446,11 @@ class Start {
       ...this.#listening(),
       problems,
       opened,
+      stopping: this.#stopping,
       tokens: this.#tokens(),
       watch: this.#watch,
       log: this.#log,
+      telemetry: this.#telemetry,
     })
     this.#stack.use(server)
     return `ready ${server.url}`
@@ -464,12 +484,22 @@ class Start {
       serverOptions = {},
       serves,
       refuse,
-    }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: Gateway['serves']; readonly refuse: Refuse },
+    }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: typeof servesWith; readonly refuse: Refuse },
   ): Promise<string> {
     const app = fastify({ ...serverOptions, ...APP_OPTIONS })
-    healthRoutes(app, problems, this.#log, serves)
+    const watched = watchRequests(app, this.#telemetry)
+    healthRoutes(app, problems, this.#log, { ...(serves && { serves }), stopping: this.#stopping })
+    const note = httpsAt(this.#config.publicUrl)
+    // Before all others, who ask how the request came.
+    app.server.prependListener('upgrade', note)
     const parts = await register(app)
-    const server = this.#stack.use(await listen(app, { ...this.#listening(), refuse, hasPeers: this.#role !== 'all' }, parts))
+    const refuseNoted: Refuse = (request, response) => {
+      note(request)
+      if (!asksForHealth(request)) watched(request, response)
+      return refuse(request, response)
+    }
+    const options = { ...this.#listening(), refuse: refuseNoted, hasPeers: this.#role !== 'all' }
+    const server = this.#stack.use(await listen(app, options, parts))
     return `ready ${server.url}`
   }
 
@@ -507,11 +537,21 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
   return { link, set }
 }
 
-/** Checks that a gateway answers, if only to ask for a key. */
-async function answers(gateway: Link<string | null>): Promise<readonly string[]> {
-  const context = { caller: null, requestId: 'ready', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  return gateway.execute({ query: 'query Health { __typename }' }, context).then(
-    () => [],
-    () => ['gateway'],
-  )
+/** The subgraphs that do not answer, as `billing`, and what is wrong with the others, as `billing's document store`. */
+async function problemsOf(links: Readonly<Record<SubgraphName, RemoteLink<Caller | null>>>): Promise<readonly string[]> {
+  const found = Object.entries(links).map(async ([name, link]) => {
+    const problems = await link.problems(SUBGRAPH_READY_MS)
+    return problems?.map((problem) => `${name}'s ${problem}`) ?? [name]
+  })
+  return (await Promise.all(found)).flat()
+}
+
+/**
+ * Whether a gateway or a rest-adapter still serves something with these problems. Nothing goes without billing, which
+ * knows the keys and holds the money, and without it all calls fail. Knowledge and inference do without each other in
+ * part: if a balancer drained every gateway because of one of them, nothing would be served.
+ */
+function servesWith(problems: readonly string[]): boolean {
+  const lacks = (part: string) => problems.some((problem) => problem.startsWith(part))
+  return !lacks('gateway') && !lacks('billing') && !(lacks('knowledge') && lacks('inference'))
 }

@@ -1,5 +1,5 @@
 import type { Link, LinkContext, Operation } from '../subgraphs/common/link/link.ts'
-import { endableIterator } from '../subgraphs/common/process/endable-iterator.ts'
+import { openedLater } from '../subgraphs/common/process/endable-iterator.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 
@@ -33,22 +33,7 @@ export function gatewayLink(operations: Operations, authenticator: Authenticator
         const { prepared, context: ours, refused } = await admit(operation, context)
         return prepared ? operations.subscribe(prepared, operation.variables ?? {}, ours) : single(async () => refused)
       }
-      let starting: Promise<Results> | undefined
-      let events: Results | undefined
-      let ended = false
-      return endableIterator(
-        async () => {
-          starting ??= start()
-          events ??= await starting
-          // It ended while the key was being checked, so nothing may start.
-          return ended ? { done: true, value: undefined } : events.next()
-        },
-        () => {
-          ended = true
-          events?.return?.()
-        },
-        context.signal,
-      )
+      return openedLater(start, context.signal)
     },
   }
 }

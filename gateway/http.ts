@@ -13,8 +13,10 @@ import { GraphQLError } from 'graphql'
 import { ERRORS } from '../schema/errors.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import { tellBegin } from '../subgraphs/common/link/begin.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
+import { refusal } from '../subgraphs/common/process/socket-drain.ts'
 import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
@@ -25,7 +27,11 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
+import { sizeText } from '../subgraphs/common/sizes.ts'
+import { FACTS_HEADER } from '../subgraphs/common/telemetry/request-facts.ts'
+import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -69,6 +75,7 @@ export interface HttpParts {
   readonly introspection: boolean
   readonly bodies: LargeBodies
   readonly origins: Origins
+  readonly telemetry: Telemetry
 }
 
 /**
@@ -88,6 +95,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
 
 function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, parts: HttpParts): void {
   const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
+  const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
@@ -125,6 +133,12 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
+    onSend: (request, reply, payload, done) => {
+      const context = contexts.get(request)
+      const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
+      if (facts) reply.header(FACTS_HEADER, facts)
+      done(null, payload)
+    },
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
@@ -142,6 +156,7 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
     },
     async handler(request, reply) {
       const context = contexts.get(request)!
+      if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
       if (await parts.streams.answer(request, reply, context, context.isService)) return reply
       return answer.call(this, request, reply)
     },
@@ -163,7 +178,7 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
   return (request, response) => {
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(request.headers.authorization ?? sessionOf(request.headers)))
+      response.once('close', door.enter(request.headers.authorization ?? sessionOf(request.headers), clientAddress(request)))
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
@@ -242,13 +257,14 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
 }
 
 async function buildContext(
-  { authenticator, ids, isService }: HttpParts,
+  { authenticator, ids, isService, telemetry }: HttpParts,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<HttpContext> {
   const isOurs = await isService(request.raw)
   const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
+  telemetry.requests.begin(requestId, isOurs)
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
@@ -319,7 +335,7 @@ function transportError(error: unknown, maxBodyBytes: number): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
   if (statusCode === 413)
-    return new KisError('payload_too_large', `The body has more than ${maxBodyBytes} bytes, the most that this address takes.`)
+    return new KisError('payload_too_large', `The body has more than ${sizeText(maxBodyBytes)}, the most that this address takes.`)
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Link, LinkContext } from '../subgraphs/common/link/link.ts'
+import type { Link } from '../subgraphs/common/link/link.ts'
 import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
@@ -9,6 +9,7 @@ import type { Door } from '../subgraphs/common/server/door.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
+import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import type { GatewayConfig } from './config.ts'
 import { Documents } from './documents.ts'
 import { EventStreams } from './event-streams.ts'
@@ -25,9 +26,6 @@ import { serveSessions } from './sessions/session-routes.ts'
 import { type SignInRouteParts, serveSignIn } from './sign-in/sign-in-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
-
-/** `problems()` names a subgraph that does not answer within this time. */
-const PROBLEM_TIMEOUT_MS = 2_000
 
 export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
@@ -48,6 +46,8 @@ export interface GatewayOptions {
   readonly config: GatewayConfig
   /** Shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -57,28 +57,23 @@ export interface Gateway extends AsyncDisposable {
   register(app: FastifyInstance): Promise<readonly Drainable[]>
   /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/session`. */
   readonly refuse: Refuse
-  /** Names of the subgraphs that do not answer; empty when ready. */
-  problems(): Promise<readonly string[]>
-  /**
-   * Whether the gateway can still serve something without these subgraphs. If a load balancer drained every gateway
-   * because of one subgraph, nothing would be served.
-   */
-  serves(problems: readonly string[]): boolean
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null } = options
+  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
-  const federation = await Federation.load(supergraphSdl, links, log)
+  const federation = new Federation(supergraphSdl, links, telemetry.metrics)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {
     acceptsTokens: config.oauth !== null,
     accepted: (credentials) => door.recognise(credentials),
+    identified: (requestId, { organizationId, apiKeyId }) => telemetry.requests.tell(requestId, { organizationId, apiKeyId }),
+    lookedUp: (isKnown) => telemetry.metrics.add('kis_cache_lookups_total', 1, 'principals', isKnown ? 'hit' : 'miss'),
   })
   const watch = new KeyWatch(authenticator, clock, ids)
-  const operations = new Operations(documents, federation, mask, watch, config)
+  const operations = new Operations(documents, federation, mask, watch, config, telemetry.requests)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
   checkManifest(persisted.manifest, documents)
   const parts = {
@@ -99,8 +94,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     introspection: config.introspection,
     origins: config.origins,
     bodies,
+    telemetry,
   }
   const served: AsyncDisposable[] = []
+  const gauges = new DisposableStack()
 
   return {
     link: gatewayLink(operations, authenticator),
@@ -113,9 +110,20 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       await serveSessions(app, parts)
       if (people) await serveSignIn(app, { ...parts, ...people })
       const sockets = serveSockets(parts, registry)
+      const ofServicesRegistry = new SocketRegistry(SERVICE_SOCKETS)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
-      const serviceSockets = serveSockets(ofServices, new SocketRegistry(SERVICE_SOCKETS))
+      const serviceSockets = serveSockets(ofServices, ofServicesRegistry)
       served.push(sockets, serviceSockets, http)
+      const doors = { clients: registry, services: ofServicesRegistry }
+      const perDoor = (count: (door: SocketRegistry) => number) => () =>
+        Object.entries(doors).map(([name, door]) => [count(door), name] as const)
+      gauges.use(
+        telemetry.metrics.gauge(
+          'kis_sockets',
+          perDoor(({ connections }) => connections.size),
+        ),
+      )
+      gauges.use(telemetry.metrics.gauge('kis_subscriptions', perDoor(countOperations)))
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
         if (request.url?.split('?')[0] !== '/graphql') return refuseUpgrade(connection, '404 Not Found')
@@ -129,28 +137,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       return [sockets, serviceSockets, streams]
     },
 
-    async problems() {
-      const answers = await Promise.all(
-        Object.entries(links).map(async ([name, link]) => {
-          const context: LinkContext = {
-            caller: { service: 'gateway' },
-            requestId: ids('req'),
-            signal: AbortSignal.timeout(PROBLEM_TIMEOUT_MS),
-          }
-          const { errors } = await link.execute({ query: 'query Health { __typename }' }, context).catch((error) => ({ errors: [error] }))
-          return errors?.length ? [name] : []
-        }),
-      )
-      return answers.flat()
-    },
-
-    serves: (problems) => problems.length < Object.keys(links).length,
-
     async [Symbol.asyncDispose]() {
+      gauges.dispose()
       await Promise.all([watch, ...served].map((part) => part[Symbol.asyncDispose]()))
-      await federation[Symbol.asyncDispose]()
     },
   }
+}
+
+function countOperations({ connections }: SocketRegistry): number {
+  return [...connections].reduce((sum, { operations }) => sum + operations.size, 0)
 }
 
 /** @throws {Error} the supergraph cannot answer some of the trusted documents; the message names each */

@@ -1,8 +1,10 @@
-import type { DocumentNode, ExecutionResult } from 'graphql'
+import type { DocumentNode, ExecutionResult, GraphQLError } from 'graphql'
+import { toErrorCode } from '../schema/errors.ts'
 import { KisError, PermissionDenied } from '../subgraphs/common/errors.ts'
 import { hasScope, type Principal, type Scope } from '../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../subgraphs/common/link/link.ts'
 import { endableIterator } from '../subgraphs/common/process/endable-iterator.ts'
+import type { RequestFacts } from '../subgraphs/common/telemetry/request-facts.ts'
 import type { GatewayConfig } from './config.ts'
 import type { Documents, Prepared } from './documents.ts'
 import type { Federation, UpstreamEvents } from './federation/federation.ts'
@@ -14,6 +16,8 @@ import { coerceVariables, InvalidVariables } from './variables.ts'
 
 /** Errors of one answer. A page of a hundred items that all fail has as many. */
 const MAX_ERRORS = 100
+/** Of an operation in the log. */
+const MAX_NAME_CHARACTERS = 100
 
 export type OperationContext = LinkContext<Principal>
 export interface SubscriptionContext extends OperationContext {
@@ -29,6 +33,7 @@ export class Operations {
   readonly #mask: Mask
   readonly #watch: Pick<KeyWatch, 'watch'>
   readonly #config: Pick<GatewayConfig, 'introspection' | 'countNodes'>
+  readonly #requests: Pick<RequestFacts, 'tell'>
 
   constructor(
     documents: Documents,
@@ -36,19 +41,21 @@ export class Operations {
     mask: Mask,
     watch: Pick<KeyWatch, 'watch'>,
     config: Pick<GatewayConfig, 'introspection' | 'countNodes'>,
+    requests: Pick<RequestFacts, 'tell'> = { tell: () => undefined },
   ) {
     this.#documents = documents
     this.#federation = federation
     this.#mask = mask
     this.#watch = watch
     this.#config = config
+    this.#requests = requests
   }
 
   /** Gives the operation, or the result that says what is wrong with it. */
   prepare(query: string, operationName: string | undefined, requestId: string, parsed?: DocumentNode): Prepared | ExecutionResult {
     try {
       const prepared = this.#documents.prepare(query, operationName, parsed)
-      return 'document' in prepared ? prepared : { errors: prepared.map((error) => this.#mask(error, requestId)) }
+      return 'document' in prepared ? prepared : { errors: this.#maskAll(prepared, requestId) }
     } catch (error) {
       return this.failed(error, requestId)
     }
@@ -57,6 +64,7 @@ export class Operations {
   /** Runs a query or mutation. Rejects only when the signal aborts. */
   async execute(prepared: Prepared, variables: Variables, context: OperationContext): Promise<ExecutionResult> {
     context.signal.throwIfAborted()
+    this.#requests.tell(context.requestId, { operation: nameOf(prepared) })
     if (prepared.operation.operation === 'subscription') {
       return this.failed(
         new KisError('invalid_request', 'Subscriptions run over WebSocket, or with `accept: text/event-stream`, at this address.'),
@@ -82,8 +90,10 @@ export class Operations {
   subscribe(prepared: Prepared, variables: Variables, context: SubscriptionContext, ended: () => void = () => undefined): Results {
     let events: UpstreamEvents | undefined
     let over = false
+    let hasBegun = false
     let refusal: Error | undefined
     let unwatch: (() => void) | undefined
+    this.#requests.tell(context.requestId, { operation: nameOf(prepared) })
     const watched: Watched = {
       judge: (caller) => findDenial(prepared, caller),
       end: (why) => {
@@ -100,8 +110,10 @@ export class Operations {
           events ??= this.#federation.subscribe(prepared, this.#judge(prepared, variables, context), context)
           const item = await events.next()
           if (refusal) throw refusal
-          if (!item.done) this.#learn(prepared, item.value, context)
-          return item.done ? item : { done: false, value: this.#masked(item.value, prepared, context.requestId) }
+          if (item.done) return item
+          if (!hasBegun || item.value.errors) this.#learn(prepared, item.value, context)
+          hasBegun = true
+          return { done: false, value: this.#masked(item.value, prepared, context.requestId) }
         } catch (error) {
           over = true
           return { done: false, value: this.failed(error, context.requestId, prepared) }
@@ -119,7 +131,7 @@ export class Operations {
   /** `prepared`: the operation, if it is known. */
   failed(error: unknown, requestId: string, prepared?: Prepared): ExecutionResult {
     const errors = error instanceof InvalidVariables ? error.complaints : [error]
-    return { errors: (prepared ? locate(errors, prepared) : errors).map((each) => this.#mask(each, requestId)) }
+    return { errors: this.#maskAll(prepared ? locate(errors, prepared) : errors, requestId) }
   }
 
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
@@ -154,10 +166,23 @@ export class Operations {
   }
 
   /** Drops `extensions`: Apollo's executor puts there what it found wrong with the subgraphs' values. */
-  #masked({ data, errors = [] }: ExecutionResult, prepared: Prepared, requestId: string): ExecutionResult {
-    const told = locate(errors.slice(0, MAX_ERRORS), prepared).map((error) => this.#mask(error, requestId))
+  #masked({ data, errors }: ExecutionResult, prepared: Prepared, requestId: string): ExecutionResult {
+    if (!errors?.length) return data === undefined ? {} : { data }
+    const told = this.#maskAll(locate(errors.slice(0, MAX_ERRORS), prepared), requestId)
     return { ...(data !== undefined && { data }), ...(told.length > 0 && { errors: told }) }
   }
+
+  #maskAll(errors: readonly unknown[], requestId: string): readonly GraphQLError[] {
+    const masked = errors.map((error) => this.#mask(error, requestId))
+    const code = toErrorCode(masked[0]?.extensions.code)
+    if (code) this.#requests.tell(requestId, { error: code })
+    return masked
+  }
+}
+
+/** `query Collections`. The name is the caller's, but a word: the text has been parsed. */
+function nameOf({ operation: { operation, name } }: Prepared): string {
+  return name ? `${operation} ${name.value.slice(0, MAX_NAME_CHARACTERS)}` : operation
 }
 
 /**

@@ -4,16 +4,21 @@ import type { ExecutionArgs, GraphQLError } from 'graphql'
 import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
 import { type RawData, type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import { KisError } from '../subgraphs/common/errors.ts'
+import { beginNote } from '../subgraphs/common/link/begin.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { CutOperations, readSubscription } from '../subgraphs/common/process/cut-operations.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
+import { hasJustStoodStill } from '../subgraphs/common/process/standstill.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade, Strangers } from '../subgraphs/common/server/strangers.ts'
+import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOfSocket } from '../subgraphs/common/sessions/session-cookie.ts'
 import { isSessionToken } from '../subgraphs/common/sessions/session-token.ts'
+import { SocketOperation } from '../subgraphs/common/telemetry/socket-operation.ts'
+import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
 import { type Authenticator, isRefusal } from './keys/authenticate.ts'
@@ -66,6 +71,7 @@ export interface SocketParts {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+  readonly telemetry: Telemetry
 }
 
 /** The state of one socket. `connection` is set once its key is accepted. */
@@ -81,6 +87,7 @@ interface Call {
   readonly prepared: Prepared
   readonly context: SubscriptionContext
   readonly end: () => void
+  readonly told: SocketOperation
 }
 
 export interface Sockets extends AsyncDisposable, Drainable {
@@ -114,14 +121,14 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
     onSubscribe: beginner(parts, registry, drain, limits === SERVICE_SOCKETS),
     // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
     execute: ({ contextValue, variableValues }) => {
-      const { prepared, context, end } = contextValue as Call
+      const { prepared, context, end, told } = contextValue as Call
       const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
-      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId))
+      return told.results(drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)))
     },
     subscribe: ({ contextValue, variableValues }) => {
-      const { prepared, context, end } = contextValue as Call
+      const { prepared, context, end, told } = contextValue as Call
       const events = operations.subscribe(prepared, variableValues ?? {}, context, end)
-      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId))
+      return told.results(drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)))
     },
   })
   const stopping = new AbortController()
@@ -191,19 +198,25 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
 function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain, isService: boolean): OnSubscribe {
-  const { authenticator, operations, persisted, federation, door, ids } = parts
+  const { authenticator, operations, persisted, federation, door, ids, telemetry } = parts
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
     const requestId = chooseRequestId(extensions?.requestId, isService, ids)
-    if (!drain.takesOn) return refusal()
+    const subscription = readSubscription(extensions)
+    if (!drain.takesOn || (isService && hasJustStoodStill())) return refusal()
+    if (isService && subscription) extra.socket.send(beginNote(subscription))
+    const { traceparent } = extensions ?? {}
+    const told = new SocketOperation(telemetry, { requestId, name: 'GraphQL over a socket', isService, traceparent })
     const underWay = registry.begin(connection)
     if (!underWay) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
         'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
       )
-      return operations.failed(tooMany, requestId).errors!
+      const { errors } = operations.failed(tooMany, requestId)
+      told.end()
+      return errors!
     }
     let leave = () => {}
     const end = () => {
@@ -212,15 +225,14 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       underWay.abort()
     }
     try {
-      leave = door.enter(connection.credentials)
-      const caller = await authenticator.getPrincipal(connection.credentials, requestId)
+      leave = door.enter(connection.credentials, clientAddress(extra.request))
+      const caller = await told.within(() => authenticator.getPrincipal(connection.credentials, requestId))
       const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {
         persisted.requireOpen(prepared.hash, caller)
         const { credentials } = connection
-        const subscription = readSubscription(extensions)
         const isCut = () => connection.isLost ?? extra.cuts.has(subscription)
-        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end }
+        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end, told }
         return {
           schema: federation.schema,
           document: prepared.document,
@@ -230,10 +242,13 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
         }
       }
       end()
+      told.end()
       return prepared.errors!
     } catch (error) {
       end()
-      return operations.failed(error, requestId).errors!
+      const { errors } = operations.failed(error, requestId)
+      told.end()
+      return errors!
     }
   }
 }

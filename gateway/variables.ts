@@ -8,10 +8,12 @@ import {
   isInputObjectType,
   isListType,
   isNonNullType,
+  Kind,
   type OperationDefinitionNode,
   typeFromAST,
   type VariableDefinitionNode,
   valueFromAST,
+  visit,
 } from 'graphql'
 import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
@@ -52,10 +54,11 @@ export class InvalidVariables extends Error {
  */
 export function coerceVariables(
   schema: GraphQLSchema,
-  { variableDefinitions = [] }: OperationDefinitionNode,
+  operation: OperationDefinitionNode,
   inputs: Variables,
   suggestions: boolean,
 ): Variables {
+  const { variableDefinitions = [] } = operation
   const complaints: GraphQLError[] = []
   const coerced: Record<string, unknown> = {}
   const complain = (node: VariableDefinitionNode, error: KisError) => {
@@ -80,7 +83,8 @@ export function coerceVariables(
       continue
     }
     try {
-      checkSize(value, type, [name])
+      // A file's content, as the field of a variable or as one of its own, has no bound of a text.
+      if (typeof value !== 'string' || value.length <= MAX_CHARACTERS || !isContentAlone(operation, name)) checkSize(value, type, [name])
     } catch (error) {
       if (!(error instanceof KisError)) throw error
       complain(definition, error)
@@ -147,6 +151,25 @@ function checkName(name: string, path: Path, what: string): void {
 
 /** True for the content of a file: a field of an input, not a variable of the same name. */
 const isContent = (path: Path) => path.length > 1 && path.at(-1) === CONTENT
+
+/** Whether a variable is the content of a file wherever it is used, and nothing else. */
+function isContentAlone({ selectionSet }: OperationDefinitionNode, variable: string): boolean {
+  let contents = 0
+  let others = 0
+  visit(selectionSet, {
+    ObjectField({ name, value }) {
+      if (name.value === CONTENT && value.kind === Kind.VARIABLE && value.name.value === variable) contents++
+    },
+    Variable({ name }) {
+      if (name.value === variable) others++
+    },
+    // What a fragment does with the variable is not looked at.
+    FragmentSpread: () => {
+      others = Number.POSITIVE_INFINITY
+    },
+  })
+  return contents > 0 && contents === others
+}
 
 /** `input.tags[0]` */
 function formatPath(path: Path): string {

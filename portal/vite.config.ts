@@ -2,6 +2,9 @@ import { fileURLToPath } from 'node:url'
 import tailwind from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type ProxyOptions } from 'vite'
+import { firstScript } from './build/first-script.ts'
+import { fonts } from './build/fonts.ts'
+import { messages } from './build/messages.ts'
 import { precompress } from './build/precompress.ts'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
@@ -10,6 +13,16 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const SERVICE = process.env.KIS_PORTAL_SERVICE ?? 'http://127.0.0.1:4000'
 /** Development only: acts as this key where the browser has no session yet. */
 const DEVELOPMENT_KEY = process.env.KIS_API_KEY
+
+/** The first script and what it imports. */
+const FIRST = /\/web\/(?:index\.html|src\/(?:first|data\/early|i18n\/preferences)\.ts)|preload-helper/
+
+/** What most pages have some of. One file each would be more requests than a browser sends at once. */
+const PARTS =
+  /lucide-react|\/src\/(?:data\/calm|parts\/(?:badges|copy-button|data-table|digits|fact-list|money|page-header|search-box|time)|ui\/(?:pagination|table|tabs))\.ts/
+
+/** Messages that the pages of collections alone load, all of them at once. */
+const OF_COLLECTIONS = '(?:collections|document|evaluation|searching|settings)'
 
 const toService: ProxyOptions = {
   target: SERVICE,
@@ -31,9 +44,15 @@ const proxy = Object.fromEntries(['/graphql', '/session', '/v1', '/docs', '/grap
 
 export default defineConfig({
   root: here('web'),
-  plugins: [react(), tailwind(), precompress()],
-  // Radix locks the scroll with a style element that it writes, which the Content-Security-Policy refuses.
-  resolve: { alias: { 'react-remove-scroll': here('web/src/ui/scroll-lock.tsx') } },
+  plugins: [react(), tailwind(), firstScript(), fonts(), messages(), precompress()],
+  resolve: {
+    alias: {
+      // Radix locks the scroll with a style element that it writes, which the Content-Security-Policy refuses.
+      'react-remove-scroll': here('web/src/ui/scroll-lock.tsx'),
+      // The messages are parsed when the portal is built.
+      '@formatjs/icu-messageformat-parser': '@formatjs/icu-messageformat-parser/no-parser.js',
+    },
+  },
   server: { port: 4100, proxy },
   preview: { port: 4100, proxy },
   build: {
@@ -44,5 +63,24 @@ export default defineConfig({
     // The policy allows no `data:` font, and an image of its own file is cached.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // What the first page loads anyway is in two files: packages, which change seldom, and the portal's own. `first.ts`
+    // has its own, because it runs before them.
+    rolldownOptions: {
+      input: [here('web/index.html'), here('web/src/main.tsx')],
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'first', test: FIRST, priority: 3 },
+            { name: 'packages', tags: ['$initial'], test: /node_modules/, priority: 2 },
+            { name: 'portal', tags: ['$initial'], priority: 1 },
+            { name: 'parts', test: PARTS },
+            ...['en', 'ar'].flatMap((language) => [
+              { name: `common-${language}`, test: new RegExp(`/messages/${language}/(?:common|errors)\\.json`) },
+              { name: `collections-${language}`, test: new RegExp(`/messages/${language}/${OF_COLLECTIONS}\\.json`) },
+            ]),
+          ],
+        },
+      },
+    },
   },
 })

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import { noTelemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { keyRoutes } from './accounts/keys.ts'
 import { peopleRoutes } from './accounts/people.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
@@ -105,7 +106,7 @@ export const restRoutes: readonly Route[] = [
  * service.
  */
 export function createRestAdapter(given: RestDeps): RestAdapter {
-  const deps: RestParts = { ...given, underWay: new UnderWay() }
+  const deps: RestParts = { telemetry: noTelemetry, ...given, underWay: new UnderWay() }
   const openapi = readOpenApi()
   return {
     serverOptions: serverOptions(deps),

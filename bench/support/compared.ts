@@ -6,9 +6,7 @@ import { cpuMsOfTree } from './process-tree.ts'
 
 const AT_ONCE = 8
 /** A JavaScript engine compiles its hot code only after thousands of requests. */
-const WARM_UP_MS = 8_000
-const ROUND_MS = 4_000
-const ROUNDS = 2
+const ROUNDS = { warmUpMs: 8_000, roundMs: 4_000, rounds: 2 }
 /** What is written after an answer was sent, mainly ledger entries, is part of its cost. */
 const AFTER_MS = 500
 
@@ -25,16 +23,16 @@ export interface Cost {
 }
 
 /** Puts the same load on each case in turns, after all are warm. */
-export async function compared(load: Child, cases: readonly Case[]): Promise<readonly Cost[]> {
+export async function compared(load: Child, cases: readonly Case[], { warmUpMs, roundMs, rounds } = ROUNDS): Promise<readonly Cost[]> {
   const round = ({ subject: { url, headers }, body }: Case, durationMs: number) =>
     load.ask<Outcome>({ targets: [{ url, headers }], body, durationMs, pace: { atOnce: AT_ONCE } } satisfies Load)
-  for (const each of cases) await round(each, WARM_UP_MS)
+  if (warmUpMs > 0) for (const each of cases) await round(each, warmUpMs)
   const sums = cases.map(() => ({ cpuMs: 0, requests: 0, seconds: 0 }))
-  for (let i = 0; i < ROUNDS; i++) {
+  for (let i = 0; i < rounds; i++) {
     for (const [at, each] of cases.entries()) {
       await sleep(AFTER_MS)
       const before = cpuMsOfTree(each.subject.pid)
-      const { requests, seconds } = await round(each, ROUND_MS)
+      const { requests, seconds } = await round(each, roundMs)
       await sleep(AFTER_MS)
       const sum = sums[at]!
       sum.cpuMs += cpuMsOfTree(each.subject.pid) - before

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { readConfig } from '../../cli/config.ts'
+import { readConfig } from '../../cli/settings/config.ts'
 import { start } from '../../cli/start.ts'
 
 /**
@@ -23,7 +23,10 @@ export interface Delay {
 const RESOLUTION_MS = 5
 
 const lines: string[] = []
-const running = process.argv[2] === 'service' ? await start('all', readConfig(process.env), (line) => lines.push(line)) : undefined
+const running =
+  process.argv[2] === 'service'
+    ? await start('all', readConfig(process.env), (line) => lines.push(line), new AbortController().signal)
+    : undefined
 await running?.ready
 const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 histogram.enable()

@@ -42,6 +42,12 @@ export function killDescendants(): void {
   }
 }
 
+/** How long the process's main thread has run, and how long it was ready to run and waited for a core, in ms. */
+export function schedulingOf(pid: number): { readonly ranMs: number; readonly waitedMs: number } {
+  const [ran, waited] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').map(Number) as [number, number]
+  return { ranMs: ran / 1e6, waitedMs: waited / 1e6 }
+}
+
 interface Stat {
   readonly pid: number
   readonly parent: number

@@ -24,6 +24,8 @@ export interface Searches {
 export interface Searched {
   /** In ms, for each question. */
   readonly times: readonly number[]
+  /** Of all threads, for all questions. */
+  readonly cpuMs: number
   /** Ids of the ten best chunks for each question. */
   readonly topTens: readonly (readonly string[])[]
   readonly rssBytes: number
@@ -42,6 +44,7 @@ const index =
 async function run({ questions, mode, filter, atOnce }: Searches): Promise<Searched> {
   const times: number[] = []
   const topTens: string[][] = []
+  const before = process.cpuUsage()
   let next = 0
   const worker = async () => {
     for (let i = next++; i < questions.length; i = next++) {
@@ -56,7 +59,8 @@ async function run({ questions, mode, filter, atOnce }: Searches): Promise<Searc
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-  return { times, topTens, rssBytes: process.memoryUsage.rss() }
+  const { user, system } = process.cpuUsage(before)
+  return { times, cpuMs: (user + system) / 1_000, topTens, rssBytes: process.memoryUsage.rss() }
 }
 
 process.on('message', async (searches: Searches) => process.send!(await run(searches)))

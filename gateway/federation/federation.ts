@@ -1,11 +1,14 @@
 import './no-telemetry.ts'
-import { ApolloGateway, type GraphQLDataSource, type ServiceMap } from '@apollo/gateway'
+import { operationFromDocument } from '@apollo/federation-internals'
+import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
+import type { QueryPlan } from '@apollo/query-planner'
 import type { ExecutionResult, GraphQLSchema } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
-import type { Log } from '../../subgraphs/common/process/log.ts'
+import { type Metrics, noMetrics } from '../../subgraphs/common/telemetry/metrics.ts'
 import type { Prepared } from '../documents.ts'
 import { type Cost, Costs } from './costs.ts'
 import { linkDataSource } from './link-data-source.ts'
+import { type LoadedSupergraph, loadSupergraph } from './loaded-supergraph.ts'
 import { PlanCache } from './plan-cache.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 import { Requirements } from './requirements.ts'
@@ -14,59 +17,38 @@ import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
 export type { UpstreamEvents }
 
 /**
- * The supergraph, executed by @apollo/gateway over our links. Everything that depends on Apollo's federation packages
+ * The supergraph, planned and executed by Apollo's packages over our links. Everything that depends on Apollo's federation packages
  * is in this folder: they may change with any version, and `test/gateway/federation-contract.test.ts` fails when they
  * do. Errors in results are not masked yet.
  */
-export class Federation implements AsyncDisposable {
+export class Federation {
   /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
   readonly schema: GraphQLSchema
   readonly supergraphSdl: string
   readonly requirements: Requirements
+  readonly #supergraph: LoadedSupergraph
+  readonly #services: ServiceMap = {}
   readonly #costs: Costs
-  readonly #plans: PlanCache
-  readonly #gateway: ApolloGateway
+  readonly #plans = new PlanCache()
   readonly #subscriptions: FederatedSubscriptions
-
-  private constructor(
-    schema: GraphQLSchema,
-    requirements: Requirements,
-    costs: Costs,
-    plans: PlanCache,
-    gateway: ApolloGateway,
-    subscriptions: FederatedSubscriptions,
-  ) {
-    this.schema = schema
-    this.supergraphSdl = requirements.loadableSdl
-    this.requirements = requirements
-    this.#costs = costs
-    this.#plans = plans
-    this.#gateway = gateway
-    this.#subscriptions = subscriptions
-  }
+  readonly #metrics: Metrics
 
   /**
    * @throws {Error} the supergraph names a subgraph without a link, or has a security directive that is not enforced
    */
-  static async load(supergraphSdl: string, links: Readonly<Record<string, Link>>, log: Log): Promise<Federation> {
-    const services: ServiceMap = {}
-    const requirements = new Requirements(supergraphSdl)
-    const { loadableSdl } = requirements
-    const plans = new PlanCache()
-    const gateway = new ApolloGateway({
-      queryPlannerConfig: { cache: plans },
-      supergraphSdl: loadableSdl,
-      logger: log,
-      buildService: ({ name }): GraphQLDataSource => {
-        const link = links[name]
-        if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
-        services[name] = linkDataSource(link)
-        return services[name]
-      },
-    })
-    const { schema } = await gateway.load()
-    const subscriptions = new FederatedSubscriptions({ supergraphSdl: loadableSdl, schema, links, services })
-    return new Federation(schema, requirements, new Costs(loadableSdl), plans, gateway, subscriptions)
+  constructor(supergraphSdl: string, links: Readonly<Record<string, Link>>, metrics: Metrics = noMetrics) {
+    this.#metrics = metrics
+    this.requirements = new Requirements(supergraphSdl)
+    this.supergraphSdl = this.requirements.loadableSdl
+    this.#supergraph = loadSupergraph(this.supergraphSdl)
+    this.schema = this.#supergraph.schema
+    for (const name of this.#supergraph.subgraphs) {
+      const link = links[name]
+      if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
+      this.#services[name] = linkDataSource(link)
+    }
+    this.#costs = new Costs(this.supergraphSdl)
+    this.#subscriptions = new FederatedSubscriptions({ supergraph: this.#supergraph, links, services: this.#services })
   }
 
   /**
@@ -78,8 +60,27 @@ export class Federation implements AsyncDisposable {
   }
 
   /** Runs a query or mutation. The variables must be coerced. */
-  execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
-    return this.#gateway.executor(buildRequestContext(this.schema, prepared, variables, context))
+  async execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
+    const { document, operationName } = prepared
+    const { schema, full, api } = this.#supergraph
+    const operationContext = buildOperationContext({
+      schema,
+      operationDocument: document,
+      ...(operationName !== undefined && { operationName }),
+    })
+    const request = buildRequestContext(schema, prepared, variables, context)
+    return executeQueryPlan(this.#getPlan(prepared), this.#services, request, operationContext, full, api)
+  }
+
+  #getPlan(prepared: Prepared): QueryPlan {
+    const kept = this.#plans.get(prepared)
+    this.#metrics.add('kis_cache_lookups_total', 1, 'plans', kept ? 'hit' : 'miss')
+    if (kept) return kept
+    const { document, operationName } = prepared
+    const { planner, api } = this.#supergraph
+    const plan = planner.buildQueryPlan(operationFromDocument(api, document, operationName === undefined ? {} : { operationName }))
+    this.#plans.set(prepared, plan)
+    return plan
   }
 
   /** Drops the cached plan of the operation. */
@@ -90,9 +91,5 @@ export class Federation implements AsyncDisposable {
   /** Starts a subscription. The variables must be coerced. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     return this.#subscriptions.subscribe(prepared, variables, context)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#gateway.stop()
   }
 }

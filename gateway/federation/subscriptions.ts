@@ -1,10 +1,11 @@
-import { operationFromDocument, type Schema, Supergraph } from '@apollo/federation-internals'
+import { operationFromDocument } from '@apollo/federation-internals'
 import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
-import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
-import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
+import type { FetchNode, QueryPlan } from '@apollo/query-planner'
+import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
 import { keysOf } from './link-data-source.ts'
+import type { LoadedSupergraph } from './loaded-supergraph.ts'
 import { passesThrough } from './pass-through.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 
@@ -32,8 +33,7 @@ export interface UpstreamEvents {
 }
 
 interface Parts {
-  readonly supergraphSdl: string
-  readonly schema: GraphQLSchema
+  readonly supergraph: LoadedSupergraph
   readonly links: Readonly<Record<string, Link>>
   readonly services: ServiceMap
 }
@@ -45,18 +45,11 @@ interface Parts {
  */
 export class FederatedSubscriptions {
   readonly #parts: Parts
-  readonly #planner: QueryPlanner
-  readonly #api: Schema
-  readonly #supergraph: GraphQLSchema
   /** By operation name, as long as the document is kept. */
   readonly #plans = new WeakMap<DocumentNode, Map<string, Plan>>()
 
   constructor(parts: Parts) {
-    const supergraph = Supergraph.build(parts.supergraphSdl)
     this.#parts = parts
-    this.#planner = new QueryPlanner(supergraph)
-    this.#api = supergraph.apiSchema()
-    this.#supergraph = supergraph.schema.toGraphQLJSSchema()
   }
 
   /** Asks nothing before the first `next()`, which rejects when the operation cannot be planned. */
@@ -72,7 +65,8 @@ export class FederatedSubscriptions {
         const item = await events.next()
         if (item.done) return { done: true, value: undefined }
         if (item.value.data === undefined) return { done: false, value: placed(item.value, plan) }
-        return { done: false, value: await this.#answer(plan, item.value, prepared, variables, context) }
+        if (!plan.perEvent) return item
+        return { done: false, value: await this.#answer(plan, plan.perEvent, item.value, prepared, variables, context) }
       }
       return next()
     }
@@ -89,16 +83,16 @@ export class FederatedSubscriptions {
   }
 
   #makePlan({ document, operation, operationName }: Prepared): Plan {
-    const { schema } = this.#parts
+    const { planner, api, schema, full } = this.#parts.supergraph
     const named = operationName === undefined ? {} : { operationName }
-    const { node } = this.#planner.buildQueryPlan(operationFromDocument(this.#api, document, named))
+    const { node } = planner.buildQueryPlan(operationFromDocument(api, document, named))
     if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
     const { primary, rest } = node
     const fetched = parse(primary.operation).definitions[0] as OperationDefinitionNode
     const asItStands =
       !rest &&
       !primary.outputRewrites?.length &&
-      passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, this.#supergraph)
+      passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, full)
     return {
       primary,
       perEvent: asItStands ? null : { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } },
@@ -108,14 +102,15 @@ export class FederatedSubscriptions {
   }
 
   async #answer(
-    { primary, perEvent, operationContext }: Plan,
+    { primary, operationContext }: Plan,
+    perEvent: QueryPlan,
     event: ExecutionResult,
     prepared: Prepared,
     variables: Variables,
     context: LinkContext,
   ): Promise<ExecutionResult> {
-    if (!perEvent) return event
-    const { schema, services } = this.#parts
+    const { supergraph, services } = this.#parts
+    const { schema, full, api } = supergraph
     const fromMemory: ServiceMap = {
       ...services,
       [primary.serviceName]: {
@@ -125,7 +120,7 @@ export class FederatedSubscriptions {
       },
     }
     const requestContext = buildRequestContext(schema, prepared, variables, context)
-    return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, this.#supergraph, this.#api)
+    return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, full, api)
   }
 }
 

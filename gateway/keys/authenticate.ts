@@ -45,6 +45,8 @@ export class Authenticator {
   readonly #clock: Clock
   readonly #acceptsTokens: boolean
   readonly #accepted: (credentials: string) => void
+  readonly #identified: (requestId: string, principal: Principal) => void
+  readonly #lookedUp: (isKnown: boolean) => void
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
   readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
   readonly #keyLookups = new Map<string, Promise<Principal>>()
@@ -52,13 +54,25 @@ export class Authenticator {
 
   /**
    * `acceptsTokens`: access tokens of an issuer count as keys. `accepted` hears of each key or token that was found to be
-   * valid, every few seconds.
+   * valid, every few seconds. `identified` hears whose each request is. `lookedUp` hears of each request whether billing
+   * need not be asked.
    */
-  constructor(authenticate: Authenticate, clock: Clock, { acceptsTokens = false, accepted = (_credentials: string) => {} } = {}) {
+  constructor(
+    authenticate: Authenticate,
+    clock: Clock,
+    {
+      acceptsTokens = false,
+      accepted = (_credentials: string) => {},
+      identified = (_requestId: string, _principal: Principal) => {},
+      lookedUp = (_isKnown: boolean) => {},
+    } = {},
+  ) {
     this.#authenticate = authenticate
     this.#clock = clock
     this.#acceptsTokens = acceptsTokens
     this.#accepted = accepted
+    this.#identified = identified
+    this.#lookedUp = lookedUp
   }
 
   /**
@@ -68,13 +82,21 @@ export class Authenticator {
    * @throws {ServiceUnavailable} billing or the issuer does not answer, or too many keys or tokens are being looked up
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
+    const principal = await this.#find(credentials, requestId)
+    this.#identified(requestId, principal)
+    return principal
+  }
+
+  #find(credentials: string | null | undefined, requestId: string): Principal | Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
     const isKey = KEY_SHAPE.test(apiKey) || isSessionToken(apiKey)
     if (!isKey && !(this.#acceptsTokens && isToken(apiKey))) throw new InvalidApiKey()
     const name = isKey ? apiKey : nameOfToken(apiKey)
     const now = this.#clock.now().getTime()
     const known = this.#known.get(name)
-    if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
+    const isKnown = known !== undefined && isAhead(known.until, now, PRINCIPAL_TTL_MS)
+    this.#lookedUp(isKnown)
+    if (isKnown) return known.principal
     const refused = this.#refused.get(name)
     if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
     const lookups = isKey ? this.#keyLookups : this.#tokenLookups

@@ -5,11 +5,12 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { checkJsonSize } from '../../subgraphs/common/server/bounded-json.ts'
+import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { isSameOrigin } from '../../subgraphs/common/sessions/own-origin.ts'
 import { readSessionCookie, sessionCookie } from '../../subgraphs/common/sessions/session-cookie.ts'
+import { sizeText } from '../../subgraphs/common/sizes.ts'
 import type { Authenticator } from '../keys/authenticate.ts'
 import type { Mask } from '../mask.ts'
-import { clientAddress } from './client-address.ts'
 import type { SessionDoor } from './session-door.ts'
 import { SignInAttempts } from './sign-in-attempts.ts'
 
@@ -106,7 +107,7 @@ function begin({ headers }: FastifyRequest, reply: FastifyReply, { id, token, ex
 function toKisError(thrown: unknown): KisError {
   if (thrown instanceof KisError) return thrown.code === 'invalid_api_key' ? wrongKey() : thrown
   const { statusCode = 500 } = thrown as { readonly statusCode?: number }
-  if (statusCode === 413) return new KisError('payload_too_large', `The body has more than ${MAX_BODY_BYTES} bytes.`)
+  if (statusCode === 413) return new KisError('payload_too_large', `The body has more than ${sizeText(MAX_BODY_BYTES)}.`)
   if (statusCode < 500) return new KisError('invalid_request', 'Send the body as `application/json`.')
   return new KisError('internal', 'The service failed to answer.', { cause: thrown })
 }

@@ -83,13 +83,30 @@ it.each([
   expect(await right(other)).toBe('in')
 })
 
-it('attempts of at most 1,000 addresses run at once', async () => {
+it.each([
+  { of: 'IPv4', address: (i: number) => `10.0.${i >> 8}.${i & 255}`, neighbour: '10.0.200.1', other: '192.0.2.9' },
+  { of: 'IPv4 in IPv6', address: (i: number) => `::ffff:10.0.${i >> 8}.${i & 255}`, neighbour: '10.0.200.1', other: '::ffff:192.0.2.9' },
+  { of: 'IPv6', address: (i: number) => `2001:db8:${i.toString(16)}::1`, neighbour: '2001:db8:ffff::1', other: '2001:db9::1' },
+])('attempts from many addresses of $of keep neighbours out, and nobody else', async ({ address, neighbour, other }) => {
   const { wrong, clock, right } = setUp()
-  const all = Array.from({ length: 1_000 }, (_, i) => wrong(`10.0.${i >> 8}.${i & 255}`))
-  const settled = Promise.allSettled(all)
-  await expect(right('192.0.2.9')).rejects.toMatchObject({ code: 'service_unavailable' })
+  const settled = Promise.allSettled(Array.from({ length: 1_200 }, (_, i) => wrong(address(i))))
+  await expect(right(neighbour)).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect(await right(other)).toBe('in')
   await turn()
   clock.advance(REFUSED_AFTER_MS)
   await settled
-  expect(await right('192.0.2.9')).toBe('in')
+  expect(await right(neighbour)).toBe('in')
+})
+
+it('an address that has signed in is not refused for what others do', async () => {
+  const { wrong, right } = setUp()
+  expect(await right('10.0.200.1')).toBe('in')
+  void Promise.allSettled(Array.from({ length: 1_200 }, (_, i) => wrong(`10.0.${i >> 8}.${i & 255}`)))
+  expect(await right('10.0.200.1')).toBe('in')
+})
+
+it('attempts of at most 10,000 addresses run at once', async () => {
+  const { wrong, right } = setUp()
+  void Promise.allSettled(Array.from({ length: 10_000 }, (_, i) => wrong(`10.${i % 100}.0.${Math.floor(i / 100)}`)))
+  await expect(right('192.0.2.9')).rejects.toMatchObject({ code: 'service_unavailable' })
 })

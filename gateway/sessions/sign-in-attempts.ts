@@ -1,6 +1,7 @@
-import { isIPv6 } from 'node:net'
+import { LRUCache } from 'lru-cache'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { subscriberOf } from '../../subgraphs/common/sessions/client-address.ts'
 
 /**
  * A refused attempt is answered after a multiple of this. So its time says nothing about why it was refused, and one
@@ -11,8 +12,15 @@ export const REFUSED_AFTER_MS = 500
 const MAX_AT_ONCE = 4
 /** Attempts of one address that wait for these. A right key among them is accepted within 3 s. */
 const MAX_WAITING = 20
-/** Addresses with an attempt under way. */
-const MAX_ADDRESSES = 1_000
+/** Addresses with an attempt under way: 2 MB. */
+const MAX_ADDRESSES = 10_000
+/**
+ * Addresses of one neighbourhood, 16 bits of IPv4 and 32 of IPv6, with an attempt under way. Whoever has many addresses
+ * has them side by side, and so takes the places of neighbours, not those of all.
+ */
+const MAX_OF_NEIGHBOURHOOD = 500
+/** Addresses that have signed in. Their attempts are never refused for what others do: 1 MB. */
+const MAX_KNOWN = 10_000
 const RETRY_MS = 3_000
 
 interface Place {
@@ -28,6 +36,9 @@ export class SignInAttempts {
   readonly #clock: Pick<Clock, 'sleep'>
   readonly #now: () => number
   readonly #places = new Map<string, Place>()
+  readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
+  /** The number of places of each neighbourhood. */
+  readonly #taken = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'sleep'>, now = () => performance.now()) {
     this.#clock = clock
@@ -39,19 +50,27 @@ export class SignInAttempts {
    * @throws {ServiceUnavailable} attempts of too many addresses are under way
    */
   async attempt<T>(address: string, signIn: () => Promise<T>): Promise<T> {
-    const name = nameOf(address)
+    const name = subscriberOf(address)
     const place = this.#places.get(name) ?? { running: 0, waiting: [] }
     if (place.waiting.length >= MAX_WAITING)
       throw new KisError('rate_limit_exceeded', 'Too many attempts to sign in from your address. Wait some seconds, then try again.', {
         retryAfterMs: RETRY_MS,
       })
-    if (this.#places.size >= MAX_ADDRESSES && !this.#places.has(name)) throw new ServiceUnavailable('Signing in')
-    this.#places.set(name, place)
+    const neighbourhood = neighbourhoodOf(name)
+    if (!this.#places.has(name)) {
+      const taken = this.#taken.get(neighbourhood) ?? 0
+      const isFull = this.#places.size >= MAX_ADDRESSES || taken >= MAX_OF_NEIGHBOURHOOD
+      if (isFull && !this.#known.get(name)) throw new ServiceUnavailable('Signing in')
+      this.#places.set(name, place)
+      this.#taken.set(neighbourhood, taken + 1)
+    }
     if (place.running >= MAX_AT_ONCE) await new Promise<void>((resolve) => place.waiting.push(resolve))
     else place.running += 1
     const startedAt = this.#now()
     try {
-      return await signIn()
+      const answer = await signIn()
+      this.#known.set(name, true)
+      return answer
     } catch (error) {
       await this.#clock.sleep(REFUSED_AFTER_MS - ((this.#now() - startedAt) % REFUSED_AFTER_MS))
       throw error
@@ -59,20 +78,22 @@ export class SignInAttempts {
       // The next one takes over the place.
       const next = place.waiting.shift()
       if (next) next()
-      else if (--place.running === 0) this.#places.delete(name)
+      else if (--place.running === 0) this.#leave(name, neighbourhood)
     }
+  }
+
+  #leave(name: string, neighbourhood: string): void {
+    this.#places.delete(name)
+    const taken = this.#taken.get(neighbourhood)! - 1
+    if (taken > 0) this.#taken.set(neighbourhood, taken)
+    else this.#taken.delete(neighbourhood)
   }
 }
 
-/** One subscriber has a whole network of 64 bits in IPv6. */
-function nameOf(address: string): string {
-  return isIPv6(address) && !/^::ffff:.*\./i.test(address) ? networkOf(address) : address
-}
-
-/** The first 64 bits, written in one way: `::` stands for as many zeros as are missing. */
-function networkOf(address: string): string {
-  const [front, back] = address.split('::').map((part) => (part === '' ? [] : part.split(':')))
-  const zeros = back ? Array<string>(Math.max(0, 8 - front!.length - back.length)).fill('0') : []
-  const network = [...front!, ...zeros, ...(back ?? [])].slice(0, 4)
-  return network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
+/** The first half of an address of IPv4, or of a network of IPv6. */
+function neighbourhoodOf(name: string): string {
+  return name
+    .split(/(?=[.:])/)
+    .slice(0, 2)
+    .join('')
 }

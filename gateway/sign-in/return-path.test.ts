@@ -1,9 +1,12 @@
 import { expect, it } from 'vitest'
 import { HOME, toReturnPath } from './return-path.ts'
 
-it.each(['/home', '/collections/col_1?tab=files', '/agents#new', '/docs'])('a sign-in returns to %s', (path) => {
-  expect(toReturnPath(path)).toBe(path)
-})
+it.each(['/home', '/collections/col_1?tab=files', '/agents#new', '/docs', '/sign-in/organization?next=%2Fhome'])(
+  'a sign-in returns to %s',
+  (path) => {
+    expect(toReturnPath(path)).toBe(path)
+  },
+)
 
 it.each([
   [undefined],
@@ -19,6 +22,8 @@ it.each([
   ['/session/oidc'],
   ['/v1/keys'],
   ['/homes'],
+  ['/sign-in'],
+  ['/sign-in/organization/x'],
   ['/home/../session/oidc'],
   ['/home/\u202E'],
   [`/home?${'a'.repeat(2_000)}`],

@@ -3,6 +3,8 @@ const PAGES = new Set([
   ...['home', 'collections', 'agents', 'workflows', 'models', 'keys', 'usage', 'wallet', 'webhooks'],
   ...['organization', 'people', 'operator', 'docs'],
 ])
+/** Where a person chooses among their organizations. */
+const CHOICE = '/sign-in/organization'
 const MAX_CHARACTERS = 2_000
 export const HOME = '/home'
 
@@ -13,6 +15,6 @@ export function toReturnPath(asked: unknown): string {
   if (!/^\/[a-z]/.test(asked) || /[\\\p{C}\s]/u.test(asked)) return HOME
   const base = 'http://portal.invalid'
   const url = URL.parse(asked, base)
-  if (url?.origin !== base || !PAGES.has(url.pathname.split('/')[1]!)) return HOME
+  if (url?.origin !== base || (url.pathname !== CHOICE && !PAGES.has(url.pathname.split('/')[1]!))) return HOME
   return url.pathname + url.search + url.hash
 }

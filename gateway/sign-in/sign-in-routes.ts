@@ -1,4 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ERRORS } from '../../schema/errors.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
@@ -57,7 +59,8 @@ function registerSignIn(app: FastifyInstance, { oidc, signInKey, signIn, session
       log.warn({ err: error.cause ?? error }, 'the issuer of sign-ins failed')
       return fail(reply, OF_ISSUER[error.reason])
     }
-    log.error({ err: error }, 'a sign-in failed')
+    if (isOwnFault(error)) log.info({ err: error }, 'a sign-in was refused')
+    else log.error({ err: error }, 'a sign-in failed')
     return fail(reply, 'unavailable')
   })
 
@@ -94,6 +97,12 @@ function registerSignIn(app: FastifyInstance, { oidc, signInKey, signIn, session
     reply.header('set-cookie', sessionCookie(request.headers, opened.token, opened.expiresAt))
     return reply.redirect(flow.returnPath, 303)
   })
+}
+
+/** Whether the person, or their browser, sent what is wrong: the service has not failed then. */
+export function isOwnFault(error: unknown): boolean {
+  if (error instanceof KisError) return ERRORS[error.code].status < 500
+  return ((error as { readonly statusCode?: number } | null)?.statusCode ?? 500) < 500
 }
 
 /** Whether a link or a form of the service's own pages sent the browser, or the person typed the address. */

@@ -23,7 +23,10 @@ export function precompress(): Plugin {
         const file = join(folder, name)
         const bytes = readFileSync(file)
         if (bytes.length < MIN_BYTES) continue
-        writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }))
+        writeFileSync(
+          `${file}.br`,
+          brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } }),
+        )
         writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }))
       }
     },

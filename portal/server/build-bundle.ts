@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +12,8 @@ import { digestSources } from './source-digest.ts'
 const DIGEST_FILE = 'sources.sha256'
 /** Ten times what it takes on two busy cores. */
 const TIMEOUT_MS = 180_000
+/** What is older is left over: no build takes so long. */
+const LEFT_AFTER_MS = 2 * TIMEOUT_MS
 /** The end of what the tools said: the reason is there. */
 const MAX_OUTPUT_CHARACTERS = 8_192
 
@@ -55,8 +58,8 @@ export async function buildBundle(folder: string, command: ReturnType<Builder> &
   }
 }
 
-/** Where this process builds. */
-export const ownOutput = (folder: string) => join(folder, `dist-${process.pid}`)
+/** Where a build goes: a name that no other process takes, also not one of another container on the same folder. */
+export const ownOutput = (folder: string) => join(folder, `dist-${randomBytes(8).toString('hex')}`)
 
 function run([file, ...args]: readonly [string, ...string[]], cwd: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -80,20 +83,12 @@ function run([file, ...args]: readonly [string, ...string[]], cwd: string, signa
   })
 }
 
-/** Removes what processes left that were ended while they built. */
+/** Removes what processes left that were ended while they built: it is older than any build that goes on. */
 async function removeLeftovers(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
-    const pid = Number(/^dist-(\d+)$/.exec(name)?.[1])
-    if (pid && pid !== process.pid && !isRunning(pid)) await rm(join(folder, name), { recursive: true, force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if (!/^dist-[0-9a-f]+$/.test(name)) continue
+    const begun = await stat(join(folder, name)).catch(() => null)
+    if (begun && begun.mtimeMs < Date.now() - LEFT_AFTER_MS) await rm(join(folder, name), { recursive: true, force: true })
   }
 }
 

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
-import { LANGUAGES, type Language } from '../../subgraphs/common/languages.ts'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import type { Language } from '../../subgraphs/common/languages.ts'
+import { Hints } from './hints.ts'
 
 /** Files of `assets/`, without their compressed copies. A bundle has some hundred, of a few megabytes. */
 const MAX_FILES = 2_000
@@ -25,9 +27,15 @@ export interface Asset {
   readonly gzip: Buffer | undefined
 }
 
+export interface Page {
+  readonly html: Asset
+  readonly etag: string
+}
+
 /** The built portal, in memory: whatever happens to its folder, what is served fits together. */
 export interface Bundle {
-  readonly page: Readonly<Record<Language, { readonly html: string; readonly etag: string }>>
+  /** `hasSession`: the frame of the page shows at once, with its head. */
+  page(path: string, language: Language, hasSession: boolean): Page
   /** By the name below `/assets/`. */
   readonly assets: ReadonlyMap<string, Asset>
 }
@@ -48,12 +56,43 @@ export async function loadBundle(folder: string): Promise<Bundle> {
     if (totalBytes > MAX_BYTES) throw new Error(`The portal has more than ${MAX_BYTES} bytes.`)
     assets.set(name, { type: TYPES[extname(name)]!, bytes: bytes!, br, gzip })
   }
-  const page = Object.fromEntries(LANGUAGES.map((language) => [language, toPage(html, language)])) as Bundle['page']
+  const readJson = async (name: string) => JSON.parse(await readFile(join(folder, name), 'utf8').catch(() => '{}'))
+  const hints = new Hints(await readJson('manifest.json'))
+  const heads: Heads = await readJson('heads.json')
+  /** By what is in them: a few for each page. */
+  const pages = new Map<string, Page>()
+  const page: Bundle['page'] = (path, language, hasSession) => {
+    const [, name = '', ...below] = path.split('/')
+    const links = hints.of(path, language)
+    // What is below a page has a head of its own.
+    const head = !hasSession || name === 'sign-in' ? null : below.length === 0 ? name : ''
+    const key = JSON.stringify([language, links, head])
+    const made = pages.get(key) ?? toPage(html, language, links, head, heads[language] ?? {})
+    pages.set(key, made)
+    return made
+  }
   return { page, assets }
 }
 
-/** The direction is right from the first paint on, before any script runs. */
-function toPage(source: string, language: Language) {
-  const html = source.replace(/<html[^>]*>/, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}">`)
-  return { html, etag: `"${createHash('sha256').update(html).digest('base64url').slice(0, 22)}"` }
+/** The messages of the heads of pages, such as `home.title`. */
+type Heads = Readonly<Partial<Record<Language, Readonly<Record<string, string>>>>>
+
+/**
+ * The direction is right from the first paint on, before any script runs. `head`: the page whose title and lead show
+ * until then; null: no frame shows.
+ */
+function toPage(source: string, language: Language, hints: string, head: string | null, texts: Readonly<Record<string, string>>): Page {
+  const framed = head === null ? '' : ' data-framed'
+  const written = (part: 'title' | 'lead') => escapeHtml(texts[`${head}.${part}`] ?? '')
+  const html = source
+    .replace(/<html[^>]*>/, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}"${framed}>`)
+    .replace('<!--title-->', () => written('title'))
+    .replace('<!--lead-->', () => written('lead'))
+    .replace('</head>', `${hints}</head>`)
+  const bytes = Buffer.from(html)
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  return { html: { type: 'text/html; charset=utf-8', bytes, br: brotliCompressSync(bytes), gzip: gzipSync(bytes) }, etag }
 }
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;' }
+const escapeHtml = (text: string) => text.replace(/[&<]/g, (character) => ENTITIES[character]!)

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -197,7 +197,7 @@ describe('what the portal answers', () => {
       'referrer-policy': 'no-referrer',
       'cross-origin-opener-policy': 'same-origin',
       'cache-control': 'no-cache',
-      vary: 'accept, accept-language',
+      vary: 'accept, accept-encoding, accept-language, cookie',
     })
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([])
   })
@@ -209,6 +209,60 @@ describe('what the portal answers', () => {
     expect(await get('/', { ...BROWSER, 'if-none-match': etag })).toMatchObject({ status: 304, bytes: Buffer.alloc(0) })
     const arabic = await get('/', { ...BROWSER, 'if-none-match': etag, 'accept-language': 'ar-SA' })
     expect([arabic.status, String(arabic.bytes)]).toEqual([200, expect.stringContaining('<html lang="ar" dir="rtl">')])
+  })
+
+  it('is in the language that the reader chose, and has the browser load at once what the page needs', async () => {
+    const folder = makeFolder()
+    const manifest = {
+      'src/main.tsx': { file: 'assets/main-1.js' },
+      '_common-1.js': { file: 'assets/common-1.js', name: 'common-ar' },
+      'messages/ar/agents.json': { file: 'assets/words-1.js' },
+      'src/pages/agents/agent-page.tsx': { file: 'assets/agent-1.js', imports: ['shared'] },
+      'src/pages/agents/agents-page.tsx': { file: 'assets/agents-1.js' },
+      shared: { file: 'assets/shared-1.js', imports: ['shared'] },
+      arabic: { file: 'assets/arabic-common-1a-B_c.woff2' },
+      latin: { file: 'assets/latin-common-1a-B_c.woff2' },
+      rare: { file: 'assets/latin-rest-1.woff2' },
+    }
+    writeFileSync(join(folder, 'web/manifest.json'), JSON.stringify(manifest))
+    writeFileSync(join(folder, 'web/index.html'), '<html lang="en"><head></head></html>')
+    const { get, portal } = await serve(folder)
+    await portal.settled
+    const linksOf = async (cookie: string) => {
+      const html = String((await get('/agents/agt_1', { ...BROWSER, cookie })).bytes)
+      return [/lang="(\w+)"/.exec(html)![1], ...[...html.matchAll(/href="\/assets\/([^"]+)"/g)].map(([, file]) => file)]
+    }
+    expect(await linksOf('a=1; kis_language=ar')).toEqual([
+      'ar',
+      'arabic-common-1a-B_c.woff2',
+      'latin-common-1a-B_c.woff2',
+      'main-1.js',
+      'common-1.js',
+      'words-1.js',
+      'agent-1.js',
+      'shared-1.js',
+    ])
+    expect(await linksOf('kis_language=xx')).toEqual(['en', 'latin-common-1a-B_c.woff2', 'main-1.js', 'agent-1.js', 'shared-1.js'])
+  })
+
+  it('shows the head of the page at once to whoever has a session', async () => {
+    const folder = makeFolder()
+    writeFileSync(join(folder, 'web/index.html'), '<html lang="en"><h1><!--title--></h1><p><!--lead--></p></html>')
+    writeFileSync(join(folder, 'web/heads.json'), '{"ar":{"home.title":"الرئيسية","home.lead":"a < b & $& c"}}')
+    const { get, portal } = await serve(folder)
+    await portal.settled
+    const signedIn = { ...BROWSER, cookie: 'kis_language=ar; kis_session=x' }
+    const htmlOf = async (path: string, headers: Readonly<Record<string, string>>) => String((await get(path, headers)).bytes).trim()
+    expect(await htmlOf('/home', signedIn)).toBe(
+      '<html lang="ar" dir="rtl" data-framed><h1>الرئيسية</h1><p>a &lt; b &amp; $&amp; c</p></html>',
+    )
+    expect(await htmlOf('/home/1', signedIn)).toBe('<html lang="ar" dir="rtl" data-framed><h1></h1><p></p></html>')
+    for (const [path, cookie] of [
+      ['/sign-in', signedIn.cookie],
+      ['/home', 'kis_language=ar; a=kis_session=x'],
+    ] as const)
+      expect(await htmlOf(path, { ...BROWSER, cookie })).toBe('<html lang="ar" dir="rtl"><h1></h1><p></p></html>')
+    expect((await get('/home', { ...signedIn, 'accept-encoding': 'br' })).headers['content-encoding']).toBe('br')
   })
 
   it('has files that never change, compressed as the browser takes them', async () => {
@@ -257,5 +311,22 @@ describe('what the portal answers', () => {
       const [whole, head] = [await get(path, headers), await get(path, headers, 'HEAD')]
       expect([head.status, head.bytes.length, head.headers['content-length']]).toEqual([200, 0, String(whole.bytes.length)])
     }
+  })
+
+  it('builds beside another container on the same folder, and removes only what is left over', async () => {
+    const folder = makeFolder()
+    const [building, left] = [join(folder, 'dist-1'), join(folder, 'dist-2')]
+    for (const each of [building, left]) mkdirSync(each)
+    const long = new Date(Date.now() - 3_600_000)
+    utimesSync(left, long, long)
+    await using one = openPortal({ folder, log: silentLog, builder: copying })
+    await using other = openPortal({ folder, log: silentLog, builder: copying })
+    await Promise.all([one!.settled, other!.settled])
+    expect(
+      readdirSync(folder)
+        .filter((name) => name.startsWith('dist'))
+        .sort(),
+    ).toEqual(['dist', 'dist-1'])
+    expect(readFileSync(join(folder, 'dist/index.html'), 'utf8')).toContain('a-1.js')
   })
 })

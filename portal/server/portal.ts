@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseLanguage } from '../../subgraphs/common/languages.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { type Builder, buildBundle, isFresh, ownOutput, viteBuilder } from './build-bundle.ts'
-import { type Bundle, loadBundle } from './bundle.ts'
+import { type Asset, type Bundle, loadBundle } from './bundle.ts'
 import { type Lack, RELOAD_S, renderNotice } from './notice.ts'
 import { asksForPortal } from './pages.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
@@ -12,6 +12,10 @@ import { SECURITY_HEADERS } from './security-headers.ts'
 const ASSETS = '/assets/'
 /** The name of a file changes with its content. */
 const ASSET_CACHE = 'public, max-age=31536000, immutable'
+/** What the reader chose in the portal. */
+const LANGUAGE_COOKIE = /(?:^|; )kis_language=(\w+)/
+/** Whoever has it is probably signed in: what the page asks for says so. */
+const SESSION_COOKIE = /(?:^|; )(?:__Host-)?kis_session=/
 
 export interface PortalOptions {
   /** The folder with `web/`, the sources, and `dist/`, what is built of them. */
@@ -65,7 +69,7 @@ export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions
         if (request.method !== 'GET' && request.method !== 'HEAD') return
         const path = request.url.split('?', 1)[0]!
         if (path.startsWith(ASSETS)) return sendAsset(request, reply, shown, path.slice(ASSETS.length))
-        if (asksForPortal(path, request)) return sendPage(request, reply, shown)
+        if (asksForPortal(path, request)) return sendPage(request, reply, shown, path)
       })
     },
     async [Symbol.asyncDispose]() {
@@ -75,22 +79,23 @@ export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions
   }
 }
 
-function sendPage({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack): FastifyReply {
-  const language = chooseLanguage(undefined, headers['accept-language'])
+function sendPage({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack, path: string): FastifyReply {
+  const { cookie = '' } = headers
+  const language = chooseLanguage(LANGUAGE_COOKIE.exec(cookie)?.[1], headers['accept-language'])
   reply.headers({
     ...SECURITY_HEADERS,
     'content-type': 'text/html; charset=utf-8',
     'content-language': language,
-    vary: 'accept, accept-language',
+    vary: 'accept, accept-encoding, accept-language, cookie',
   })
   if (typeof shown === 'string')
     return reply
       .code(503)
       .headers({ 'cache-control': 'no-store', ...(shown === 'building' && { 'retry-after': RELOAD_S }) })
       .send(renderNotice(shown, language))
-  const { html, etag } = shown.page[language]
+  const { html, etag } = shown.page(path, language, SESSION_COOKIE.test(cookie))
   reply.headers({ 'cache-control': 'no-cache', etag })
-  return headers['if-none-match'] === etag ? reply.code(304).send() : reply.send(html)
+  return headers['if-none-match'] === etag ? reply.code(304).send() : sendCompressed(headers, reply, html)
 }
 
 function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack, name: string): FastifyReply {
@@ -101,8 +106,11 @@ function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bund
       .code(404)
       .headers({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
       .send('There is no such file. Load the page again: the portal has probably been updated.\n')
-  const { type, bytes, br, gzip } = asset
-  reply.headers({ 'content-type': type, 'cache-control': ASSET_CACHE, vary: 'accept-encoding' })
+  reply.headers({ 'content-type': asset.type, 'cache-control': ASSET_CACHE, vary: 'accept-encoding' })
+  return sendCompressed(headers, reply, asset)
+}
+
+function sendCompressed(headers: FastifyRequest['headers'], reply: FastifyReply, { bytes, br, gzip }: Asset): FastifyReply {
   if (br && accepts(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
   if (gzip && accepts(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
   return reply.send(bytes)

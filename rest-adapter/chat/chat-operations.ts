@@ -68,7 +68,7 @@ export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, re
  * Streams the answer to one request of the chat protocol. Nothing happens before the first `next()`.
  * @throws {KisError} the first error of the gateway
  */
-export function streamChat(call: Call, request: JsonObject): AsyncGenerator<ChatEvent, void> {
+export function streamChat(call: Call, request: JsonObject): AsyncIterable<ChatEvent> {
   const variables = { input: { request, idempotencyKey: call.idempotencyKey } }
   return readEvents(call, call.subscribe({ query: STREAM, variables }))
 }
@@ -77,20 +77,39 @@ export function streamChat(call: Call, request: JsonObject): AsyncGenerator<Chat
  * Follows a stream again, after the client's last cursor or from the start. Nothing happens before the first `next()`.
  * @throws {KisError} the first error of the gateway
  */
-export function followChat(call: Call, id: string, after: unknown): AsyncGenerator<ChatEvent, void> {
+export function followChat(call: Call, id: string, after: unknown): AsyncIterable<ChatEvent> {
   return readEvents(call, call.subscribe({ query: FOLLOW, variables: { id, after } }, true))
 }
 
-async function* readEvents({ context, setHeaders }: Call, events: ReturnType<Call['subscribe']>): AsyncGenerator<ChatEvent, void> {
-  // Ends the vendor's work when the client leaves, not at the next chunk.
-  context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
-  for await (const result of events) {
-    const event = readEvent(result)
-    // The facts come with the first event.
-    if (event.warnings) setHeaders(factHeaders(event))
-    yield event
+/** Ends the events, and with them the vendor's work, when the reader leaves or fails, and at once when the client does. */
+function readEvents({ context, setHeaders }: Call, events: ReturnType<Call['subscribe']>): AsyncIterableIterator<ChatEvent, undefined> {
+  const end = () => void events.return?.()
+  context.signal.addEventListener('abort', end, { once: true })
+  return {
+    async next() {
+      const { done, value } = await events.next()
+      if (done) {
+        context.signal.throwIfAborted()
+        return { done: true, value: undefined }
+      }
+      try {
+        const event = readEvent(value)
+        // The facts come with the first event.
+        if (event.warnings) setHeaders(factHeaders(event))
+        return { done: false, value: event }
+      } catch (error) {
+        end()
+        throw error
+      }
+    },
+    async return() {
+      end()
+      return { done: true, value: undefined }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
-  context.signal.throwIfAborted()
 }
 
 function readEvent({ data, errors }: ExecutionResult): ChatEvent {

@@ -4,6 +4,7 @@ import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { Door } from '../../subgraphs/common/server/door.ts'
 import type { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
+import type { Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { RestConfig } from '../config.ts'
 import type { UnderWay } from './under-way.ts'
 
@@ -19,9 +20,12 @@ export interface RestDeps {
   readonly config: RestConfig
   /** Shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
 }
 
 /** What the parts of the adapter share. */
 export interface RestParts extends RestDeps {
   readonly underWay: UnderWay
+  readonly telemetry: Telemetry
 }

@@ -3,6 +3,7 @@ import { ERRORS } from '../../schema/errors.ts'
 import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
 import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { sizeText } from '../../subgraphs/common/sizes.ts'
 import { makeChallenge } from './oauth-metadata.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
@@ -44,8 +45,8 @@ export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLim
   }
   if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new KisError('payload_too_large', `The body has more than ${bodyLimit} bytes, the most that this address takes.`)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' && bodyLimit !== undefined)
+    return new KisError('payload_too_large', `The body has more than ${sizeText(bodyLimit)}, the most that this address takes.`)
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })

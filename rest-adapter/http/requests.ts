@@ -10,6 +10,7 @@ import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
+import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
 import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 import type { RestDeps, RestParts } from './deps.ts'
@@ -73,11 +74,13 @@ const EXPOSED_HEADERS = [
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
+type BeginParts = 'clock' | 'ids' | 'underWay' | 'config' | 'log' | 'telemetry'
+
 /**
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
  * have about 40, ids of models are longer and percent-encoded.
  */
-export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>) {
+export function serverOptions(parts: Pick<RestParts, BeginParts>) {
   return {
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
@@ -91,11 +94,12 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
 function begin(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay, config, log }: Pick<RestParts, 'clock' | 'ids' | 'underWay' | 'config' | 'log'>,
+  { clock, ids, underWay, config, log, telemetry }: Pick<RestParts, BeginParts>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
   const id = ids('req')
+  telemetry.requests.begin(id)
   const clientId = readClientRequestId(headers)
   if (clientId !== undefined) log.debug({ requestId: id, clientRequestId: clientId }, 'the client has an id of its own for this request')
   request.rest = {
@@ -133,7 +137,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
     const dialect = own.find((route) => route.path === path)?.dialect
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(readKey(request, dialect)))
+      response.once('close', door.enter(readKey(request, dialect), clientAddress(request)))
       return false
     } catch (error) {
       const id = ids('req')
@@ -148,7 +152,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
 
 /** Registers the rules for all requests: ids, keys, CORS, bodies, errors. */
 export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
-  const { gateway, clock, config, log, bodies } = parts
+  const { gateway, clock, config, log, bodies, telemetry } = parts
   const owners = new KeyOwners(gateway, clock)
   app.decorateRequest('rest')
 
@@ -199,6 +203,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')
+    telemetry.requests.tell(id, { error: error.code })
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
     sendError(reply, error, config.oauth)
     return reply

@@ -5,13 +5,13 @@ import { errorBody } from './errors.ts'
 /** Server-sent events in the formats of the REST API. */
 export class RestEventStream extends EventStream {
   /** Resolves when the client has room for more, or has left. */
-  async send(...data: readonly string[]): Promise<void> {
-    await this.write(data.map((item) => `data: ${item}\n\n`).join(''))
+  send(...data: readonly string[]): Promise<void> {
+    return this.write(data.map((item) => `data: ${item}\n\n`).join(''))
   }
 
   /** Does what `send` does, with an id before each item. */
-  async sendWithIds(...items: readonly { readonly id: string; readonly data: string }[]): Promise<void> {
-    await this.write(items.map(({ id, data }) => `id: ${id}\ndata: ${data}\n\n`).join(''))
+  sendWithIds(...items: readonly { readonly id: string; readonly data: string }[]): Promise<void> {
+    return this.write(items.map(({ id, data }) => `id: ${id}\ndata: ${data}\n\n`).join(''))
   }
 
   /**

@@ -70,9 +70,16 @@ export async function getDocument({ ask, params }: Call): Promise<DocumentData> 
 }
 
 /** The fields of a file to attach. Fields that were left out stay out. */
-export function toAttachment({ file_id, metadata, external_id, on_conflict, transcription_model }: JsonObject): JsonObject {
+export function toAttachment({ file_id, metadata, external_id, document_id, on_conflict, transcription_model }: JsonObject): JsonObject {
   const onConflict = (on_conflict as string | undefined)?.toUpperCase()
-  return { fileId: file_id, metadata, externalId: external_id, onConflict, transcriptionModel: transcription_model }
+  return {
+    fileId: file_id,
+    metadata,
+    externalId: external_id,
+    documentId: document_id,
+    onConflict,
+    transcriptionModel: transcription_model,
+  }
 }
 
 export const documentRoutes: readonly Route[] = [

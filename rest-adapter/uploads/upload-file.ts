@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { MIMEType } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
+import { sizeText } from '../../subgraphs/common/sizes.ts'
 import { readBytes, readFormStream, requireFileTaken } from '../../subgraphs/common/uploads/form-stream.ts'
 import type { RestConfig } from '../config.ts'
 import { isForm, isJson } from '../http/forms.ts'
@@ -77,5 +78,5 @@ function readFileName({ 'content-disposition': header }: IncomingHttpHeaders): s
 /** Refuses an upload by its length before it is read. Of an unknown length it is refused when it has become too long. */
 export function requireLength({ headers }: FastifyRequest, { fileBytes }: Pick<RestConfig, 'fileBytes'>): void {
   if (isJson({ headers }) || Number(headers['content-length'] ?? 0) <= fileBytes + FORM_BYTES) return
-  throw new KisError('payload_too_large', `A file has at most ${fileBytes} bytes. Split it into smaller files.`, { param: 'file' })
+  throw new KisError('payload_too_large', `A file has at most ${sizeText(fileBytes)}. Split it into smaller files.`, { param: 'file' })
 }

@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from 
 import { type Call, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
-const SOURCE = 'id url document { id } refreshSeconds checkedAt changedAt error createdAt'
+const SOURCE = 'id url document { id } refreshSeconds checkedAt changedAt error errorReason createdAt'
 
 type SourceData = Selected<'WebSource', typeof SOURCE>
 
@@ -15,7 +15,7 @@ const REFRESH = gatewayOperation(`mutation RefreshWebSource($id: ID!) { refreshW
 const GET = gatewayOperation('query WebSource($id: ID!) { webSource(id: $id) { id collection { id } } }')
 const DELETE = gatewayOperation('mutation DeleteWebSource($id: ID!) { deleteWebSource(id: $id) { id } }')
 
-function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, error, createdAt }: SourceData) {
+function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, error, errorReason, createdAt }: SourceData) {
   return {
     id,
     object: 'source',
@@ -26,6 +26,7 @@ function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, err
     checked_at: unixSecondsOrNull(checkedAt),
     changed_at: unixSecondsOrNull(changedAt),
     error,
+    error_reason: errorReason?.toLowerCase() ?? null,
   }
 }
 

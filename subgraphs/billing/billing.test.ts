@@ -759,7 +759,7 @@ for (const { name, open } of STORES)
       it('its own organization, wallet, entries and usage, at once after a call is settled', async () => {
         const { admin } = await tenant()
         const id = newHold()
-        expect((await place(admin, id)).placeHold).toEqual({ id, state: 'PLACED', amount: '0.00015' })
+        expect((await place(admin, id)).placeHold).toEqual({ id, state: 'DISPATCHED', amount: '0.00015' })
         const dispatched = await data(
           admin,
           'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: { inputTokens: 5 } }) { state } checkpointHold(input: { id: $id, quantities: { inputTokens: 6 }, ttlSeconds: 60 }) { state } }',

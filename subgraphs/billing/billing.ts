@@ -8,10 +8,12 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { keyReads } from './accounts/use-cases/api-keys.ts'
 import { bootstrap } from './accounts/use-cases/bootstrap.ts'
 import { DEFAULT_PLAN } from './accounts/use-cases/create-organization.ts'
 import type { BillingConfig } from './config.ts'
+import { watchHolds } from './ledger/holds/hold-metrics.ts'
 import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
 import type { Context } from './resolvers/context.ts'
@@ -33,6 +35,8 @@ export interface BillingRuntime {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
 }
 
 /** Below the 2 s in which `problems()` must answer. */
@@ -50,6 +54,7 @@ export function billingOn(
     clock,
     ids,
     log,
+    telemetry = noTelemetry,
     isExclusive = false,
     files,
   }: BillingRuntime & { readonly isExclusive?: boolean; readonly files: StoreFiles & AsyncDisposable },
@@ -57,13 +62,17 @@ export function billingOn(
   if (!config.plans.some((plan) => plan.code === DEFAULT_PLAN)) throw new Error(`The catalog has no plan \`${DEFAULT_PLAN}\`.`)
   const stopping = new AbortController()
   const { signal } = stopping
-  const { store, collections } = openDocuments(openCollections, { open, clock, signal })
+  const { store, collections } = openDocuments(openCollections, { open, observer: { subgraph: 'billing', telemetry }, clock, signal })
   const pump = new OutboxPump(collections, log)
+  const gauges = new DisposableStack()
+  gauges.use(watchHolds(telemetry.metrics, collections))
+  gauges.use(telemetry.metrics.gauge('kis_outbox_wallets', () => [[pump.waiting.wallets]]))
+  gauges.use(telemetry.metrics.gauge('kis_outbox_lag_seconds', () => [[pump.waiting.oldestMs / 1_000]]))
   const deps: BillingDeps = {
     collections,
     files,
     pump,
-    writer: new WalletWriter(collections, pump, isExclusive),
+    writer: new WalletWriter(collections, pump),
     plans: config.plans,
     pepper: config.pepper,
     egress: new Egress({ allowed: config.egressAllowed }),
@@ -95,6 +104,7 @@ export function billingOn(
     problems,
     async [Symbol.asyncDispose]() {
       stopping.abort()
+      gauges.dispose()
       await background
       await pump[Symbol.asyncDispose]()
       await files[Symbol.asyncDispose]()

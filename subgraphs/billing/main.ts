@@ -1,6 +1,4 @@
 import { collectKinds } from '../common/adapters/documents/kinds.ts'
-import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
-import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
@@ -39,8 +37,9 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
       return store
     }
     const claim = { id: null, newId: () => ids('inst'), secretFingerprint } as const
-    installation = await claimDatabase(mongodb, async () => claim, { kinds, log })
-    const store = await openMongoDocumentStore({ ...mongodb, log })
+    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+    const { store, installation: own } = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
+    installation = own
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }

@@ -1,6 +1,4 @@
 import { collectKinds } from '../common/adapters/documents/kinds.ts'
-import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
-import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
@@ -20,6 +18,7 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import type { QueueWatch } from '../common/server/queue-watch.ts'
+import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
 import { billingOver } from './adapters/billing-link.ts'
@@ -28,6 +27,8 @@ import { createTokenDecoder } from './adapters/gpt-tokenizer/token-decoder.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
 import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
+import { observedBilling } from './adapters/observed-billing.ts'
+import { observedEngine } from './adapters/observed-engine.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { ownedNodesOver } from './adapters/owned-nodes-link.ts'
@@ -38,6 +39,7 @@ import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { buildCatalog } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
+import type { EngineParts } from './ports/engines.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
@@ -45,7 +47,7 @@ import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
 import { DefinitionReads } from './use-cases/definition-reads.ts'
-import type { Engine, EngineParts, RunDeps, ServedDeps } from './use-cases/deps.ts'
+import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseOrganization } from './use-cases/erase-organization.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
@@ -68,6 +70,8 @@ export interface InferenceRuntime {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
 }
 
 /** `problems()` promises an answer within 2 s. */
@@ -79,7 +83,7 @@ const PING_TIMEOUT_MS = 1_500
  * then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, folder, queue, clock, ids, log } = runtime
+  const { billing, knowledge, folder, queue, clock, ids, log, telemetry = noTelemetry } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
@@ -89,8 +93,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
-    engines.set(entry.name, { ...(await open(entry)), ...createHealth(entry) })
+    engines.set(entry.name, { ...observedEngine(await open(entry), entry.name, entry.kind, telemetry), ...createHealth(entry) })
   }
+  const now = () => clock.now().getTime()
+  const readBreakers = () => [...engines].map(([name, { breaker }]) => [breaker.isOpen(now()) ? 1 : 0, name] as const)
+  stack.use(telemetry.metrics.gauge('kis_engine_breaker_open', readBreakers))
   const stopping = new AbortController()
   const { signal } = stopping
   let working: Promise<unknown> | undefined
@@ -100,11 +107,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const look = async () => (await folder.look()).installation
-      if (mongodb) await claimDatabase(mongodb, look, { kinds, log })
-      return mongodb
-        ? openMongoDocumentStore({ ...mongodb, log })
-        : openSqliteDocumentStore({ file, installation: await look(), kinds, log })
+      if (!mongodb) return openSqliteDocumentStore({ file, installation: await look(), kinds, log })
+      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+      return (await openClaimedMongoStore(mongodb, look, { kinds, log })).store
     },
+    observer: { subgraph: 'inference', telemetry },
     clock,
     signal,
   })
@@ -113,7 +120,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
-  const money = billingOver(billing, clock)
+  const money = observedBilling(billingOver(billing, clock), telemetry)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
     catalog: buildCatalog(config.catalog),

@@ -1,6 +1,4 @@
 import { collectKinds } from '../common/adapters/documents/kinds.ts'
-import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
-import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
@@ -20,10 +18,10 @@ import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
 import { wakeUp } from '../common/process/wake-up.ts'
+import { observedPort } from '../common/telemetry/observed-port.ts'
+import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { accountsOver } from './adapters/accounts-link.ts'
-import { openElasticsearchChunkIndex } from './adapters/elasticsearch/chunk-index.ts'
 import { inferenceOver } from './adapters/inference-link.ts'
-import { openMongoBlobStore } from './adapters/mongodb/blob-store.ts'
 import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
 import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
@@ -40,6 +38,7 @@ import type { Deps } from './use-cases/deps.ts'
 import { eraseOrganization } from './use-cases/erasure/erase-organization.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
+import { watchQueue } from './use-cases/jobs/queue-metrics.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
@@ -58,6 +57,8 @@ export interface KnowledgeRuntime {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
   /** The workers wait for it. */
   readonly after?: Promise<unknown>
 }
@@ -66,7 +67,7 @@ export interface KnowledgeRuntime {
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
-  { folder, clock, ids, log, after }: KnowledgeRuntime,
+  { folder, clock, ids, log, telemetry = noTelemetry, after }: KnowledgeRuntime,
 ): Promise<StoringSubgraph> {
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
@@ -80,16 +81,19 @@ export async function createKnowledge(
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation: await own(), kinds, log })
-      await claimDatabase(mongodb, own, { kinds, log })
-      return openMongoDocumentStore({ ...mongodb, log })
+      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+      return (await openClaimedMongoStore(mongodb, own, { kinds, log })).store
     },
+    observer: { subgraph: 'knowledge', telemetry },
     clock,
     signal,
   })
   const blobs = new Opening<BlobStore>({
     part: 'blob store',
     async open() {
-      return mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, installation: await own(), log })
+      if (!mongodb) return openSqliteBlobStore({ file: files.blobs, installation: await own(), log })
+      const { openMongoBlobStore } = await import('./adapters/mongodb/blob-store.ts')
+      return openMongoBlobStore(mongodb)
     },
     clock,
     signal,
@@ -97,7 +101,10 @@ export async function createKnowledge(
   const index = new Opening<ChunkIndex>({
     part: 'chunk index',
     async open() {
-      if (elasticsearch) return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
+      if (elasticsearch) {
+        const { openElasticsearchChunkIndex } = await import('./adapters/elasticsearch/chunk-index.ts')
+        return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
+      }
       const { installation, lost } = await folder.look()
       return openSqliteChunkIndex({ file: files.index, installation, isLost: lost.includes(files.index), log })
     },
@@ -111,8 +118,16 @@ export async function createKnowledge(
   const events = new EventLog<Telling>([collections.documents, collections.evaluations, collections.reembeddings], collections, log)
   const deps: Deps = {
     store: collections,
-    blobs: blobs.late((it) => it),
-    index: index.late((it) => it),
+    blobs: observedPort(
+      blobs.late((it) => it),
+      { metric: 'kis_blob_store_seconds', labels: [], what: 'files', attributes: {} },
+      telemetry,
+    ),
+    index: observedPort(
+      index.late((it) => it),
+      { metric: 'kis_index_seconds', labels: [], what: 'chunk index', attributes: {} },
+      telemetry,
+    ),
     files: ownFiles,
     parser,
     recogniser,
@@ -127,6 +142,7 @@ export async function createKnowledge(
     log,
     wake: workers.wake,
   }
+  const queue = watchQueue(telemetry.metrics, deps)
   const termsFailed = (error: unknown) => log.warn({ err: error }, 'the terms of the chunk index could not be checked')
   const working = Promise.all([opened, after]).then(
     async () => {
@@ -163,6 +179,7 @@ export async function createKnowledge(
     problems,
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the service stops'))
+      queue[Symbol.dispose]()
       await working
       await events[Symbol.asyncDispose]()
       await Promise.all([...stores, parser, recogniser, ownFiles].map((each) => each[Symbol.asyncDispose]()))

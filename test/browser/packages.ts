@@ -27,6 +27,7 @@ export interface Context {
   newPage(): Promise<Page>
   /** Cuts the network of its pages, sockets too. */
   setOffline(isOffline: boolean): Promise<void>
+  addCookies(cookies: Awaited<ReturnType<Context['cookies']>>): Promise<void>
   cookies(): Promise<readonly { readonly name: string; readonly httpOnly: boolean; readonly sameSite: string; readonly value: string }[]>
   close(): Promise<void>
 }
@@ -34,13 +35,17 @@ export interface Context {
 export interface Page {
   readonly keyboard: { press(key: string): Promise<void> }
   goto(url: string): Promise<unknown>
+  goBack(): Promise<unknown>
+  url(): string
   on(event: 'pageerror', listen: (error: Error) => void): void
   on(event: 'console', listen: (message: { type(): string; text(): string }) => void): void
-  on(event: 'request', listen: (request: { url(): string }) => void): void
+  on(event: 'request', listen: (request: { url(): string; postData(): string | null }) => void): void
   evaluate<Result>(script: string): Promise<Result>
   waitForFunction(script: string, argument?: undefined, options?: { readonly timeout: number }): Promise<unknown>
   waitForURL(url: string | RegExp | ((url: URL) => boolean), options?: { readonly timeout: number }): Promise<void>
   setViewportSize(size: { readonly width: number; readonly height: number }): Promise<void>
+  setDefaultTimeout(ms: number): void
+  emulateMedia(media: { readonly colorScheme: 'light' | 'dark' }): Promise<void>
   screenshot(options: { readonly path: string; readonly fullPage: boolean; readonly animations: 'disabled' }): Promise<unknown>
   getByRole(role: string, options?: { readonly name?: string | RegExp; readonly exact?: boolean; readonly level?: number }): Locator
   getByLabel(text: string | RegExp, options?: { readonly exact?: boolean }): Locator
@@ -65,10 +70,13 @@ export interface Locator {
   fill(text: string): Promise<void>
   press(key: string): Promise<void>
   count(): Promise<number>
+  isVisible(): Promise<boolean>
   first(): Locator
+  last(): Locator
   textContent(): Promise<string | null>
   getAttribute(name: string): Promise<string | null>
   getByRole: Page['getByRole']
+  getByLabel: Page['getByLabel']
   getByText: Page['getByText']
   locator: Page['locator']
   setInputFiles(files: readonly { readonly name: string; readonly mimeType: string; readonly buffer: Buffer }[]): Promise<void>
@@ -81,6 +89,16 @@ export interface BrowserPackages {
   bundle(entry: string, modules: Readonly<Record<string, string>>): Promise<string>
 }
 
+/** The Chromium of the packages, as a program with its arguments; or why there is none. */
+export async function findChromium(): Promise<{ readonly file: string; readonly args: readonly string[] } | { readonly reason: string }> {
+  const place = await modulesWith(PACKAGES)
+  if ('reason' in place) return place
+  const { default: chromium } = await import(
+    pathToFileURL(createRequire(join(place.modules, 'any.js')).resolve('@sparticuz/chromium')).href
+  )
+  return { file: await chromium.executablePath(), args: chromium.args.filter((argument: string) => !UNWANTED.includes(argument)) }
+}
+
 /** A Chromium that runs; or why there is none. The packages are installed once a machine. */
 export async function startBrowser(): Promise<BrowserPackages | { readonly reason: string }> {
   const place = await modulesWith(PACKAGES)
@@ -90,12 +108,14 @@ export async function startBrowser(): Promise<BrowserPackages | { readonly reaso
     const module = await import(pathToFileURL(resolve(name)).href)
     return module.default ?? module
   }
-  const [chromium, playwright, esbuild] = await Promise.all(['@sparticuz/chromium', 'playwright-core', 'esbuild'].map(load))
+  const [playwright, esbuild] = await Promise.all(['playwright-core', 'esbuild'].map(load))
+  const chromium = await findChromium()
+  if ('reason' in chromium) return chromium
   try {
     return {
       browser: await playwright.chromium.launch({
-        executablePath: await chromium.executablePath(),
-        args: chromium.args.filter((argument: string) => !UNWANTED.includes(argument)),
+        executablePath: chromium.file,
+        args: chromium.args,
         headless: true,
       }),
       async bundle(entry, modules) {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Caller } from '../../subgraphs/common/identity/principal.ts'
 import { principalTokens } from '../../subgraphs/common/identity/principal-token.ts'
+import { BEGIN_HEADER } from '../../subgraphs/common/link/begin.ts'
 import { remoteLink } from '../../subgraphs/common/link/remote-link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -16,12 +17,16 @@ const context = () => ({ caller: somebody, requestId: 'req_1', signal: new Abort
 const READ = { query: '{ model(id: "any") { id } }' }
 const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', variables: { input: {} } }
 
-/** A process that takes requests and answers them when it is told to, as one that was stopped. */
-async function silentReplica() {
+/**
+ * A process that takes requests and answers them when it is told to, as one that was stopped. `begins`: it had begun
+ * what it was asked, and said so.
+ */
+async function silentReplica({ begins = false } = {}) {
   const asked: string[] = []
   let answers = false
   const server: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`)
+    if (begins && request.headers[BEGIN_HEADER]) response.writeProcessing()
     if (answers) response.end('{"data":{"model":null}}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -85,6 +90,24 @@ it('leaves a call that is slow alone when the process gives signs of life', asyn
   expect(slow.ms).toBeGreaterThan(3_000)
   await eventually(() => seen.aborted === 1)
   expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
+}, 30_000)
+
+it('has done elsewhere what a silent process did not begin, and ends what it did begin', async () => {
+  const { subgraph } = probe()
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const asleep = await silentReplica()
+  const toAsleep = linkTo([asleep.url, server.url])
+  const calls = await Promise.all([1, 2].map(() => toAsleep.execute(CALL, context())))
+  expect(calls.map(({ errors }) => errors?.[0]?.extensions?.code)).not.toContain('SERVICE_UNAVAILABLE')
+  expect(asleep.asked.filter((each) => each === 'POST /graphql')).toHaveLength(1)
+
+  const begun = await silentReplica({ begins: true })
+  const toBegun = linkTo([begun.url, server.url])
+  const ended = await Promise.all([1, 2].map(() => timed(toBegun.execute(CALL, context()))))
+  expect(ended.flatMap(({ error }) => error ?? [])).toMatchObject([
+    { code: 'service_unavailable', message: 'Inference is unavailable at the moment: it gives no sign of life.' },
+  ])
 }, 30_000)
 
 it('asks another replica while one is away', async () => {

@@ -9,7 +9,7 @@ import { CONFIG, KEY, makePrincipal, OTHER_KEY } from './support/start.ts'
 
 async function parts() {
   const { supergraphSdl, links } = shop()
-  const federation = await Federation.load(supergraphSdl, links, silentLog)
+  const federation = new Federation(supergraphSdl, links)
   const documents = new Documents(federation, true)
   const operations = new Operations(documents, federation, createMask(silentLog), { watch: () => () => undefined }, CONFIG)
   const prepared = (query: string) => {

@@ -106,6 +106,9 @@ it('takes what fits: defaults, one value for a list, deep enough JSON, and a fil
   expect(found.body).toEqual({ data: { find: 10 } })
   const contentBase64 = 'x'.repeat(2_000_000)
   expect((await post({ query: UPLOAD, variables: { input: { name: 'a', contentBase64 } } })).body).toEqual({ data: { upload: 2_000_000 } })
+  // The content is as long as a variable of its own, whatever its name.
+  const query = 'query($content: String!) { upload(input: { name: "a", contentBase64: $content }) }'
+  expect((await post({ query, variables: { content: contentBase64 } })).body).toEqual({ data: { upload: 2_000_000 } })
 })
 
 it('takes no text for the content of a file because its variable has that name', async () => {
@@ -114,6 +117,10 @@ it('takes no text for the content of a file because its variable has that name',
   const { body } = await post({ query, variables: { contentBase64: 'x'.repeat(2_000_000) } })
   expect(body.errors[0]).toMatchObject({ extensions: { code: 'STRING_ABOVE_MAX_LENGTH', param: 'contentBase64' } })
   expect(seen.operations).toEqual([])
+  // Nor because it is a file's content in another place.
+  const both = 'query($content: String!) { upload(input: { name: $content, contentBase64: $content }) }'
+  const refused = await post({ query: both, variables: { content: 'x'.repeat(2_000_000) } })
+  expect(refused.body.errors[0]).toMatchObject({ extensions: { code: 'STRING_ABOVE_MAX_LENGTH', param: 'content' } })
 })
 
 it('names what is missing, and suggests names only where the schema may be read', async () => {

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { isPluralElement, isSelectElement, isTagElement, type MessageFormatElement, parse, TYPE } from '@formatjs/icu-messageformat-parser'
 import { describe, expect, it } from 'vitest'
 import { ERRORS } from '../../schema/errors.ts'
+import { DOCUMENT_ERROR_CODES, WEB_SOURCE_ERROR_REASONS } from '../../subgraphs/knowledge/domain/records.ts'
+import { DOCUMENT_WARNING_CODES } from '../../subgraphs/knowledge/ports/document-parser.ts'
 
 const WEB = fileURLToPath(new URL('../../portal/web', import.meta.url))
 const NAMES = globSync('messages/en/*.json', { cwd: WEB }).map((file) => file.slice('messages/en/'.length))
@@ -41,10 +43,8 @@ describe('the texts of the portal', () => {
         .map((file) => file.slice('messages/ar/'.length))
         .sort(),
     ).toEqual([...NAMES].sort())
-    for (const language of ['en', 'ar']) {
-      const index = readFileSync(`${WEB}/messages/${language}/index.ts`, 'utf8')
-      for (const name of NAMES) expect(index).toContain(`'./${name}'`)
-    }
+    const index = readFileSync(`${WEB}/messages/en/index.ts`, 'utf8')
+    for (const name of NAMES) expect(index).toContain(`'./${name}'`)
   })
 
   it.each(NAMES)('%s has the same ids in both, sorted, each in one file', (name) => {
@@ -80,6 +80,26 @@ describe('the texts of the portal', () => {
     expect(same).toEqual([])
   })
 
+  it('come with the pages that show them', () => {
+    const fileOf = new Map(NAMES.flatMap((name) => Object.keys(read('en', name)).map((id) => [id, name.replace('.json', '')] as const)))
+    const filesOf = (folder: string) => {
+      const code = globSync(`src/${folder}/**/*.{ts,tsx}`, { cwd: WEB, exclude: ['**/*.test.ts'] })
+        .map((file) => readFileSync(`${WEB}/${file}`, 'utf8'))
+        .join('\n')
+      const starts = [...code.matchAll(/`([a-zA-Z.]+\.)\$\{/g)].map(([, start]) => start!)
+      const used = [...fileOf].filter(
+        ([id]) => code.includes(`'${id}'`) || code.includes(`"${id}"`) || starts.some((each) => id.startsWith(each)),
+      )
+      return unique(used.map(([, file]) => file)).filter((file) => !['common', 'errors'].includes(file))
+    }
+    for (const folder of ['app', 'i18n', 'parts', 'ui']) expect(filesOf(folder), folder).toEqual([])
+    for (const folder of globSync('src/pages/*', { cwd: WEB })) {
+      const routes = readFileSync(`${WEB}/${folder}/routes.ts`, 'utf8')
+      const lacking = filesOf(folder.slice('src/'.length)).filter((file) => !routes.includes(`'${file}'`))
+      expect(lacking, `${folder}/routes.ts`).toEqual([])
+    }
+  })
+
   it('are all used, but for the common words, which any page may take', () => {
     const code = globSync('src/**/*.{ts,tsx}', { cwd: WEB })
       .map((file) => readFileSync(`${WEB}/${file}`, 'utf8'))
@@ -92,8 +112,19 @@ describe('the texts of the portal', () => {
     expect(unused).toEqual([])
   })
 
-  it('have a sentence for each error code, and none for another', () => {
-    const codes = Object.keys(read('en', 'errors.json')).map((id) => id.slice('error.'.length))
-    expect(codes.sort()).toEqual([...Object.keys(ERRORS), 'unreachable'].sort())
+  it('have a sentence for each error code, and more of it for a field', () => {
+    const ids = Object.keys(read('en', 'errors.json'))
+    const codes = ids.map((id) => id.split('.')[1]!)
+    expect(unique(codes)).toEqual([...Object.keys(ERRORS), 'unreachable'].sort())
+    for (const code of codes) expect(ids).toContain(`error.${code}`)
+  })
+
+  it.each([
+    ['documents.warning.', DOCUMENT_WARNING_CODES],
+    ['documents.error.', DOCUMENT_ERROR_CODES.map((code) => code.toUpperCase())],
+    ['documents.webError.', WEB_SOURCE_ERROR_REASONS.map((reason) => reason.toUpperCase())],
+  ])('have a sentence for each %s, and none for another', (start, kinds) => {
+    const ids = Object.keys(read('en', 'documents.json')).filter((id) => id.startsWith(start))
+    expect(ids).toEqual(kinds.map((kind) => `${start}${kind}`).sort())
   })
 })

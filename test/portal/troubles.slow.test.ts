@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Caller, newOrganization } from '../support/client.ts'
+import { type Caller, newCollection, newOrganization } from '../support/client.ts'
+import { TcpProxy } from '../support/engines/tcp-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { type RunningPortal, startPortal } from './support/portal.ts'
 import { type Visit, Visitor } from './support/visitor.ts'
@@ -33,6 +34,14 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
   const come = (visit?: Visit) => Visitor.come(browser, portal.service.rest, visit)
   const newKey = async (name: string) =>
     (await owner.rest('POST', '/v1/keys', { name })).body as { readonly id: string; readonly key: string }
+  const newAgent = async () => {
+    const { body } = await owner.rest('POST', '/v1/agents', { code: `agent-${crypto.randomUUID()}`, name: 'Guide', model: 'mock-chat' })
+    return body as { readonly id: string }
+  }
+  const ask = async ({ page }: Visitor, question: string) => {
+    await page.getByRole('textbox', { name: 'Your question' }).fill(question)
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+  }
   const pathOf = ({ page }: Visitor) => page.evaluate<string>('location.pathname')
 
   it('keeps the page of somebody whose key was revoked, and goes on with another key', async () => {
@@ -77,6 +86,43 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     expect(await visitor.page.evaluate('window.isSamePage')).toBe(true)
   }, 90_000)
 
+  it('goes on with an answer and an upload when the network was silent for a while, and the answer is paid once', async () => {
+    const collection = await newCollection(owner, 'mock-embed')
+    const agent = await newAgent()
+    await using network = await TcpProxy.start(portal.service.rest)
+    await using visitor = await Visitor.come(browser, network.url)
+    await using other = await Visitor.come(browser, network.url)
+    await visitor.signIn(owner.key, `/agents/${agent.id}`)
+    await other.signIn(owner.key, `/collections/${collection.id}`)
+    const chats = portal.mock.chats
+    await ask(visitor, 'Who waits at the gate')
+    await eventually(() => portal.mock.chats === chats + 1)
+    network.freeze()
+    await other.drop([{ name: 'letter.txt', bytes: Buffer.from('The harbour was built in 1931.') }])
+    await visitor.page.getByText(LOST).first().waitFor()
+    portal.mock.openGate()
+    await network.stop()
+    await network.resume()
+    await visitor.page.getByRole('log').getByText('Hello from the mock').waitFor()
+    await other.page.locator('main tbody tr', { hasText: 'letter.txt' }).getByText('Ready', { exact: true }).waitFor()
+    for (const { page } of [visitor, other]) await page.getByText(LOST).first().waitFor({ state: 'hidden' })
+    expect(portal.mock.chats).toBe(chats + 1)
+  }, 120_000)
+
+  it('asks again with one click when a run has failed', async () => {
+    const agent = await newAgent()
+    await using visitor = await come()
+    await visitor.signIn(owner.key, `/agents/${agent.id}`)
+    const log = visitor.page.getByRole('log')
+    portal.mock.failWith(500)
+    await ask(visitor, 'How high is the lighthouse?')
+    await log.getByRole('alert').waitFor()
+    portal.mock.failWith(null)
+    await log.getByRole('button', { name: 'Try again' }).click()
+    await log.getByText('Hello from the mock').waitFor()
+    await log.getByRole('alert').getByRole('button').waitFor()
+  }, 60_000)
+
   it('says what it can when the service fails, and tries again on request', async () => {
     await using visitor = await come()
     await visitor.signIn(owner.key)
@@ -107,6 +153,26 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await eventually(async () => (await visitor.page.locator('main').textContent())?.includes('Loading…') ?? false)
     gate.resolve()
     await visitor.page.getByText('mock-chat').first().waitFor()
+  })
+
+  it('keeps a field that one has opened while its choices are on their way', async () => {
+    await using visitor = await come()
+    const { page } = visitor
+    await visitor.signIn(owner.key, '/agents')
+    const gate = Promise.withResolvers<void>()
+    await page.route(GRAPHQL, async (route) => {
+      await gate.promise
+      await route.continue()
+    })
+    await page.getByRole('link', { name: 'Create an agent' }).first().click()
+    await page.getByLabel('Model', { exact: true }).click()
+    await page.getByRole('combobox', { name: 'Choose a model' }).waitFor()
+    gate.resolve()
+    await page.getByRole('option', { name: /mock-chat/ }).click()
+    await page
+      .getByLabel('Model', { exact: true })
+      .getByText(/mock-chat/)
+      .waitFor()
   })
 
   it('changes the language in place by the menu, and keeps it', async () => {

@@ -35,6 +35,7 @@ const MADE = [
   'subgraphs/common/foreign-text.ts',
   'subgraphs/common/link/answer-time.ts',
   'subgraphs/common/link/connection.ts',
+  'subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts',
 ]
 
 interface Literal {

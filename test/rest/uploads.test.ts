@@ -64,7 +64,7 @@ describe('a form whose file has come in', () => {
 
   it.each([
     ['a second file', part('name="file"; filename="b.txt"', 'x') + END, /more than once/],
-    ['a field that is too long', part('name="purpose"', 'x'.repeat(20_000)) + END, /at most 16384/],
+    ['a field that is too long', part('name="purpose"', 'x'.repeat(20_000)) + END, /at most 16 KiB/],
     ['too many parts', Array.from({ length: 101 }, (_, index) => part(`name="f${index}"`, 'x')).join('') + END, /more than 100 parts/],
     ['an unknown field', part('name="other"', 'x') + END, /other/],
   ])('leaves nothing of it with %s', async (_what, rest, message) => {

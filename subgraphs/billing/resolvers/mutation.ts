@@ -8,7 +8,7 @@ import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../accounts/use-cases/update-api-key.ts'
 import { updateOrganization } from '../accounts/use-cases/update-organization.ts'
-import type { Hold } from '../ledger/domain/wallet.ts'
+import { type Hold, isRunHold } from '../ledger/domain/wallet.ts'
 import { checkpointHold } from '../ledger/holds/checkpoint-hold.ts'
 import { dispatchHold } from '../ledger/holds/dispatch-hold.ts'
 import { endHoldsOf } from '../ledger/holds/end-holds-of.ts'
@@ -28,8 +28,9 @@ export function requireEraser(caller: Caller | null): Eraser {
   return service
 }
 
-function answer(id: string, { state, amount }: Hold) {
-  return { id, state, amount: BigInt(amount) }
+/** The hold of a run reaches no engine: its calls have holds of their own. */
+function answer(id: string, hold: Hold) {
+  return { id, state: isRunHold(hold) ? ('placed' as const) : ('dispatched' as const), amount: BigInt(hold.amount) }
 }
 
 export const Mutation: MutationResolvers = {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../common/egress/egress.ts'
-import type { Plan, Principal, Scope } from '../../common/identity/principal.ts'
+import { LET_BEGIN_MS, type Plan, type Principal, type Scope } from '../../common/identity/principal.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { type IdSource, idSource } from '../../common/process/ids.ts'
@@ -37,8 +37,9 @@ export class ManualClock implements Clock {
     this.#latest = Math.max(this.#latest, this.#now)
   }
 
-  /** Never wakes: tests call what a loop would call. */
-  sleep(_ms: number, signal?: AbortSignal): Promise<void> {
+  /** Calls under way have begun at once. A loop never wakes: tests call what it would call. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms === LET_BEGIN_MS) return Promise.resolve()
     return new Promise((_resolve, reject) => {
       signal?.throwIfAborted()
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -59,10 +60,10 @@ export const SELF_HOSTED: Plan = {
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
-export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock), isExclusive = false): BillingDeps {
+export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
-  const writer = new WalletWriter(collections, pump, isExclusive)
+  const writer = new WalletWriter(collections, pump)
   return {
     collections,
     files: new FileChecks([]),

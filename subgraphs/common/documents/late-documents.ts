@@ -1,8 +1,16 @@
 import type { DocumentStore } from '../ports/document-store.ts'
 import { Opening, type OpeningOptions, Unfit } from '../process/opening.ts'
+import { observedPort } from '../telemetry/observed-port.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /** Where collections are declared. */
 type Declaring = Pick<DocumentStore, 'collection'>
+
+/** Whose store it is, and where its figures go. */
+export interface StoreObserver {
+  readonly subgraph: string
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'tracer'>
+}
 
 /**
  * The store creates missing indexes within this time. On a large collection it takes longer: the store goes on, and is
@@ -12,15 +20,26 @@ const INDEXES_TIMEOUT_MS = 60_000
 
 /**
  * Opens a document store in the background, with the collections that `declare` makes. They answer
- * `service_unavailable` until it is open, which needs every declared index to exist and be right.
+ * `service_unavailable` until it is open, which needs every declared index to exist and be right. `observer` is told of
+ * each of their operations.
  */
 export function openDocuments<C>(
   declare: (store: Declaring) => C,
-  { open, ...options }: Omit<OpeningOptions<DocumentStore>, 'part'>,
+  { open, observer, ...options }: Omit<OpeningOptions<DocumentStore>, 'part'> & { readonly observer?: StoreObserver },
 ): { readonly store: Opening<DocumentStore>; readonly collections: C } {
   const store = new Opening({ ...options, part: 'document store', open: () => declared(open, declare) })
-  const late: Declaring = { collection: (spec) => store.late((opened) => opened.collection(spec)) }
+  const late: Declaring = {
+    collection(spec) {
+      const collection = store.late((opened) => opened.collection(spec)) as ReturnType<Declaring['collection']>
+      return (observer ? observed(collection, spec.name, observer) : collection) as never
+    },
+  }
   return { store, collections: declare(late) }
+}
+
+function observed<C extends object>(collection: C, name: string, { subgraph, telemetry }: StoreObserver): C {
+  const attributes = { 'db.collection.name': name, 'db.namespace': subgraph }
+  return observedPort(collection, { metric: 'kis_store_seconds', labels: [subgraph], what: name, attributes }, telemetry)
 }
 
 async function declared(open: () => Promise<DocumentStore>, declare: (store: Declaring) => unknown): Promise<DocumentStore> {

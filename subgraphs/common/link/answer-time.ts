@@ -32,6 +32,11 @@ export const LONG_FIELDS = [
 const LONG = new RegExp(`\\b(?:${LONG_FIELDS.join('|')})\\b`)
 const CHANGE = /^\s*mutation\b/
 
+/** Whether the operation changes nothing and costs nothing, so that another replica may do it, too. */
+export function isRead(query: string): boolean {
+  return answerTimeMs(query) === READ_MS
+}
+
 /** Gives the time in milliseconds within which a subgraph must answer the operation, or count as away. */
 export function answerTimeMs(query: string): number {
   if (LONG.test(query)) return LONG_MS

@@ -91,6 +91,12 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
     }
   }
 
+  /** The connections to all replicas. */
+  async all(): Promise<readonly T[]> {
+    await this.#resolve()
+    return this.#entries.map(({ connection }) => connection)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#resolving
     await Promise.all(this.#entries.map(({ connection }) => connection[Symbol.asyncDispose]()))

@@ -12,7 +12,8 @@ import { KisError } from '../errors.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
 import { documentWeight } from './document-weight.ts'
-import { type EventOperation, eventOperation } from './event-operation.ts'
+import { type EventOperation, eventOperation } from './events/event-operation.ts'
+import { type EventReader, eventReader } from './events/event-reader.ts'
 import { formatError } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Subgraph } from './subgraph.ts'
@@ -44,6 +45,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
 
     subscribe(operation, context) {
       let events: Promise<AsyncIterator<ExecutionResult>> | undefined
+      let opened: AsyncIterator<ExecutionResult> | undefined
       let ended = false
       const start = async () => {
         const document = documents.of(operation.query)
@@ -58,13 +60,14 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
           events ??= start()
           let item: IteratorResult<ExecutionResult>
           try {
-            const iterator = await events
+            opened ??= await events
             // It ended while the subscription was being created. A first `next()` would begin work that nobody wants.
             if (ended) return { done: true, value: undefined }
-            item = await iterator.next()
+            item = await opened.next()
           } catch (error) {
             // An error that a source throws between events is the stream's last result, as in GraphQL over WebSocket.
-            events = Promise.resolve(single({ errors: [] }, true))
+            opened = single({ errors: [] }, true)
+            events = Promise.resolve(opened)
             const thrown = new GraphQLError(error instanceof Error ? error.message : String(error), { originalError: error as Error })
             return { done: false, value: format({ errors: [thrown] }, context) }
           }
@@ -83,17 +86,19 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
 
 type Arguments = ReturnType<typeof toExecutionArguments>
 
-/** As `subscribe` of graphql-js, but events are executed with a different operation. */
+/** As `subscribe` of graphql-js, but events are read by a compiled operation, or executed with a different one. */
 async function openEvents(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
   const stream = await createSourceEventStream(given)
   if (!(Symbol.asyncIterator in stream)) return stream
   const source = stream[Symbol.asyncIterator]()
-  const { document, toVariables: variablesOf } = getEventOperation(given.document)
+  const { document, toVariables: variablesOf, read } = getEventOperation(given.schema, given.document)
   const forEvents = { ...given, document, variableValues: variablesOf(given.variableValues) }
   return {
     async next() {
       const { done, value } = await source.next()
       if (done) return { done, value: undefined }
+      const data = read?.(value, given.contextValue)
+      if (data) return { done: false, value: { data } }
       try {
         return { done: false, value: await execute({ ...forEvents, rootValue: value }) }
       } catch (error) {
@@ -109,12 +114,13 @@ async function openEvents(given: Arguments): Promise<AsyncIterator<ExecutionResu
   }
 }
 
-const eventOperations = new WeakMap<DocumentNode, EventOperation>()
+/** Each document belongs to one schema. */
+const eventOperations = new WeakMap<DocumentNode, EventOperation & { readonly read: EventReader | null }>()
 
-function getEventOperation(document: DocumentNode): EventOperation {
+function getEventOperation(schema: GraphQLSchema, document: DocumentNode) {
   let operation = eventOperations.get(document)
   if (!operation) {
-    operation = eventOperation(document)
+    operation = { ...eventOperation(document), read: eventReader(schema, document) }
     eventOperations.set(document, operation)
   }
   return operation

@@ -9,7 +9,11 @@ import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
 import { randomHex } from '../process/ids.ts'
 import { isRefusal, ORDERLY_CLOSE } from '../process/socket-drain.ts'
-import { answerTimeMs, LONG_MS } from './answer-time.ts'
+import { FACTS_HEADER } from '../telemetry/request-facts.ts'
+import { FACTS_EXTENSION } from '../telemetry/socket-operation.ts'
+import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
+import { answerTimeMs, isRead, LONG_MS } from './answer-time.ts'
+import { BEGIN_HEADER, PROCESSING, readBeginNote } from './begin.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { SharedClock } from './shared-clock.ts'
@@ -24,12 +28,14 @@ const CONNECT_TIMEOUT_MS = 2_000
  * closed.
  */
 export const IDLE_CONNECTION_MS = 2_000
-/** A replica that leaves any operation unanswered for this long is pinged. */
-const SUSPECT_MS = 2_000
-/** A process that answers a ping within this time is slow, but not away. */
-const SIGN_OF_LIFE_MS = 2_000
-/** How often a replica that is away is pinged. */
-const ASK_AGAIN_MS = 500
+/** How often a replica that something waits for, or that is away, is pinged. */
+const BEAT_MS = 500
+/**
+ * A process that answers a ping within this time is slow, but not away. It is pinged once more, because this process
+ * itself may have stood still. So whatever waits for a process that was stopped hears of it within 5 s.
+ */
+const SIGN_OF_LIFE_MS = 3_000
+const LAST_SIGN_MS = 1_000
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
 /** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
@@ -39,12 +45,17 @@ const IDLE_SOCKET_MS = 10_000
 /** Sockets to one replica. */
 const MAX_SOCKETS = 10_000
 
+/** The code with which graphql-ws reports that this side gave a socket up. */
+const GIVEN_UP = 4499
 /** Close codes of a server that does not, or no longer, accept the caller. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
 /** HTTP status of a server that does not accept the caller. */
 const UNAUTHORIZED = 401
 /** Codes of a connection that failed, so nothing was sent. */
 const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
+
+/** Those of a machine that does not answer at all. */
+const SILENCE: readonly unknown[] = ['EHOSTUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
 export interface RemoteLinkOptions<Who> {
   /**
@@ -66,15 +77,27 @@ export interface RemoteLinkOptions<Who> {
   readonly patience?: number
   /** Headers of every request and WebSocket upgrade that identify this service. Default: none. */
   serviceHeaders?(): Promise<Record<string, string>>
+  /** Hears what the other side tells of each request, and passes the trace on. Default: nothing is told. */
+  readonly telemetry?: Pick<Telemetry, 'requests' | 'tracer'>
+}
+
+/** A link to another process, which says by itself whether it can serve. */
+export interface RemoteLink<Who> extends Link<Who>, AsyncDisposable {
+  /**
+   * What `/readyz` of the other side names, by the replica with the fewest problems; empty: it is ready. Null: no replica
+   * says so within the time, or all are stopping.
+   */
+  problems(withinMs: number): Promise<readonly string[] | null>
 }
 
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
- * replica with the least work. An operation that was not begun, because a replica is gone, starting or draining, goes
- * to the next one; so does a subscription to something that this replica does not have. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
- * does not answer a ping either, gets no operations until it does.
+ * replica with the least work. A replica is pinged while anything waits for it. One that gives no sign of life gets no
+ * operations until it does, and what waits for it ends. An operation that was not begun, because a replica is gone,
+ * starting, draining or silent, goes to the next one; so does a read, and a subscription to something that this replica
+ * does not have. Nothing else is ever repeated.
  */
-export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
+export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who> {
   const { urls, what, authorization } = options
   const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
   const failure = (cause: unknown): ExecutionResult => {
@@ -98,13 +121,14 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
           if (context.signal.aborted && isAbort(error)) throw error
           if (error instanceof RangeError) throw errorOf(error, what)
           cause = error
-          if (!NOT_CONNECTED.includes(readCode(error))) break
+          const isNotBegun = error instanceof Silent ? error.isNotBegun : NOT_CONNECTED.includes(readCode(error))
+          if (!isNotBegun) break
           turn.fail()
         } finally {
           turn.end()
         }
       }
-      throw new ServiceUnavailable(what, { cause })
+      throw errorOf(cause, what)
     },
 
     subscribe(operation, context) {
@@ -164,6 +188,12 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
       )
     },
 
+    async problems(withinMs) {
+      const signal = AbortSignal.timeout(withinMs)
+      const said = await Promise.all((await replicas.all()).map((replica) => replica.problems(signal)))
+      return said.filter((found) => found !== null).sort((a, b) => a.length - b.length)[0] ?? null
+    },
+
     [Symbol.asyncDispose]: () => replicas[Symbol.asyncDispose](),
   }
 }
@@ -179,9 +209,25 @@ interface Attempt {
 /** A socket, and whether its server has accepted the caller. */
 interface Socket {
   readonly client: Client
+  /** The subscriptions that the server said it begins. */
+  readonly begun: Set<string>
   isConnected: boolean
   raw?: WebSocket
 }
+
+/** The replica gives no sign of life. */
+class Silent extends Error {
+  /** Another replica may do it. */
+  readonly isNotBegun: boolean
+
+  constructor(isNotBegun: boolean) {
+    super('no sign of life')
+    this.isNotBegun = isNotBegun
+  }
+}
+
+/** What a ping came to: an answer, a connection that failed, or nothing. */
+type Sign = 'alive' | 'gone' | 'silent'
 
 class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
@@ -191,13 +237,18 @@ class Replica<Who> implements AsyncDisposable {
   readonly #signs: HttpClient
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
-  #isSuspect = false
-  /** True while it does not answer pings. */
+  readonly #telemetry: Pick<Telemetry, 'requests' | 'tracer'>
+  /** What waits for the replica: each is called when it gives no sign of life. */
+  readonly #waiting = new Set<() => void>()
+  #isWatched = false
+  #isRetired = false
+  /** True while it gives no sign of life. */
   isAway = false
 
   constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
     this.#endpoint = endpoint
     this.#options = options
+    this.#telemetry = options.telemetry ?? noTelemetry
     this.#pool = new Pool(endpoint.origin, {
       connections: MAX_CONNECTIONS,
       connect: { timeout: CONNECT_TIMEOUT_MS },
@@ -208,7 +259,7 @@ class Replica<Who> implements AsyncDisposable {
       maxResponseSize: MAX_ANSWER_BYTES,
     })
     this.#signs = new HttpClient(endpoint.origin, {
-      connect: { timeout: CONNECT_TIMEOUT_MS },
+      connect: { timeout: SIGN_OF_LIFE_MS },
       keepAliveTimeout: IDLE_CONNECTION_MS,
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
     })
@@ -222,10 +273,14 @@ class Replica<Who> implements AsyncDisposable {
   ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
     const sentAt = performance.now()
     const overdue = new AbortController()
-    const timers = [
-      setTimeout(() => void this.#suspect(), SUSPECT_MS),
-      setTimeout(() => overdue.abort(new Error('no answer in time')), answerTimeMs(operation.query) * (this.#options.patience ?? 1)),
-    ]
+    const traceparent = this.#telemetry.tracer.traceparent()
+    const timer = setTimeout(
+      () => overdue.abort(new Error('no answer in time')),
+      answerTimeMs(operation.query) * (this.#options.patience ?? 1),
+    )
+    const mayRepeat = isRead(operation.query)
+    let isBegun = false
+    const leave = this.#enter(() => overdue.abort(new Silent(mayRepeat || !isBegun)))
     try {
       const ended = AbortSignal.any([signal, overdue.signal])
       const request = this.#pool.request({
@@ -236,42 +291,80 @@ class Replica<Who> implements AsyncDisposable {
           'content-type': 'application/json',
           'x-request-id': requestId,
           ...(authorization && { authorization }),
+          ...(traceparent && { traceparent }),
+          ...(!mayRepeat && { [BEGIN_HEADER]: 'tell' }),
           ...(await this.#options.serviceHeaders?.()),
         },
         body: JSON.stringify(operation),
         signal: ended,
+        onInfo: ({ statusCode }) => {
+          if (statusCode === PROCESSING) isBegun = true
+        },
       })
       const { body, headers, statusCode } = await orAborted(request, ended)
       const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
+      this.#telemetry.requests.merge(requestId, headers[FACTS_HEADER])
       const result = JSON.parse(await body.text()) as ExecutionResult
       if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
       return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
+    } catch (error) {
+      // Undici may have made an error of its own of it.
+      throw overdue.signal.reason instanceof Silent && !signal.aborted ? overdue.signal.reason : error
     } finally {
-      for (const timer of timers) clearTimeout(timer)
+      clearTimeout(timer)
+      leave()
     }
   }
 
-  /** Pings until there is an answer. */
-  async #suspect(): Promise<void> {
-    if (this.#isSuspect) return
-    this.#isSuspect = true
-    while (!this.#over.signal.aborted) {
-      this.isAway = !(await this.#isAlive())
-      if (!this.isAway) break
-      await systemClock.sleep(ASK_AGAIN_MS, this.#over.signal).catch(() => undefined)
-    }
-    this.#isSuspect = false
+  /** Has the replica pinged until the end of something, for which the returned function is called. */
+  #enter(whenSilent: () => void): () => void {
+    this.#waiting.add(whenSilent)
+    void this.#watch()
+    return () => void this.#waiting.delete(whenSilent)
   }
 
-  async #isAlive(): Promise<boolean> {
-    const signal = AbortSignal.any([this.#over.signal, AbortSignal.timeout(SIGN_OF_LIFE_MS)])
-    return this.#signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal }).then(
+  /** Pings while anything waits for the replica, or it is away. */
+  async #watch(): Promise<void> {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    for (;;) {
+      await systemClock.sleep(BEAT_MS, this.#over.signal).catch(() => undefined)
+      const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
+      if (!isWanted || this.#over.signal.aborted) break
+      let sign = await this.#ping(SIGN_OF_LIFE_MS)
+      if (sign === 'silent') sign = await this.#ping(LAST_SIGN_MS)
+      // A process that takes no connections may be draining, and one that is dead resets those that it had.
+      this.isAway = sign === 'silent'
+      if (this.isAway) for (const giveUp of [...this.#waiting]) giveUp()
+    }
+    this.#isWatched = false
+    if (this.#isRetired) void this.#signs.close()
+  }
+
+  async #ping(withinMs: number): Promise<Sign> {
+    const late = AbortSignal.timeout(withinMs)
+    const signal = AbortSignal.any([this.#over.signal, late])
+    const asked = this.#signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
+    return orAborted(asked, signal).then(
       async ({ body }) => {
         await body.dump()
-        return true
+        return 'alive' as const
       },
-      () => false,
+      (error) => (late.aborted || SILENCE.includes(readCode(error)) ? ('silent' as const) : ('gone' as const)),
     )
+  }
+
+  /** Null: it does not say, or it is stopping. */
+  async problems(signal: AbortSignal): Promise<readonly string[] | null> {
+    if (this.isAway) return null
+    try {
+      const asked = this.#pool.request({ method: 'GET', path: '/readyz', headers: { host: this.#endpoint.host }, signal })
+      const { body, statusCode } = await orAborted(asked, signal)
+      const { problems } = (await body.json()) as { readonly problems: readonly string[] }
+      return statusCode === 200 || problems.length > 0 ? problems : null
+    } catch {
+      return null
+    }
   }
 
   subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {
@@ -279,24 +372,37 @@ class Replica<Who> implements AsyncDisposable {
     const events = new UnreadEvents(failure)
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
-    const subscription = context.isCut && randomHex(16)
-    const complete = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context, subscription), {
+    const subscription = randomHex(16)
+    const forget = this.#enter(() => socket.client.terminate())
+    const leave = () => {
+      forget()
+      socket.begun.delete(subscription)
+    }
+    const payload = toPayload(operation, context, subscription, this.#telemetry.tracer.traceparent())
+    const complete = socket.client.subscribe<Record<string, unknown>>(payload, {
       ...events.sink,
       next: (event) => {
         isBegun = true
-        events.sink.next(event as ExecutionResult)
+        events.sink.next(this.#heard(event as ExecutionResult, context))
       },
       error: (error) => {
         const isRefused = REFUSALS.includes(readCode(error))
-        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error)))
+        const isUnread = readCode(error) === GIVEN_UP && !socket.begun.has(subscription)
+        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error) || isUnread))
           notBegun = { cause: error }
+        leave()
         events.sink.error(error)
+      },
+      complete: () => {
+        leave()
+        events.sink.complete()
       },
     })
     return {
       events,
       dispose() {
-        if (subscription && socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
+        leave()
+        if (socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
         complete()
       },
       get notBegun() {
@@ -305,11 +411,20 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
+  /** The result without what the other side tells of the request. */
+  #heard(event: ExecutionResult, { requestId }: LinkContext<unknown>): ExecutionResult {
+    const { [FACTS_EXTENSION]: facts, ...extensions } = event.extensions ?? {}
+    if (facts === undefined) return event
+    this.#telemetry.requests.merge(requestId, facts)
+    const { extensions: _told, ...result } = event
+    return Object.keys(extensions).length > 0 ? { ...result, extensions } : result
+  }
+
   /** Running operations go on. Idle sockets close by themselves. */
   retire(): void {
-    this.#over.abort()
+    this.#isRetired = true
     void this.#pool.close()
-    void this.#signs.close()
+    if (!this.#isWatched) void this.#signs.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -351,12 +466,16 @@ class Replica<Who> implements AsyncDisposable {
         connected: () => {
           socket.isConnected = true
         },
+        pong: (_isReceived, payload) => {
+          const begun = readBeginNote(payload)
+          if (begun) socket.begun.add(begun)
+        },
         closed: () => {
           if (this.#sockets.get(key) === socket) this.#sockets.delete(key)
         },
       },
     })
-    const socket: Socket = { client, isConnected: false }
+    const socket: Socket = { client, begun: new Set(), isConnected: false }
     this.#sockets.set(key, socket)
     return socket
   }
@@ -366,19 +485,25 @@ function errorOf(cause: unknown, what: string): KisError {
   if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
   // Of `JSON.stringify`: the stack has no room for the variables.
   if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
-  return new ServiceUnavailable(what, { cause })
+  const isSilent = cause instanceof Silent || readCode(cause) === GIVEN_UP
+  return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
 }
 
 function readCode(error: unknown): unknown {
   return (error as { readonly code?: unknown } | null)?.code
 }
 
-function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>, subscription: string | undefined) {
+function toPayload(
+  { query, variables, operationName }: Operation,
+  { requestId }: LinkContext<unknown>,
+  subscription: string,
+  traceparent: string | undefined,
+) {
   return {
     query,
     ...(variables && { variables: { ...variables } }),
     ...(operationName && { operationName }),
-    extensions: { requestId, ...(subscription && { subscription }) },
+    extensions: { requestId, subscription, ...(traceparent && { traceparent }) },
   }
 }
 

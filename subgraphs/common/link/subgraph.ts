@@ -32,11 +32,20 @@ export interface StoringSubgraph extends Subgraph {
   readonly opened: Promise<unknown>
 }
 
+/** By their resolvers: a subgraph that opens many times in one process builds its schema once. */
+const built = new WeakMap<object, GraphQLSchema>()
+
 /**
  * Gives the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. Scalars,
  * enums and the counts of lists are added here.
  */
 export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSchema {
+  const schema = built.get(resolvers) ?? build(name, resolvers)
+  built.set(resolvers, schema)
+  return schema
+}
+
+function build(name: SubgraphName, resolvers: object): GraphQLSchema {
   const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))

@@ -58,3 +58,38 @@ export function endableIterator<T>(
     throw: stop,
   }
 }
+
+/**
+ * An endable iterator over the events that `open` gives at the first `next()`. `return()` while it opens ends the events
+ * as soon as they exist. Once they do, each `next()` is theirs, so they must be endable, and end with the same signal.
+ */
+export function openedLater<T>(
+  open: () => Promise<AsyncIterableIterator<T, undefined>>,
+  signal: AbortSignal,
+): AsyncIterableIterator<T, undefined> {
+  let events: AsyncIterableIterator<T, undefined> | undefined
+  let opening: Promise<AsyncIterableIterator<T, undefined>> | undefined
+  let isOver = false
+  const first = endableIterator<T>(
+    async () => {
+      opening ??= open()
+      events ??= await opening
+      if (!isOver) return events.next()
+      await events.return?.()
+      return { done: true, value: undefined }
+    },
+    async () => {
+      isOver = true
+      await events?.return?.()
+    },
+    signal,
+  )
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next: () => (events && !isOver ? events.next() : first.next()),
+    return: first.return!,
+    throw: first.throw!,
+  }
+}

@@ -38,6 +38,7 @@ export type IdPrefix =
   | 'mcp'
   | 'whe'
   | 'evt'
+  | 'bak'
   | 'inst'
   | 'call'
 

@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, Worker, workerData } from 'node:worker_threads'
 import { ServiceUnavailable } from '../errors.ts'
+import type { SharedThread } from './shared-thread.ts'
 
 /** A call, as sent to the thread. */
 interface Call {
@@ -28,32 +29,29 @@ const MAX_PENDING = 20_000
  * `service_unavailable`, and `onExit` is called.
  */
 export class WorkerClient implements AsyncDisposable {
-  readonly #worker: Worker
+  readonly #line: Worker | MessagePort
+  /** Ends what serves the line, once it has no calls. */
+  readonly #hangUp: () => Promise<unknown>
   readonly #what: string
   readonly #pending = new Map<number, { readonly resolve: (value: never) => void; readonly reject: (error: unknown) => void }>()
   #nextId = 1
   #gone: unknown
 
-  /** `file` must call `serveWorker` or `serveWorkerInBatches`. `what` names it in errors. */
+  /**
+   * `file` must call `serveWorker` or `serveWorkerInBatches`. `what` names it in errors. Without `shared` it has a thread
+   * of its own.
+   */
   constructor(
     file: URL,
     what: string,
     data: unknown,
-    options: { onExit?: (error: unknown) => void; reviveError?: (error: RemoteError) => Error | undefined } = {},
+    options: {
+      readonly onExit?: (error: unknown) => void
+      readonly reviveError?: (error: RemoteError) => Error | undefined
+      readonly shared?: SharedThread
+    } = {},
   ) {
     this.#what = what
-    this.#worker = new Worker(file, { workerData: data, name: what })
-    this.#worker.on('message', (replies: readonly Reply[]) => {
-      for (const reply of replies) {
-        const waiting = this.#pending.get(reply.id)
-        if (!waiting) continue
-        this.#pending.delete(reply.id)
-        // The thread's handler decides the type, which `call<T>` names.
-        if ('value' in reply) waiting.resolve(reply.value as never)
-        else waiting.reject(options.reviveError?.(reply.error) ?? Object.assign(new Error(reply.error.message), reply.error))
-      }
-      if (this.#pending.size === 0) this.#worker.unref()
-    })
     const end = (error: unknown) => {
       for (const { reject } of this.#pending.values()) reject(new ServiceUnavailable(this.#what, { cause: error }))
       this.#pending.clear()
@@ -61,10 +59,31 @@ export class WorkerClient implements AsyncDisposable {
       this.#gone = error
       options.onExit?.(error)
     }
-    this.#worker.on('error', end)
-    this.#worker.on('exit', (code) => end(new Error(`${what} thread ended with code ${code}`)))
+    const { shared } = options
+    if (shared) {
+      const { line, leave } = shared.serve(file, data, end)
+      this.#line = line
+      this.#hangUp = leave
+    } else {
+      const worker = new Worker(file, { workerData: data, name: what })
+      worker.on('error', end)
+      worker.on('exit', (code) => end(new Error(`${what} thread ended with code ${code}`)))
+      this.#line = worker
+      this.#hangUp = () => worker.terminate()
+    }
+    this.#line.on('message', (replies: readonly Reply[]) => {
+      for (const reply of replies) {
+        const waiting = this.#pending.get(reply.id)
+        if (!waiting) continue
+        this.#pending.delete(reply.id)
+        // The thread's handler decides the type, which `call<T>` names.
+        if ('value' in reply) waiting.resolve(reply.value as never)
+        else waiting.reject(options.reviveError?.(reply.error) ?? revived(reply.error))
+      }
+      if (this.#pending.size === 0) this.#line.unref()
+    })
     // An idle thread does not keep the process alive. A pending call does.
-    this.#worker.unref()
+    this.#line.unref()
   }
 
   call<T>(method: string, args: readonly unknown[], transfer: readonly Transferable[] = []): Promise<T> {
@@ -73,8 +92,8 @@ export class WorkerClient implements AsyncDisposable {
     return new Promise<T>((resolve, reject) => {
       const id = this.#nextId++
       // Throws when an argument cannot be sent. The call is then not pending.
-      this.#worker.postMessage({ id, method, args } satisfies Call, transfer)
-      if (this.#pending.size === 0) this.#worker.ref()
+      this.#line.postMessage({ id, method, args } satisfies Call, transfer)
+      if (this.#pending.size === 0) this.#line.ref()
       this.#pending.set(id, { resolve, reject })
     })
   }
@@ -86,7 +105,7 @@ export class WorkerClient implements AsyncDisposable {
     // Refuse calls from now on: one after `close` might never be answered.
     this.#gone = new Error(`${this.#what} is closed`)
     await closed.catch(() => undefined)
-    await this.#worker.terminate()
+    await this.#hangUp()
   }
 }
 
@@ -100,9 +119,14 @@ function toReply(id: number, run: () => unknown): Reply {
   }
 }
 
-function remoteError(error: unknown): RemoteError {
+export function remoteError(error: unknown): RemoteError {
   if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined }
   return { name: error.name, message: error.message, stack: error.stack, data: 'data' in error ? error.data : undefined }
+}
+
+/** The other side's error, as far as it crossed threads. */
+export function revived(error: RemoteError): Error {
+  return Object.assign(new Error(error.message), error)
 }
 
 /**
@@ -124,13 +148,14 @@ export class Moved {
  * no handler for it.
  */
 export function serveWorker(handlers: Handlers): void {
-  port().on('message', async ({ id, method, args }: Call) => {
+  const { line } = place()
+  line.on('message', async ({ id, method, args }: Call) => {
     try {
       const result = await findHandler(handlers, method)(...args)
       const { value, transfer } = result instanceof Moved ? result : { value: result, transfer: [] }
-      port().postMessage([{ id, value }], transfer)
+      line.postMessage([{ id, value }], transfer)
     } catch (error) {
-      port().postMessage([{ id, error: remoteError(error) }])
+      line.postMessage([{ id, error: remoteError(error) }])
     }
   })
 }
@@ -141,10 +166,11 @@ export function serveWorker(handlers: Handlers): void {
  * call of the batch fails with its error.
  */
 export function serveWorkerInBatches(handlers: Handlers, around: (run: () => void) => void, maxBatch: number): void {
-  port().on('message', (first: Call) => {
+  const { line } = place()
+  line.on('message', (first: Call) => {
     const calls = [first]
     while (calls.length < maxBatch) {
-      const next = receiveMessageOnPort(port()) as { message: Call } | undefined
+      const next = receiveMessageOnPort(line) as { message: Call } | undefined
       if (!next) break
       calls.push(next.message)
     }
@@ -156,7 +182,7 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
     } catch (error) {
       replies = calls.map(({ id }) => ({ id, error: remoteError(error) }))
     }
-    port().postMessage(replies)
+    line.postMessage(replies)
   })
 }
 
@@ -168,12 +194,32 @@ function findHandler(handlers: Handlers, method: string): (...args: readonly unk
   throw new Error(`no handler ${method}`)
 }
 
-function port(): MessagePort {
-  if (!parentPort) throw new Error('not in a worker thread')
-  return parentPort
+/** Where the code that begins to serve gets its calls from, and the data that it was started with. */
+interface Place {
+  readonly line: MessagePort
+  readonly data: unknown
 }
 
-/** The data that the thread was started with. */
+/** Of the code that a shared thread is loading; undefined in a thread of its own. */
+let shared: Place | undefined
+
+/** In a shared thread: loads code, which serves `line`. One at a time. */
+export async function loadServed(file: string, asked: Place): Promise<void> {
+  shared = asked
+  try {
+    await import(file)
+  } finally {
+    shared = undefined
+  }
+}
+
+function place(): Place {
+  if (shared) return shared
+  if (!parentPort) throw new Error('not in a worker thread')
+  return { line: parentPort, data: workerData }
+}
+
+/** The data that the code was started with. Call it while the code is loaded. */
 export function workerInput<T>(): T {
-  return workerData as T
+  return place().data as T
 }

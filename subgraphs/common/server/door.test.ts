@@ -14,11 +14,12 @@ function door() {
     () => time.nowMs,
     () => time.turn,
   )
+  for (const key of [BUSY, QUIET]) it.recognise(key)
   // Of one key, none of whose requests ends.
   for (let i = 0; i < 8; i++) it.enter(BUSY)
-  const isRefused = (key = BUSY) => {
+  const isRefused = (key = BUSY, address = '192.0.2.1') => {
     try {
-      it.enter(key)
+      it.enter(key, address)
       return false
     } catch (error) {
       expect(error).toMatchObject({ code: 'service_unavailable', retryAfterMs: 2_000, shouldRetry: true })
@@ -77,6 +78,21 @@ describe('Door', () => {
       expect(refused.filter((each) => !each)).toHaveLength(8)
     }
     expect(isRefused('x.'.repeat(10_000))).toBe(true)
+  })
+
+  it('counts invented keys and sessions by their subscriber, and a right one by itself once it was accepted', () => {
+    const { door: it, queue, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 900 })
+    const accepted = (sent: readonly string[], address?: string) => sent.filter((key) => !isRefused(key, address)).length
+    const letters = [...'cdefghijklmnop']
+    const keys = letters.map((letter) => `Bearer ${makeKey(letter)}`)
+    const sessions = letters.map((letter) => `kis_session_${letter.repeat(43)}`)
+    expect(accepted([...keys, ...sessions])).toBe(8)
+    expect(accepted(keys, '192.0.2.2')).toBe(8)
+    expect(accepted(sessions, '2001:db8::1')).toBe(8)
+    expect(accepted(keys, '2001:db8::2')).toBe(0)
+    it.recognise(keys[0]!)
+    expect(accepted(Array.from({ length: 10 }, () => keys[0]!))).toBe(8)
   })
 
   it('goes on cutting until nothing was refused for a second', () => {

@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import { KisError } from '../errors.ts'
 import { isToken, nameOfToken } from '../identity/access-token.ts'
+import { subscriberOf } from '../sessions/client-address.ts'
 import type { QueueWatch } from './queue-watch.ts'
 
 /** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
@@ -19,13 +20,13 @@ const QUIET_MS = 1_000
  */
 const FEW = 8
 /**
- * What counts as one key, however it is sent, and the token of a session. So does an access token that has been accepted
- * once; whoever invents tokens has no more room than with one. All other requests count as one.
+ * What counts as one key, however it is sent, and the token of a session, once it was accepted. So does an access token.
+ * All other requests count by their subscriber: whoever invents keys has no more room than with one.
  */
 const KEY = /kis_(?:live_[0-9A-Za-z]{36}|session_[\w-]{43})(?=\s*$)/
 const BEARER = /^bearer\s+/i
-/** Accepted tokens that are remembered, as many as the gateway remembers: 1 MB. */
-const MAX_TOKENS = 10_000
+/** Accepted keys and tokens that are remembered, as many as the gateway remembers: 1 MB. */
+const MAX_KNOWN = 10_000
 /** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 
@@ -46,8 +47,8 @@ export class Door {
   readonly #turnNow: () => number
   /** Running requests by key. */
   readonly #underWay = new Map<string, number>()
-  /** Names of accepted tokens. */
-  readonly #tokens = new LRUCache<string, true>({ max: MAX_TOKENS })
+  /** Names of accepted keys and tokens. */
+  readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
   #isCutting = false
   #refusedAtMs = 0
   #turn = -1
@@ -60,11 +61,12 @@ export class Door {
   }
 
   /**
-   * Lets a request in. `key` may have `Bearer` before it. Gives the function to call at its end.
+   * Lets a request in. `key` may have `Bearer` before it. `address`: where it comes from. Gives the function to call at
+   * its end.
    * @throws {KisError} `service_unavailable`: the process is overloaded
    */
-  enter(key: string | null | undefined): () => void {
-    const name = this.#nameOf(key ?? '')
+  enter(key: string | null | undefined, address = ''): () => void {
+    const name = this.#nameOf(key ?? '') ?? `from ${subscriberOf(address)}`
     const underWay = this.#underWay.get(name) ?? 0
     if (underWay >= FEW) this.#refuseIfFull()
     this.#underWay.set(name, underWay + 1)
@@ -78,18 +80,16 @@ export class Door {
     }
   }
 
-  /** Takes notice of a key or an access token that was found to be valid. From then on a token has a count of its own. */
+  /** Takes notice of a key or a token that was found to be valid. From then on it has a count of its own. */
   recognise(credentials: string): void {
-    const token = credentials.replace(BEARER, '').trimEnd()
-    if (isToken(token)) this.#tokens.set(nameOfToken(token), true)
+    const name = nameOf(credentials)
+    if (name !== null) this.#known.set(name, true)
   }
 
-  #nameOf(credentials: string): string {
-    const key = KEY.exec(credentials)?.[0]
-    if (key !== undefined || this.#tokens.size === 0) return key ?? ''
-    const token = credentials.replace(BEARER, '').trimEnd()
-    const name = isToken(token) ? nameOfToken(token) : ''
-    return this.#tokens.get(name) ? name : ''
+  /** Null: it has not been recognised. */
+  #nameOf(credentials: string): string | null {
+    const name = this.#known.size === 0 ? null : nameOf(credentials)
+    return name !== null && this.#known.get(name) ? name : null
   }
 
   #refuseIfFull(): void {
@@ -108,4 +108,12 @@ export class Door {
     this.#refusedAtMs = nowMs
     throw this.#refusal
   }
+}
+
+/** Null: it is neither a key nor a token. */
+function nameOf(credentials: string): string | null {
+  const key = KEY.exec(credentials)?.[0]
+  if (key !== undefined) return key
+  const token = credentials.replace(BEARER, '').trimEnd()
+  return isToken(token) ? nameOfToken(token) : null
 }

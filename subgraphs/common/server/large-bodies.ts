@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../errors.ts'
+import { sizeText } from '../sizes.ts'
 
 /** Smaller bodies are accepted without a check: they cost no more than headers. */
 export const SMALL_BODY_BYTES = 16 * 1024
@@ -151,10 +152,9 @@ export class LargeBodies {
   #refusal(organization: string, bytes: number): KisError {
     if ((this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne)
       return new TooBusy('The service is processing as many large requests as it can.', RETRY_AFTER_MS)
-    const mebibytes = Math.floor(this.#bytesOfOne / 1024 / 1024)
     return new KisError(
       'rate_limit_exceeded',
-      `Your organization has reached its limit of ${mebibytes} MiB in concurrent large requests. Send fewer at once.`,
+      `Your organization has reached its limit of ${sizeText(this.#bytesOfOne)} in concurrent large requests. Send fewer at once.`,
       { retryAfterMs: RETRY_AFTER_MS },
     )
   }

@@ -5,6 +5,8 @@ import type { FastifyInstance } from 'fastify'
 import { KisError } from '../errors.ts'
 import { IDLE_CONNECTION_MS } from '../link/remote-link.ts'
 import type { Clock } from '../process/clock.ts'
+import { hasJustStoodStill } from '../process/standstill.ts'
+import { VERSIONS } from '../process/versions.ts'
 import { SMALL_BODY_BYTES } from './large-bodies.ts'
 import { PACE, Pace, type PaceLimits } from './pace.ts'
 
@@ -116,6 +118,7 @@ export async function listen(
   let isStopping = false
   app.server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('date', clock.now().toUTCString())
+    response.setHeader('x-kis-version', VERSIONS.version)
     if (isStopping) response.shouldKeepAlive = false
     unanswered.add(response)
     response.once('close', () => {
@@ -139,6 +142,8 @@ export async function listen(
   // With the name, Fastify would open a second server for the other address, without any of this.
   const address = host === 'localhost' ? (await lookup(host)).address : host
   await app.listen({ host: address, port, backlog: BACKLOG })
+  // From now on, it notices.
+  hasJustStoodStill()
   const { port: boundPort } = app.server.address() as AddressInfo
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,

@@ -6,6 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { ERRORS } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
+import { beginNote, tellBegin } from '../link/begin.ts'
 import { formatError, graphqlBody } from '../link/graphql-errors.ts'
 import type { Link, LinkContext, Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
@@ -16,6 +17,10 @@ import type { Clock } from '../process/clock.ts'
 import { CutOperations, readSubscription } from '../process/cut-operations.ts'
 import type { Log } from '../process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/socket-drain.ts'
+import { hasJustStoodStill } from '../process/standstill.ts'
+import { FACTS_HEADER } from '../telemetry/request-facts.ts'
+import { SocketOperation } from '../telemetry/socket-operation.ts'
+import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
 import { healthRoutes } from './health.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { APP_OPTIONS, listen } from './listen.ts'
@@ -40,6 +45,8 @@ export interface ServeOptions {
   readonly port: number
   readonly clock: Clock
   readonly drainMs: number
+  /** Aborted once the process is to end: `/readyz` says so. */
+  readonly stopping?: AbortSignal
   /** Until it resolves, every operation is refused, for another replica to take it. Default: none is refused. */
   readonly opened?: Promise<unknown>
   /** For `/readyz`. Default: the problems of the subgraph. */
@@ -48,6 +55,8 @@ export interface ServeOptions {
   /** Gets the running operations. Default: nobody does. */
   readonly watch?: Pick<QueueWatch, 'begin'>
   readonly log: Log
+  /** Default: nothing is told. */
+  readonly telemetry?: Telemetry
 }
 
 /**
@@ -57,7 +66,19 @@ export interface ServeOptions {
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
-  { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, watch, log }: ServeOptions,
+  {
+    host,
+    port,
+    clock,
+    drainMs,
+    stopping,
+    opened,
+    problems = () => subgraph.problems(),
+    tokens,
+    watch,
+    log,
+    telemetry = noTelemetry,
+  }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
   // By mercurius' schema of answers, the places of lists in paths would become texts.
@@ -84,9 +105,13 @@ export async function serveSubgraph(
     if (request.routeOptions.url !== PATH) return
     if (!hasOpened) return reply.code(503).send({ errors: refusal() })
     const requestId = String(request.headers['x-request-id'] ?? '')
+    telemetry.requests.begin(requestId, true)
     try {
       const gone = new AbortController()
-      reply.raw.once('close', () => gone.abort())
+      reply.raw.once('close', () => {
+        gone.abort()
+        telemetry.requests.end(requestId)
+      })
       const caller = await verifyCaller(request.headers.authorization)
       ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
       await bodies.admit(request, reply, () => ('service' in caller ? caller.service : caller.organizationId), MAX_BODY_BYTES)
@@ -100,10 +125,26 @@ export async function serveSubgraph(
     const operation = (request.body ?? {}) as Partial<Operation>
     if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
       return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
+    if (!tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
     const end = watch?.begin(nameOperation(subgraph.name, operation))
     if (end) reply.raw.once('close', end)
   })
-  healthRoutes(app, problems, log)
+  if (telemetry.tracer.isOn)
+    app.addHook('preHandler', (request, reply, done) => {
+      const { traceparent } = request.headers
+      if (request.routeOptions.url !== PATH || reply.sent) return done()
+      const name = nameOperation(subgraph.name, (request.body ?? {}) as Partial<Operation>)
+      const span = telemetry.tracer.start(name, { kind: 'server', traceparent: typeof traceparent === 'string' ? traceparent : undefined })
+      reply.raw.once('close', () => span.end())
+      span.within(done)
+    })
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { link } = request as { link?: LinkContext }
+    const facts = link && telemetry.requests.takeUnsent(link.requestId)
+    if (facts) reply.header(FACTS_HEADER, facts)
+    done(null, payload)
+  })
+  healthRoutes(app, problems, log, { ...(stopping && { stopping }) })
   await app.register(mercurius, {
     schema: subgraph.schema,
     graphiql: false,
@@ -120,7 +161,14 @@ export async function serveSubgraph(
     }),
   })
   const link = localLink(subgraph, log)
-  const sockets = serveSubscriptions(app, watch ? watchedLink(link, subgraph.name, watch) : link, verifyCaller, drain)
+  const sockets = serveSubscriptions(
+    app,
+    subgraph.name,
+    watch ? watchedLink(link, subgraph.name, watch) : link,
+    verifyCaller,
+    drain,
+    telemetry,
+  )
   const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
   return {
     url: server.url,
@@ -132,6 +180,7 @@ export async function serveSubgraph(
 }
 
 interface LinkCall {
+  readonly told: SocketOperation
   readonly operation: Operation
   readonly linkContext: LinkContext
 }
@@ -145,9 +194,11 @@ interface SocketExtra extends Record<PropertyKey, unknown> {
 
 function serveSubscriptions(
   app: FastifyInstance,
+  subgraphName: string,
   link: Link,
   verifyCaller: (authorization: unknown) => Promise<LinkContext['caller']>,
   drain: SocketDrain,
+  telemetry: Telemetry,
 ) {
   const strangers = new Strangers()
   const wss = new WebSocketServer({ noServer: true, path: PATH, maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
@@ -181,27 +232,31 @@ function serveSubscriptions(
       onClose: (context) => drain.closed(context),
       // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
-        if (!drain.takesOn) return refusal()
+        if (!drain.takesOn || hasJustStoodStill()) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const subscription = readSubscription(extensions)
+        if (subscription) context.extra.socket.send(beginNote(subscription))
         const isCut = () => cuts.get(context.extra.socket)?.has(subscription) === true
+        const options = { requestId, name: nameOperation(subgraphName, operation), isService: true, traceparent: extensions?.traceparent }
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal, isCut }
         return {
           // `execute` and `subscribe` below do without it.
           schema: undefined as never,
           document: parse(query),
           operationName: operationName ?? null,
-          contextValue: { operation, linkContext },
+          contextValue: { operation, linkContext, told: new SocketOperation(telemetry, options) },
         }
       },
       execute: async ({ contextValue }) => {
-        const { operation, linkContext } = contextValue as LinkCall
-        return withErrorObjects(await link.execute(operation, linkContext))
+        const { operation, linkContext, told } = contextValue as LinkCall
+        const result = await told.within(() => link.execute(operation, linkContext)).finally(() => told.end())
+        return withErrorObjects(result)
       },
       subscribe: ({ contextValue }) => {
-        const { operation, linkContext } = contextValue as LinkCall
-        const events = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
+        const { operation, linkContext, told } = contextValue as LinkCall
+        const given = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
+        const events = told.results(given)
         const results: AsyncIterableIterator<ExecutionResult, undefined> = {
           [Symbol.asyncIterator]() {
             return this

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { finished, PassThrough, type Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
 import { KisError } from '../errors.ts'
+import { sizeText } from '../sizes.ts'
 
 /** Parts of one form. The largest form of any route has about ten. */
 const MAX_PARTS = 100
@@ -65,7 +66,7 @@ export async function readForm({ headers, stream }: FormStream, reader: FormRead
   parser.on('field', (name, text, isNameCut, isTextCut) =>
     attempt(() => {
       if (isNameCut || isTextCut)
-        throw new KisError('string_above_max_length', `A field of the form has at most ${maxFieldBytes} bytes.`, { param: name })
+        throw new KisError('string_above_max_length', `A field of the form has at most ${sizeText(maxFieldBytes)}.`, { param: name })
       add(name, text)
       reader.field?.(name, text)
     }),
@@ -74,7 +75,7 @@ export async function readForm({ headers, stream }: FormStream, reader: FormRead
     // `end` tells of its errors.
     bytes.on('error', () => undefined)
     bytes.once('limit', () => {
-      const message = `\`${name}\` has more than ${maxFileBytes} bytes, the most of one request.`
+      const message = `\`${name}\` has more than ${sizeText(maxFileBytes)}, the most of one request.`
       end.reject(new KisError('payload_too_large', message, { param: name }))
     })
     let taken: Promise<unknown> | undefined

@@ -20,7 +20,7 @@ const END_HOLDS_OF = billingOperation('mutation EndHoldsOf($holder: ID!) { endHo
 const END_RUN = billingOperation('mutation EndRunHold($id: ID!) { voidHold(id: $id) { freed } }')
 
 /**
- * Opening a hold is two small writes. If billing has answered nobody for this long, it is stopped or unreachable, and
+ * Opening a hold is a small write. If billing has answered nobody for this long, it is stopped or unreachable, and
  * callers who wait to begin are told so. A billing that is only busy still answers others.
  */
 const SILENT_MS = 2_000

@@ -1,6 +1,7 @@
 import { knowledgeOperation, type OperationText } from '../../../schema/operations.ts'
 import { KisError, NotFound } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link/link.ts'
+import { sizeTexts } from '../../common/sizes.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { Knowledge, Passage } from '../ports/knowledge.ts'
@@ -54,8 +55,10 @@ export function knowledgeOver(link: Link): Knowledge {
           throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
         })
         const { sizeBytes } = fileContent.file
-        if (sizeBytes > mostBytes)
-          throw new KisError('payload_too_large', `The file \`${id}\` has ${sizeBytes} bytes; at most ${mostBytes} are read.`, { param })
+        if (sizeBytes > mostBytes) {
+          const [has, most] = sizeTexts(sizeBytes, mostBytes)
+          throw new KisError('payload_too_large', `The file \`${id}\` has ${has}; at most ${most} are read.`, { param })
+        }
         pieces.push(Buffer.from(fileContent.content, 'base64'))
         offset += fileContent.length
         if (offset >= sizeBytes || fileContent.length === 0) return Buffer.concat(pieces)

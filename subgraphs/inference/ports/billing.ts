@@ -15,7 +15,7 @@ export interface Billing {
    */
   quoteHolds(holds: readonly Pick<HoldRequest, 'rateCard' | 'ceiling'>[], context: BillingContext): Promise<readonly HoldQuote[]>
   /**
-   * Reserves the most that a call can cost.
+   * Reserves the most that a call can cost, and lets the call reach an engine.
    * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved
    * @throws {KisError} `service_unavailable`: the outcome is unknown; void the hold or let it expire
    */
@@ -25,7 +25,10 @@ export interface Billing {
    * @throws as `placeHold`
    */
   placeRunHold(hold: RunHoldRequest, context: BillingContext): Promise<void>
-  /** Await this before you call an engine. */
+  /**
+   * Says whether the call of an open hold may reach an engine now, as `placeHold` did, and reports its usage so far.
+   * @throws {KisError} it may not
+   */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
   /**
    * Reports that the call goes on: the hold does not expire before `ttlSeconds` from now.

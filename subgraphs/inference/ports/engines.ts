@@ -175,3 +175,11 @@ export interface TranscriptionEngine {
     signal: AbortSignal,
   ): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }
+
+/** What an engine does, by the kind of model. Absent: the catalog has no such models of its kind. */
+export interface EngineParts {
+  readonly chat?: ChatEngine
+  readonly embedding?: EmbeddingEngine
+  readonly transcription?: TranscriptionEngine
+  readonly rerank?: RerankEngine
+}

@@ -11,7 +11,7 @@ interface Hold {
   readonly runHoldId: string | undefined
   readonly holder: string | null
   checkpoint: Quantities
-  state: 'placed' | 'dispatched' | 'settled' | 'voided' | 'expired'
+  state: 'dispatched' | 'settled' | 'voided' | 'expired'
   charged: bigint
   used: { readonly quantities: Quantities; readonly source: string } | null
 }
@@ -81,7 +81,7 @@ export class FakeBilling implements Billing {
       this.modelIds.push(modelId)
       const checkpoint = toQuantities(0, 0)
       const terms = { amount, rateCard, organizationId, ttlSeconds, runHoldId, holder }
-      this.holds.set(id, { ...terms, checkpoint, state: 'placed', charged: 0n, used: null })
+      this.holds.set(id, { ...terms, checkpoint, state: 'dispatched', charged: 0n, used: null })
     })
 
   placeRunHold: Billing['placeRunHold'] = ({ id, amount }, context) =>
@@ -96,7 +96,6 @@ export class FakeBilling implements Billing {
       this.#requireInForce(context)
       const hold = this.#find(id, context)
       if (!isOpen(hold)) throw new ServiceUnavailable('The hold')
-      hold.state = 'dispatched'
       hold.checkpoint = quantities
     })
 
@@ -213,7 +212,7 @@ export class FakeBilling implements Billing {
 }
 
 function isOpen({ state }: Hold): boolean {
-  return state === 'placed' || state === 'dispatched'
+  return state === 'dispatched'
 }
 
 function ratesReached(quantities: Quantities, card: RateCard): Rates {

@@ -12,7 +12,7 @@ import type { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { Usage } from '../domain/tokens/usage.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
-import type { ChatEngine, EmbeddingEngine, RerankEngine, TranscriptionEngine } from '../ports/engines.ts'
+import type { EngineParts } from '../ports/engines.ts'
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
@@ -85,14 +85,6 @@ export type KeyedDeps = CallDeps & With<'keyedCalls'>
 export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */
 export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns' | 'chatStreams'>
-
-/** What an engine does, by the kind of model. Absent: the catalog has no such models of its kind. */
-export interface EngineParts {
-  readonly chat?: ChatEngine
-  readonly embedding?: EmbeddingEngine
-  readonly transcription?: TranscriptionEngine
-  readonly rerank?: RerankEngine
-}
 
 export interface Engine extends EngineParts {
   readonly breaker: Breaker

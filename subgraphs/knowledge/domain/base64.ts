@@ -1,5 +1,6 @@
 import { readBase64 } from '../../common/base64.ts'
 import { KisError } from '../../common/errors.ts'
+import { sizeTexts } from '../../common/sizes.ts'
 
 /**
  * Decodes base64 in any usual form.
@@ -9,7 +10,8 @@ import { KisError } from '../../common/errors.ts'
 export function decodeBase64(text: string, maxBytes: number, param: string): Uint8Array {
   const { sizeBytes, decode } = readBase64(text)
   if (sizeBytes > maxBytes) {
-    const message = `The content has ${sizeBytes} bytes; ${maxBytes} are allowed here. Send a larger file in parts, by a resumable upload.`
+    const [has, most] = sizeTexts(sizeBytes, maxBytes)
+    const message = `The content has ${has}; ${most} are allowed here. Send a larger file in parts, by a resumable upload.`
     throw new KisError('payload_too_large', message, { param })
   }
   const bytes = decode()

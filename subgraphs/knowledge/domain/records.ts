@@ -130,8 +130,27 @@ export interface WebSourceRecord {
   readonly changedAt: Date | null
   /** Why it could not be fetched last. */
   readonly error: string | null
+  /** The reason in `error`. Absent: the record is from before there were reasons. */
+  readonly errorReason?: WebSourceErrorReason | null
   readonly createdAt: Date
 }
+
+export const WEB_SOURCE_ERROR_REASONS = [
+  'not_public',
+  'unreachable',
+  'status',
+  'robots_forbid',
+  'robots_unreadable',
+  'too_large',
+  'unsupported_type',
+  'unreadable',
+  'residency_policy_violation',
+  'storage_quota_exceeded',
+  'insufficient_quota',
+  'key_ended',
+  'other',
+] as const
+export type WebSourceErrorReason = (typeof WEB_SOURCE_ERROR_REASONS)[number]
 
 export type UploadStatus = 'open' | 'completed' | 'cancelled'
 

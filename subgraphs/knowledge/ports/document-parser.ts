@@ -54,6 +54,19 @@ export interface Layout {
   readonly lines: readonly PlacedLine[]
 }
 
+/** What a document can lack. */
+export const DOCUMENT_WARNING_CODES = [
+  'pages_without_text',
+  'pages_unreadable',
+  'pages_read_by_ocr',
+  'ocr_low_confidence',
+  'replaced_characters',
+  'structure_lost',
+  'attachments_not_read',
+  'files_not_read',
+] as const
+export type DocumentWarningCode = (typeof DOCUMENT_WARNING_CODES)[number]
+
 export interface ParsedDocument {
   readonly mediaType: string
   /**
@@ -66,15 +79,7 @@ export interface ParsedDocument {
   readonly layout?: Layout
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code:
-      | 'pages_without_text'
-      | 'pages_unreadable'
-      | 'pages_read_by_ocr'
-      | 'ocr_low_confidence'
-      | 'replaced_characters'
-      | 'structure_lost'
-      | 'attachments_not_read'
-      | 'files_not_read'
+    readonly code: DocumentWarningCode
     readonly message: string
     readonly pages: readonly number[]
   }[]

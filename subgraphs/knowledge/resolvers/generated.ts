@@ -1073,8 +1073,24 @@ export type WebSource = {
   readonly checkedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly changedAt?: Maybe<Scalars['DateTime']['output']>;
   readonly error?: Maybe<Scalars['String']['output']>;
+  readonly errorReason?: Maybe<WebSourceErrorReason>;
   readonly createdAt: Scalars['DateTime']['output'];
 };
+
+export type WebSourceErrorReason =
+  | 'not_public'
+  | 'unreachable'
+  | 'status'
+  | 'robots_forbid'
+  | 'robots_unreadable'
+  | 'too_large'
+  | 'unsupported_type'
+  | 'unreadable'
+  | 'residency_policy_violation'
+  | 'storage_quota_exceeded'
+  | 'insufficient_quota'
+  | 'key_ended'
+  | 'other';
 
 export type WebSourceConnection = {
   readonly edges: ReadonlyArray<WebSourceEdge>;
@@ -1115,6 +1131,7 @@ export type CreateDocumentInput = {
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly documentId?: InputMaybe<Scalars['ID']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
   readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
@@ -1137,6 +1154,7 @@ export type AttachedFileInput = {
   readonly fileId: Scalars['ID']['input'];
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
   readonly externalId?: InputMaybe<Scalars['String']['input']>;
+  readonly documentId?: InputMaybe<Scalars['ID']['input']>;
   readonly onConflict?: InputMaybe<DocumentConflict>;
   readonly transcriptionModel?: InputMaybe<Scalars['ID']['input']>;
 };
@@ -1631,6 +1649,7 @@ export type ResolversTypes = {
   UploadPayload: ResolverTypeWrapper<Omit<UploadPayload, 'upload'> & { upload: ResolversTypes['Upload'] }>;
   FilePayload: ResolverTypeWrapper<Omit<FilePayload, 'file'> & { file: ResolversTypes['File'] }>;
   WebSource: ResolverTypeWrapper<WebSourceRecord>;
+  WebSourceErrorReason: ResolverTypeWrapper<'not_public' | 'unreachable' | 'status' | 'robots_forbid' | 'robots_unreadable' | 'too_large' | 'unsupported_type' | 'unreadable' | 'residency_policy_violation' | 'storage_quota_exceeded' | 'insufficient_quota' | 'key_ended' | 'other'>;
   WebSourceConnection: ResolverTypeWrapper<Omit<WebSourceConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['WebSourceEdge']> }>;
   WebSourceEdge: ResolverTypeWrapper<Omit<WebSourceEdge, 'node'> & { node: ResolversTypes['WebSource'] }>;
   CreateWebDocumentInput: CreateWebDocumentInput;
@@ -2384,8 +2403,11 @@ export type WebSourceResolvers<ContextType = Context, ParentType extends Resolve
   checkedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   changedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   error?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+  errorReason?: Resolver<Maybe<ResolversTypes['WebSourceErrorReason']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type WebSourceErrorReasonResolvers = { NOT_PUBLIC: 'not_public', UNREACHABLE: 'unreachable', STATUS: 'status', ROBOTS_FORBID: 'robots_forbid', ROBOTS_UNREADABLE: 'robots_unreadable', TOO_LARGE: 'too_large', UNSUPPORTED_TYPE: 'unsupported_type', UNREADABLE: 'unreadable', RESIDENCY_POLICY_VIOLATION: 'residency_policy_violation', STORAGE_QUOTA_EXCEEDED: 'storage_quota_exceeded', INSUFFICIENT_QUOTA: 'insufficient_quota', KEY_ENDED: 'key_ended', OTHER: 'other' };
 
 export type WebSourceConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebSourceConnection'] = ResolversParentTypes['WebSourceConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WebSourceEdge']>, ParentType, ContextType>;
@@ -2718,6 +2740,7 @@ export type Resolvers<ContextType = Context> = {
   UploadPayload?: UploadPayloadResolvers<ContextType>;
   FilePayload?: FilePayloadResolvers<ContextType>;
   WebSource?: WebSourceResolvers<ContextType>;
+  WebSourceErrorReason?: WebSourceErrorReasonResolvers;
   WebSourceConnection?: WebSourceConnectionResolvers<ContextType>;
   WebSourceEdge?: WebSourceEdgeResolvers<ContextType>;
   SitePayload?: SitePayloadResolvers<ContextType>;

@@ -27,5 +27,6 @@ export const WebSourceFields: WebSourceResolvers = {
   collection: ({ organizationId, collectionId }, _args, { records }) => records.getCollection(organizationId, collectionId),
   document: ({ organizationId, documentId }, _args, { records }) =>
     documentId === null ? null : records.findDocument(organizationId, documentId),
+  errorReason: ({ error, errorReason }) => (error === null ? null : (errorReason ?? 'other')),
   __resolveReference: ({ id }, { deps, ...context }) => findSource(deps, context, id),
 }

@@ -64,31 +64,24 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isAsked: false,
   },
   {
-    name: '4 inference, between the hold and its dispatch',
-    at: ['dispatchHold', 'request'],
+    name: '4 inference, when the hold is written and not told',
+    at: ['placeHold', 'answer'],
     victim: 'inference-1',
     charge: 'nothing',
     isAsked: false,
   },
+  { name: '5 inference, when the engine is asked and says nothing', at: 'asked', victim: 'inference-1', charge: 'nothing', isAsked: true },
+  { name: '6 inference, after the engine’s first piece', at: 'first piece', victim: 'inference-1', charge: 'nothing', isAsked: true },
+  { name: `7 inference, at token ${KILLED_AT_TOKEN}`, at: 'checkpoints told', victim: 'inference-1', charge: 'checkpoint', isAsked: true },
   {
-    name: '5 inference, when the dispatch is written and not told',
-    at: ['dispatchHold', 'answer'],
-    victim: 'inference-1',
-    charge: 'nothing',
-    isAsked: false,
-  },
-  { name: '6 inference, when the engine is asked and says nothing', at: 'asked', victim: 'inference-1', charge: 'nothing', isAsked: true },
-  { name: '7 inference, after the engine’s first piece', at: 'first piece', victim: 'inference-1', charge: 'nothing', isAsked: true },
-  { name: `8 inference, at token ${KILLED_AT_TOKEN}`, at: 'checkpoints told', victim: 'inference-1', charge: 'checkpoint', isAsked: true },
-  {
-    name: '9 inference, between the engine’s end and the charge',
+    name: '8 inference, between the engine’s end and the charge',
     at: ['settleHold', 'request'],
     victim: 'inference-1',
     charge: 'used',
     isAsked: true,
   },
   {
-    name: '10 billing, before the charge is written',
+    name: '9 billing, before the charge is written',
     at: ['settleHold', 'request'],
     victim: 'billing-1',
     charge: 'used',
@@ -96,7 +89,7 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isAnswered: true,
   },
   {
-    name: '11 billing, when the charge is written and not told',
+    name: '10 billing, when the charge is written and not told',
     at: ['settleHold', 'answer'],
     victim: 'billing-1',
     charge: 'used',
@@ -104,7 +97,7 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isAnswered: true,
   },
   {
-    name: '12 inference, when the charge is written and not told',
+    name: '11 inference, when the charge is written and not told',
     at: ['settleHold', 'answer'],
     victim: 'inference-1',
     charge: 'used',
@@ -227,7 +220,7 @@ describe('a process that is killed in the middle of calls', () => {
     return calls
   }
 
-  it(`${RUNS} times at each of the 12 points leaves every hold ended once, no engine asked twice, and books that balance`, async () => {
+  it(`${RUNS} times at each of the 11 points leaves every hold ended once, no engine asked twice, and books that balance`, async () => {
     const calls: CrashedCall[] = []
     for (let run = 0; run < RUNS; run++) for (const point of CRASH_POINTS) calls.push(...(await crashAt(point, run)))
     const heldBy = async ({ caller }: CrashedCall) => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)

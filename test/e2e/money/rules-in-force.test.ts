@@ -13,12 +13,13 @@ import {
   startEmbedded,
   startFiveProcesses,
 } from '../../support/processes/service.ts'
+import { soaking } from '../../support/soak.ts'
 
-// Two streams of calls keep two cores busy; each waits longer for the beliefs of the processes than it computes.
-vi.setConfig({ maxConcurrency: 2 })
+/** Between two calls of a stream: 200 a second in `npm run soak`, 50 otherwise. */
+const EVERY_MS = soaking ? 5 : 20
+// Together they keep two cores busy; each waits longer for the beliefs of the processes than it computes.
+vi.setConfig({ maxConcurrency: soaking ? 2 : 4 })
 
-/** Between two calls of a stream of 200 a second. */
-const EVERY_MS = 5
 /** Calls go on for so long after a change: longer than any answer about a key is believed. */
 const AFTER_MS = 4_500
 /** Calls under way at once, beyond which one of the stream is left out: the machine is slower than the stream. */

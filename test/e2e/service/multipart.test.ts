@@ -92,7 +92,7 @@ describe('multipart requests', () => {
         [first, map(Object.fromEntries(Array.from({ length: 11 }, (_, index) => [index, ['variables.file']])))],
         /10 files/,
       ],
-      ['a long operation', [['operations', 'x'.repeat(2 * MIB)], second, third], /at most 1048576/],
+      ['a long operation', [['operations', 'x'.repeat(2 * MIB)], second, third], /at most 1 MiB/],
       ['a name that is none', [first, second, file('0', makeText(3 * MIB), '../a.txt')], /name/],
       ['an unknown format', [first, second, file('0', new Uint8Array(3 * MIB), 'a.bin')], /format|type/i],
       ['an unknown field', [operations('mutation { none }', { file: null }), second, third], /none/],

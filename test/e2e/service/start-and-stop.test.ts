@@ -90,6 +90,20 @@ describe('start and stop', () => {
     await third.end()
   })
 
+  it('serves on after SIGTERM for as long as it is told to, while it says that it stops; a second signal ends it', async () => {
+    const service = await startEmbedded({ env: { KIS_DRAIN_DELAY_MS: '60000' } })
+    const running = service.processes.get('all')!
+    const ended = running.end()
+    const ready = () => fetch(new URL('/readyz', service.rest))
+    await eventually(async () => (await ready()).status === 503)
+    expect(await (await ready()).json()).toEqual({ status: 'stopping', problems: [] })
+    const { status, headers } = await makeCaller(service, service.key).rest('GET', '/v1/wallet')
+    expect([status, headers.get('x-kis-version')]).toEqual([200, expect.stringMatching(/^\d+\.\d+\.\d+$/)])
+    expect(await running.end()).toBe(1)
+    await ended
+    await service.close()
+  })
+
   it('ends what is under way on SIGTERM: the stream gets its end, its engine is told, the books balance', async () => {
     const mock = await startMockEngine()
     const options = { folder, catalog: testCatalog(mock.url), env: { KIS_DRAIN_MS: '300' } }

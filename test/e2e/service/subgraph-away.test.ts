@@ -24,14 +24,24 @@ async function ask(query: string) {
   return { ...body, ms: performance.now() - at }
 }
 
-const readiness = async () => {
-  const response = await fetch(service.graphql.replace('/graphql', '/readyz'))
-  return { status: response.status, body: await response.json() }
-}
+/** Of the gateway and of the rest-adapter. */
+const readiness = () =>
+  Promise.all(
+    [service.graphql.replace('/graphql', ''), service.rest].map(async (address) => {
+      const response = await fetch(`${address}/readyz`)
+      return { status: response.status, body: await response.json() }
+    }),
+  )
+const both = (status: number, body: { readonly status: string; readonly problems: readonly string[] }) => [
+  { status, body },
+  { status, body },
+]
+const READY = both(200, { status: 'ready', problems: [] })
+const areReady = async () => JSON.stringify(await readiness()) === JSON.stringify(READY)
 
 it('answers in part and quickly while a subgraph is stopped, stays ready, and goes on when it does', async () => {
   const { pid } = service.processes.get('inference-1')!
-  expect(await readiness()).toEqual({ status: 200, body: { status: 'ready', problems: [] } })
+  expect(await readiness()).toEqual(READY)
   process.kill(pid, 'SIGSTOP')
   try {
     const first = await ask('{ models { id } }')
@@ -45,13 +55,27 @@ it('answers in part and quickly while a subgraph is stopped, stays ready, and go
     const rest = await fetch(`${service.rest}/v1/models`, { headers: { authorization: `Bearer ${service.key}` } })
     expect(rest.status).toBe(503)
     expect(performance.now() - at).toBeLessThan(AT_ONCE_MS)
-    expect(await readiness()).toEqual({ status: 200, body: { status: 'degraded', problems: ['inference'] } })
-    expect((await fetch(`${service.rest}/readyz`)).status).toBe(200)
+    expect(await readiness()).toEqual(both(200, { status: 'degraded', problems: ['inference'] }))
   } finally {
     process.kill(pid, 'SIGCONT')
   }
   await eventually(async () => (await ask('{ models { id } }')).errors === undefined)
-  expect(await readiness()).toEqual({ status: 200, body: { status: 'ready', problems: [] } })
+  await eventually(areReady)
+}, 60_000)
+
+it('is not ready while billing is stopped, without which nothing goes, and is again when it goes on', async () => {
+  const { pid } = service.processes.get('billing-1')!
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await eventually(async () => (await readiness()).every(({ status }) => status === 503))
+    // The rest-adapter's answer may be half a second older.
+    await eventually(
+      async () => JSON.stringify(await readiness()) === JSON.stringify(both(503, { status: 'not ready', problems: ['billing'] })),
+    )
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+  await eventually(areReady)
 }, 60_000)
 
 it('keeps the key that is shown once where a field beside it fails', async () => {

@@ -235,6 +235,7 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
       const { status } = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
       expect(status).toBe(503)
     }
+    await eventually(async () => (await started.readiness())?.status === 503)
     expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
     expect(launched.errors.match(/a SQLite file is damaged/g)).toHaveLength(1)
     expect(launched.errors).toContain(index)

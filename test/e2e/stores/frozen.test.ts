@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
 import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
-import { kis } from '../../support/processes/cli.ts'
+import { kis, launchKis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const FROZEN = fileURLToPath(new URL('../../frozen', import.meta.url))
@@ -19,10 +19,12 @@ const names = readdirSync(FROZEN)
 it('has a frozen folder', () => expect(names).toContain('data-0.1.0'))
 
 for (const name of names) {
-  it(`opens ${name} and serves all that is in it`, async () => {
+  it(`opens ${name}, serves all that is in it, and brings it back from a backup`, async () => {
     const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
     const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))
     const data = join(folder, 'data')
+    const archive = join(folder, 'archive.kis')
+    const command = (...args: string[]) => launchKis({ KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'frozen for a long time' }, ...args).ended
     mkdirSync(data)
     execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
     const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
@@ -55,7 +57,10 @@ for (const name of names) {
         expect(findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
         if (findings.length > 0) expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
         expect(await verified()).toEqual({ code: 0, errors: '', findings: [] })
+        expect(await command('backup', archive, '--with-secret')).toMatchObject({ code: 0, errors: '' })
       })
+      rmSync(data, { recursive: true })
+      expect(await command('restore', archive)).toMatchObject({ code: 0, errors: '' })
       const marks = readdirSync(data)
         .filter((file) => file.endsWith('.sqlite'))
         .map((file) => listIds(join(data, file)))
@@ -64,7 +69,10 @@ for (const name of names) {
       expect(new Set(marks.flat()).size).toBe(1)
 
       // By the machine's own clock, which may be years later.
-      await whileRunning({}, (service) => acceptsBothKeys(service, list))
+      await whileRunning({}, async (service) => {
+        await acceptsBothKeys(service, list)
+        expect(await kis(service, list.key, 'verify')).toMatchObject({ code: 0, errors: '' })
+      })
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }

@@ -209,7 +209,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         expect(await launched.end()).toBe(0)
       }, 120_000)
 
-      it('of five processes in the wrong order ends with all of them ready', async () => {
+      it('of five processes in the wrong order ends with all of them ready, of which the doors tell when stores are lost', async () => {
         await mongodbProxy.stop()
         await elasticsearchProxy.stop()
         const roles = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
@@ -234,6 +234,20 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         expect((await chat(operator)).status).toBe(200)
         const collection = await newCollection(operator, 'mock-embed')
         expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
+
+        const doors = (['gateway', 'rest-adapter'] as const).map(roleAddress)
+        const said = () => Promise.all(doors.map(readiness))
+        await elasticsearchProxy.stop()
+        await eventually(async () => (await said()).every(({ problems }) => problems.join() === "knowledge's chunk index"), RETURN_MS)
+        expect((await said()).map(({ status }) => status)).toEqual([200, 200])
+        await mongodbProxy.stop()
+        await eventually(async () => (await said()).every(({ status }) => status === 503), RETURN_MS)
+        for (const { problems } of await said())
+          expect(problems).toEqual(expect.arrayContaining(["billing's document store", "knowledge's document store"]))
+        await mongodbProxy.resume()
+        await elasticsearchProxy.resume()
+        await eventually(async () => (await said()).every(({ status, problems }) => status === 200 && problems.length === 0), RETURN_MS)
+        expect((await chat(operator)).status).toBe(200)
         for (const each of launched.values()) expect(await each.end()).toBe(0)
       }, 300_000)
     })

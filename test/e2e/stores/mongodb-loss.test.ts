@@ -54,10 +54,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       expect(await readiness()).toMatchObject({ status: 200 })
 
       await proxy.stop()
-      expect(await readiness()).toMatchObject({
-        status: 503,
-        body: { problems: expect.arrayContaining(['document store']) },
-      })
+      await eventually(async () => (await readiness()).status === 503)
+      expect(await readiness()).toMatchObject({ body: { problems: expect.arrayContaining(['document store']) } })
       const refused = await Promise.all([
         chat(),
         caller.rest('GET', `/v1/collections/${collection.id}`),

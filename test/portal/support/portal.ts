@@ -44,10 +44,14 @@ async function buildPortal(): Promise<void> {
   }
 }
 
-export async function startPortal(env: Readonly<Record<string, string>> = {}): Promise<RunningPortal> {
+/** `addModels`: adds a vendor and its models to the catalog. */
+export async function startPortal(
+  env: Readonly<Record<string, string>> = {},
+  addModels = (catalog: string) => catalog,
+): Promise<RunningPortal> {
   await buildPortal()
   const mock = await startMockEngine()
-  const service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_PORTAL: 'on', ...env } })
+  const service = await startEmbedded({ catalog: addModels(testCatalog(mock.url)), env: { KIS_PORTAL: 'on', ...env } })
   return {
     service,
     mock,

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Context, Page } from '../../browser/packages.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { Language, Theme } from './pages.ts'
+import type { Language, PAGES, Theme } from './pages.ts'
+import { wordsOf } from './words.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** On two busy cores. */
@@ -17,6 +18,12 @@ export interface Visit {
   readonly width?: number
 }
 
+/** A file of the reader's own computer. */
+export interface OwnFile {
+  readonly name: string
+  readonly bytes: Buffer
+}
+
 /** A serious or critical finding of axe: the rule, and the elements that break it. */
 export interface Finding {
   readonly rule: string
@@ -29,15 +36,17 @@ export class Visitor implements AsyncDisposable {
   readonly page: Page
   readonly context: Context
   readonly #origin: string
+  readonly #say: ReturnType<typeof wordsOf>
   /** Errors of scripts, and what the console calls errors, such as a violation of the Content-Security-Policy. */
   readonly errors: string[] = []
   /** Requests to anybody but the service. */
   readonly foreign: string[] = []
 
-  private constructor(page: Page, context: Context, origin: string) {
+  private constructor(page: Page, context: Context, origin: string, language: Language) {
     this.page = page
     this.context = context
     this.#origin = origin
+    this.#say = wordsOf(language)
     page.on('pageerror', (error) => this.errors.push(String(error)))
     page.on('console', (message) => {
       if (message.type() === 'error') this.errors.push(message.text())
@@ -51,7 +60,7 @@ export class Visitor implements AsyncDisposable {
     const locale = language === 'ar' ? 'ar-SA' : 'en-US'
     const viewport = { width, height: HEIGHT }
     const context = await browser.newContext({ locale, colorScheme: theme, viewport, reducedMotion: 'reduce' })
-    return new Visitor(await context.newPage(), context, origin)
+    return new Visitor(await context.newPage(), context, origin, language)
   }
 
   /** Opens a path of the portal, and waits until it has loaded what it shows first. */
@@ -76,6 +85,31 @@ export class Visitor implements AsyncDisposable {
     await this.settle()
   }
 
+  /** Opens a page by its entry in the navigation, which a phone has behind a button. */
+  async go(name: (typeof PAGES)[number]): Promise<void> {
+    const menu = this.page.getByRole('button', { name: this.#say('shell.menu') })
+    if (await menu.isVisible()) await menu.click()
+    await this.page
+      .getByRole('navigation')
+      .getByRole('link', { name: this.#say(`${name}.title`), exact: true })
+      .click()
+    await this.page.waitForURL((url) => url.pathname === `/${name}`, { timeout: WAIT_MS })
+    await this.settle()
+  }
+
+  /** Drops files on the place for them. */
+  async drop(files: readonly OwnFile[]): Promise<void> {
+    const dropped = files.map(({ name, bytes }) => ({ name, content: bytes.toString('base64') }))
+    await this.page.getByRole('button', { name: this.#say('documents.choose') }).waitFor()
+    await this.page.evaluate(`(() => {
+      const dataTransfer = new DataTransfer()
+      for (const { name, content } of ${JSON.stringify(dropped)})
+        dataTransfer.items.add(new File([Uint8Array.from(atob(content), (each) => each.charCodeAt(0))], name))
+      const place = document.querySelector('main input[type=file]').parentElement
+      for (const type of ['dragover', 'drop']) place.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }))
+    })()`)
+  }
+
   /** Leaves, so that another key can come in. */
   async signOut(): Promise<void> {
     await this.page.evaluate(`fetch('/session', { method: 'DELETE' })`)
@@ -92,8 +126,8 @@ export class Visitor implements AsyncDisposable {
 
   /** The serious and critical findings of axe on what is shown. */
   async findBarriers(): Promise<readonly Finding[]> {
-    // As an evaluation it needs no place in the page's policy.
-    await this.page.evaluate(AXE)
+    // As an evaluation it needs no place in the page's policy. What is half under the page's bar would count as too small.
+    await this.page.evaluate(`window.scrollTo(0, 0); ${AXE}`)
     return this.page.evaluate<readonly Finding[]>(
       `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')

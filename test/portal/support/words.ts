@@ -15,12 +15,12 @@ function read(language: Language): Readonly<Record<string, string>> {
 
 const MESSAGES = { en: read('en'), ar: read('ar') }
 
-/** The message of the portal with this id. */
-export function wordsOf(language: Language): (id: string) => string {
-  return (id) => {
+/** The message of the portal with this id. Values take the places of their names; it knows no plural forms. */
+export function wordsOf(language: Language): (id: string, values?: Readonly<Record<string, string | number>>) => string {
+  return (id, values = {}) => {
     const message = MESSAGES[language][id]
     if (message === undefined) throw new Error(`No message ${id} in ${language}`)
-    return message
+    return message.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place))
   }
 }
 

@@ -18,32 +18,35 @@ export const DIRECTIONS: readonly (readonly [from: Language, pool: Pool, bar: nu
 
 /** The number of concurrent calls of one client. The service admits four uploads at a time. */
 const PARALLEL = 4
-/** Every paragraph is embedded twice, which takes minutes on a busy machine. */
+/** The paragraphs are embedded, which takes minutes on a busy machine. */
 const INGESTION_MS = 300_000
 
 /**
- * A running service with the paragraphs of the retrieval benchmark, in one collection for each language and one for
- * both.
+ * A running service with the paragraphs of the retrieval benchmark in one collection, so that each is embedded once. A
+ * filter on the names of the files leaves those of one language.
  */
 export class Retrieval implements AsyncDisposable {
   readonly #data: EvalData
   readonly #service: Service
   readonly #caller: Caller
-  readonly #collections = new Map<Pool, string>()
+  readonly #collection: string
 
-  private constructor(data: EvalData, service: Service) {
+  private constructor(data: EvalData, service: Service, caller: Caller, collection: string) {
     this.#data = data
     this.#service = service
-    this.#caller = makeCaller(service, service.key)
+    this.#caller = caller
+    this.#collection = collection
   }
 
   static async start(data: EvalData): Promise<Retrieval> {
-    const started = new Retrieval(data, await startEmbedded())
+    const service = await startEmbedded()
     try {
+      const caller = makeCaller(service, service.key)
+      const started = new Retrieval(data, service, caller, (await newCollection(caller)).id)
       await started.#fill()
       return started
     } catch (error) {
-      await started[Symbol.asyncDispose]()
+      await service.close()
       throw error
     }
   }
@@ -53,8 +56,9 @@ export class Retrieval implements AsyncDisposable {
     const { paragraphs, questions } = this.#data
     const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
     const asked = questions.filter(({ lang }) => lang === from)
+    const filter = pool === 'both' ? {} : { filter: { op: 'contains', field: 'file_name', value: `${pool}-` } }
     const scores = await inParallel(asked, PARALLEL, async ({ text, paragraph_ids }) => {
-      const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collections.get(pool)}/search`, { query: text })
+      const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collection}/search`, { query: text, ...filter })
       const found = body.data.map((hit: Json) => hit.file.file_name.replace('.txt', ''))
       return ndcgAt10(found, new Set(paragraph_ids.filter((id) => present.has(id))))
     })
@@ -62,19 +66,13 @@ export class Retrieval implements AsyncDisposable {
   }
 
   async #fill(): Promise<void> {
-    for (const pool of ['ar', 'en', 'both'] as const) this.#collections.set(pool, (await newCollection(this.#caller)).id)
-    const attached = await inParallel(this.#data.paragraphs, PARALLEL, async ({ id, lang, text }) => {
+    const documents = await inParallel(this.#data.paragraphs, PARALLEL, async ({ id, text }) => {
       const { body } = await this.#caller.rest('POST', '/v1/files', { file_name: `${id}.txt`, content_base64: base64(text) })
-      const collections = [this.#collections.get(lang)!, this.#collections.get('both')!]
-      return Promise.all(
-        collections.map(async (collection) => {
-          const document = await this.#caller.rest('POST', `/v1/collections/${collection}/documents`, { file_id: body.message.id })
-          return { collection, document: document.body.id as string }
-        }),
-      )
+      const document = await this.#caller.rest('POST', `/v1/collections/${this.#collection}/documents`, { file_id: body.message.id })
+      return document.body.id as string
     })
-    for (const { collection, document } of attached.flat()) {
-      const { status } = await settled(this.#caller, collection, document, INGESTION_MS)
+    for (const document of documents) {
+      const { status } = await settled(this.#caller, this.#collection, document, INGESTION_MS)
       if (status !== 'ready') throw new Error(`${document} ${status}`)
     }
   }

@@ -6,9 +6,14 @@ export class TcpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #port = 0
+  #isFrozen = false
 
   private constructor({ hostname, port }: URL) {
     this.#server = createServer((client) => {
+      if (this.#isFrozen) {
+        this.#sockets.add(client.pause().on('error', () => {}))
+        return
+      }
       const upstream = connect(Number(port), hostname)
       for (const [from, to] of [
         [client, upstream],
@@ -35,8 +40,15 @@ export class TcpProxy implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`
   }
 
+  /** Passes nothing on any more, and tells nobody, as a network that is gone. It ends with `stop`. */
+  freeze(): void {
+    this.#isFrozen = true
+    for (const socket of this.#sockets) socket.unpipe().pause()
+  }
+
   /** Refuses new connections and breaks open ones. */
   async stop(): Promise<void> {
+    this.#isFrozen = false
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#sockets) socket.destroy()
     await closed

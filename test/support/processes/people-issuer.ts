@@ -17,16 +17,20 @@ export class PeopleIssuer implements AsyncDisposable {
   readonly url: string
   /** Claims by login name. Without: a verified address `<login>@example.org` and the login as name. */
   readonly people = new Map<string, Readonly<Record<string, unknown>>>()
+  /** Where the service is for people. */
+  readonly #publicUrl: string
   readonly #server: Server
 
-  private constructor(url: string, server: Server) {
+  private constructor(url: string, publicUrl: string, server: Server) {
     this.url = url
+    this.#publicUrl = publicUrl
     this.#server = server
   }
 
-  static async start(): Promise<PeopleIssuer> {
+  /** A real browser needs a `publicUrl` that is there, and another `host` than the service's: issuers are on sites of their own. */
+  static async start({ publicUrl = PUBLIC, host = '127.0.0.1' } = {}): Promise<PeopleIssuer> {
     const [port] = await freePorts(1)
-    const url = `http://127.0.0.1:${port}`
+    const url = `http://${host}:${port}`
     const { privateKey } = await generateKeyPair('RS256', { extractable: true })
     const provider = new Provider(url, {
       jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'signing', alg: 'RS256', use: 'sig' }] } as never,
@@ -34,7 +38,7 @@ export class PeopleIssuer implements AsyncDisposable {
       pkce: { required: () => true },
       scopes: ['openid', 'email', 'profile', 'organization'],
       claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'], organization: ['kis_organization', 'groups'] },
-      clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [`${PUBLIC}/session/oidc/callback`] }],
+      clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [`${publicUrl}/session/oidc/callback`] }],
       features: { devInteractions: { enabled: true } },
       findAccount: (_context, accountId) => ({
         accountId,
@@ -46,14 +50,14 @@ export class PeopleIssuer implements AsyncDisposable {
     })
     const server = createServer(provider.callback()).listen(port, '127.0.0.1')
     await once(server, 'listening')
-    const issuer = new PeopleIssuer(url, server)
+    const issuer = new PeopleIssuer(url, publicUrl, server)
     return issuer
   }
 
   /** The environment of a service whose people sign in here. */
   get env(): Readonly<Record<string, string>> {
     return {
-      KIS_PUBLIC_URL: PUBLIC,
+      KIS_PUBLIC_URL: this.#publicUrl,
       KIS_OIDC_ISSUER: this.url,
       KIS_OIDC_CLIENT_ID: CLIENT.id,
       KIS_OIDC_CLIENT_SECRET: CLIENT.secret,
@@ -68,7 +72,7 @@ export class PeopleIssuer implements AsyncDisposable {
   /** Where the browser comes back to after the person logged in; it has not opened it. */
   async logIn(service: Pick<Service, 'graphql'>, browser: Browser, login: string, query: Readonly<Record<string, string>> = {}) {
     const start = new URL(`/session/oidc?${new URLSearchParams(query)}`, service.graphql)
-    const back = await browser.logIn(start, { login, back: `${PUBLIC}/session/oidc/callback` })
+    const back = await browser.logIn(start, { login, back: `${this.#publicUrl}/session/oidc/callback` })
     return new URL(back.pathname + back.search, service.graphql)
   }
 

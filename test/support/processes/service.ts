@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** The wait for `ready`. A process that takes longer has failed. */
 const READY_MS = 60_000
+const KIS = [process.execPath, join(ROOT, 'cli/kis.js')]
 
 /** One process of the service, started the way a user starts it. */
 export class ServiceProcess {
@@ -25,8 +26,8 @@ export class ServiceProcess {
     })
   }
 
-  static async start(args: readonly string[], env: Readonly<Record<string, string>>, under?: readonly string[]): Promise<ServiceProcess> {
-    const started = ServiceProcess.launch(args, env, under)
+  static async start(...what: Parameters<typeof ServiceProcess.launch>): Promise<ServiceProcess> {
+    const started = ServiceProcess.launch(...what)
     try {
       await started.ready()
     } catch (error) {
@@ -36,9 +37,17 @@ export class ServiceProcess {
     return started
   }
 
-  /** Returns the process before it is ready. `under` is a command that runs the following one, such as `strace`. */
-  static launch(args: readonly string[], env: Readonly<Record<string, string>>, under: readonly string[] = []): ServiceProcess {
-    const [command, ...rest] = [...under, process.execPath, join(ROOT, 'cli/kis.js'), 'start', ...args]
+  /**
+   * Returns the process before it is ready. `under` is a command that runs the following one, such as `strace`. `kis` is
+   * the command `kis` of another place than this checkout.
+   */
+  static launch(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    under: readonly string[] = [],
+    kis: readonly string[] = KIS,
+  ): ServiceProcess {
+    const [command, ...rest] = [...under, ...kis, 'start', ...args]
     const child = spawn(command!, rest, {
       cwd: ROOT,
       // The developer's own configuration must not affect a test. Only tests of the portal need it.
@@ -113,6 +122,8 @@ export interface ServiceOptions {
   readonly folder?: string
   /** Returns the command that a process runs under. `name` is the name of the process, or `all`. */
   under?(name: string): readonly string[]
+  /** Returns the command `kis` of another place than this checkout. `folder` is what it may write. */
+  kis?(folder: string): readonly string[]
 }
 
 function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: string; env: Record<string, string>; clean: () => void } {
@@ -128,7 +139,12 @@ function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: strin
 /** Runs `npm start` on a free port, with a new data folder. */
 export async function startEmbedded(options: ServiceOptions = {}): Promise<Service> {
   const { folder, env, clean } = prepare(options)
-  const started = await ServiceProcess.start([], { ...env, KIS_DATA_DIR: join(folder, 'data') }, options.under?.('all'))
+  const started = await ServiceProcess.start(
+    [],
+    { ...env, KIS_DATA_DIR: join(folder, 'data') },
+    options.under?.('all'),
+    options.kis?.(folder),
+  )
   const address = started.address!
   return {
     rest: address,

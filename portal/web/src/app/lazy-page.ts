@@ -1,31 +1,13 @@
 import { lazyRouteComponent } from '@tanstack/react-router'
-import { connection } from '../data/connection.ts'
+import { loadModule } from '../data/load-module.ts'
+import { type MessageFile, wantMessages } from '../i18n/messages.ts'
 
-/** Of the module, in the messages of Chromium and Firefox. Without it the page is loaded anew. */
-const ADDRESS = /https?:\/\/\S+\.js/
-
-/**
- * A page that is loaded when it is opened. While the service cannot be reached, the page waits for it instead of failing
- * or loading everything anew, which would lose what is shown.
- */
+/** A page that is loaded when it is opened, with the messages of these files. Those of `common` and `errors` are there. */
 export function lazyPage<Name extends string, Module extends Record<Name, (props: never) => unknown>>(
   load: () => Promise<Module>,
   name: Name,
+  messages: readonly MessageFile[] = [],
 ) {
-  const loadOrWait = async (): Promise<Module> => {
-    await connection.untilReached()
-    try {
-      return await load()
-    } catch (error) {
-      await connection.untilReturn()
-      return loadAgain(error)
-    }
-  }
-  // Browsers remember that a module could not be loaded, so the same address would fail for ever. The modules that it
-  // imports have no other address, so the service is asked for first.
-  const loadAgain = (error: unknown): Promise<Module> => {
-    const address = ADDRESS.exec(String(error))?.[0]
-    return address?.startsWith(`${location.origin}/`) ? import(/* @vite-ignore */ `${address}?again`) : load()
-  }
-  return lazyRouteComponent(loadOrWait as never, name as never)
+  const loadWhole = async () => (await Promise.all([loadModule(load), wantMessages(messages)]))[0]
+  return lazyRouteComponent(loadWhole as never, name as never)
 }

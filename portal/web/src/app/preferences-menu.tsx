@@ -1,6 +1,7 @@
 import { Languages, Settings2 } from 'lucide-react'
-import { CALENDARS, changePreferences, DIGITS, THEMES, usePreferences } from '../i18n/preferences.ts'
+import { CALENDARS, changePreferences, DIGITS, THEMES } from '../i18n/preferences.ts'
 import { useText } from '../i18n/text.tsx'
+import { usePreferences } from '../i18n/use-preferences.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Menu, MenuChoice, MenuSeparator } from '../ui/menu.tsx'
 

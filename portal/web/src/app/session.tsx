@@ -1,24 +1,13 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import { Provider } from 'urql'
+import { useCalm } from '../data/calm.ts'
 import { type Connected, connect } from '../data/client.ts'
+import { connection } from '../data/connection.ts'
+import { VIEWER_QUERY } from '../data/early.ts'
 import { type Failure, failureOf, toFailure, UNREACHABLE } from '../data/failure.ts'
 import { graphql, type ResultOf } from '../data/graphql.ts'
 
-const VIEWER = graphql(`
-  query Viewer {
-    viewer {
-      id
-      name
-      last4
-      scopes
-      organization {
-        id
-        name
-        residencyPolicy
-      }
-    }
-  }
-`)
+const VIEWER = graphql(VIEWER_QUERY)
 
 export type Viewer = NonNullable<ResultOf<typeof VIEWER>['viewer']>
 export type Scope = Viewer['scopes'][number]
@@ -40,30 +29,66 @@ export interface Session {
 
 const Context = createContext<Session | null>(null)
 
+/** What the viewer may do changes with their role, which no event tells. Refused calls that come together cause one look. */
+const LOOK_AFTER_MS = 1_000
+
+interface SessionProviderProps {
+  /** Who is signed in, if that is known already. */
+  readonly viewer: Viewer | null
+  readonly children: ReactNode
+}
+
 /** Knows who is signed in, and gives all below it the client of their session. */
-export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const [session, setSession] = useState<State>({ state: 'loading' })
+export function SessionProvider({ viewer, children }: SessionProviderProps) {
+  const [session, setSession] = useState<State>(viewer ? { state: 'signed-in', viewer } : { state: 'loading' })
   const end = useCallback(
     () => setSession((now) => ('viewer' in now ? { state: 'ended', viewer: now.viewer } : { state: 'signed-out' })),
     [],
   )
-  const [connected, setConnected] = useState<Connected>(() => connect(end))
-  const organization = useRef<string | undefined>(undefined)
-
-  const load = useCallback(async ({ client }: Connected) => {
-    const { data, error } = await client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
-    if (data?.viewer) {
-      const { viewer } = data
-      // Another organization's pages: nothing of the earlier one may stay on them.
-      if (organization.current && organization.current !== viewer.organization?.id) return location.assign('/home')
-      organization.current = viewer.organization?.id
-      return setSession({ state: 'signed-in', viewer })
-    }
-    const failure = error && toFailure(error)
-    if (!failure || failure.code === 'invalid_api_key') return setSession({ state: 'signed-out' })
-    setSession({ state: 'failed', failure })
+  const asked = useRef<Connected>(undefined)
+  const organization = useRef(viewer?.organization?.id)
+  const isKnown = useRef(viewer !== null)
+  const take = useCallback((viewer: Viewer) => {
+    // Another organization's pages: nothing of the earlier one may stay on them.
+    if (organization.current && organization.current !== viewer.organization?.id) return location.assign('/home')
+    organization.current = viewer.organization?.id
+    setSession((now) =>
+      now.state === 'signed-in' && JSON.stringify(now.viewer) === JSON.stringify(viewer) ? now : { state: 'signed-in', viewer },
+    )
   }, [])
-  useEffect(() => void load(connected), [load, connected])
+  const look = useCalm(async () => {
+    if (session.state !== 'signed-in') return
+    const { data } = await asked.current!.client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
+    if (data?.viewer) take(data.viewer)
+  }, LOOK_AFTER_MS)
+  const [connected, setConnected] = useState<Connected>(() => connect(end, look))
+
+  const load = useCallback(
+    async ({ client }: Connected) => {
+      const { data, error } = await client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
+      if (data?.viewer) return take(data.viewer)
+      const failure = error && toFailure(error)
+      if (!failure || failure.code === 'invalid_api_key') return setSession({ state: 'signed-out' })
+      setSession({ state: 'failed', failure })
+    },
+    [take],
+  )
+  useEffect(() => {
+    asked.current = connected
+    if (!isKnown.current) void load(connected)
+    isKnown.current = false
+  }, [load, connected])
+  useEffect(() => {
+    const back = () => document.visibilityState === 'visible' && look()
+    const forget = connection.onReturn(look)
+    window.addEventListener('focus', back)
+    document.addEventListener('visibilitychange', back)
+    return () => {
+      forget()
+      window.removeEventListener('focus', back)
+      document.removeEventListener('visibilitychange', back)
+    }
+  }, [look])
 
   const signIn = useCallback(
     async (apiKey: string) => {
@@ -78,10 +103,10 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
         return UNREACHABLE
       }
       connected.close()
-      setConnected(connect(end))
+      setConnected(connect(end, look))
       return null
     },
-    [connected, end],
+    [connected, end, look],
   )
   const signOut = useCallback(async () => {
     await fetch('/session', { method: 'DELETE' }).catch(() => null)

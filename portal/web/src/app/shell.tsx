@@ -1,15 +1,18 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
-import { BookOpen, Braces, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
+import { BookOpen, Braces, Building2, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
+import { useAnswer } from '../data/answer.ts'
 import { useConnection } from '../data/connection.ts'
+import { addressOfOrganization, MEMBERSHIPS } from '../data/memberships.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { ErrorState, Loading, NoPermission } from '../parts/states.tsx'
-import { Code, harmless, UserText } from '../parts/user-text.tsx'
+import { Code, UserText } from '../parts/user-text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'
 import { Dialog, Sheet } from '../ui/dialog.tsx'
-import { Menu, MenuItem } from '../ui/menu.tsx'
+import { Menu, MenuItem, MenuSeparator } from '../ui/menu.tsx'
 import { Skeleton } from '../ui/surface.tsx'
+import { useIsWide } from '../ui/wide.ts'
 import { findPage, PAGE_GROUPS } from './pages.ts'
 import { PreferencesMenu } from './preferences-menu.tsx'
 import { holds, useSession, useViewer } from './session.tsx'
@@ -29,6 +32,13 @@ export function Shell() {
       <main className="mx-auto max-w-xl p-6 pt-[15dvh]">
         <ErrorState failure={session.failure} retry={retry} />
       </main>
+    )
+  }
+  if (pathname === '/sign-in/organization') {
+    return (
+      <Suspense fallback={<Splash />}>
+        <Outlet />
+      </Suspense>
     )
   }
   return (
@@ -61,6 +71,7 @@ function SignInAgain({ returnTo }: { readonly returnTo: string }) {
 
 function Frame({ children }: { readonly children: ReactNode }) {
   const text = useText()
+  const isWide = useIsWide()
   const [isMenuOpen, setMenuOpen] = useState(false)
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const main = useRef<HTMLElement>(null)
@@ -80,9 +91,11 @@ function Frame({ children }: { readonly children: ReactNode }) {
       >
         {text('shell.skip')}
       </a>
-      <aside className="sticky top-0 hidden h-dvh flex-col border-e bg-surface lg:flex">
-        <Navigation />
-      </aside>
+      {isWide && (
+        <aside className="sticky top-0 flex h-dvh flex-col border-e bg-surface">
+          <Navigation />
+        </aside>
+      )}
       <div className="flex min-w-0 flex-col">
         <header className="sticky top-0 z-30 flex h-14 items-center gap-2 border-b bg-surface px-3 lg:hidden">
           <IconButton label={text('shell.menu')} icon={MenuIcon} onClick={() => setMenuOpen(true)} />
@@ -108,20 +121,9 @@ function Brand() {
   const { organization } = useViewer()
   const text = useText()
   return (
-    <Link
-      to="/home"
-      title={organization ? harmless(organization.name) : undefined}
-      className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold"
-    >
+    <Link to="/home" className="flex min-w-0 items-center gap-2.5 rounded-lg p-1 font-semibold">
       <Logo />
-      {/* A line that is broken and then clamped ends in the order of reading, also in a name of two directions. */}
-      {organization ? (
-        <UserText isWhole className="line-clamp-1 min-w-0">
-          {organization.name}
-        </UserText>
-      ) : (
-        text('app.name')
-      )}
+      {organization ? <UserText className="min-w-0">{organization.name}</UserText> : text('app.name')}
     </Link>
   )
 }
@@ -217,7 +219,31 @@ function Account() {
       <MenuItem icon={LogOut} onSelect={signOut}>
         {text('shell.signOut')}
       </MenuItem>
+      <OtherOrganizations />
     </Menu>
+  )
+}
+
+/** Where else the person is a member. They are asked for when the menu opens. */
+function OtherOrganizations() {
+  const text = useText()
+  const answer = useAnswer(MEMBERSHIPS, {})
+  const viewer = answer.state === 'ready' ? answer.data.viewer : null
+  const others = viewer?.member?.memberships.filter(({ organizationId }) => organizationId !== viewer.organization?.id) ?? []
+  if (others.length === 0) return null
+  return (
+    <>
+      <MenuSeparator />
+      <p className="px-2 pt-1 pb-0.5 text-xs text-muted">{text('shell.otherOrganizations')}</p>
+      {others.map(({ organizationId, organizationName }) => (
+        <MenuItem key={organizationId} asChild>
+          <a href={addressOfOrganization(organizationId, '/home')}>
+            <Building2 className="size-4 shrink-0 text-muted" aria-hidden />
+            <UserText className="min-w-0 max-w-56">{organizationName}</UserText>
+          </a>
+        </MenuItem>
+      ))}
+    </>
   )
 }
 

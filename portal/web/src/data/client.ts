@@ -1,14 +1,9 @@
-import { createClient as createSocket } from 'graphql-ws'
+import type { Client as Socket } from 'graphql-ws'
 import { type Client, cacheExchange, createClient, fetchExchange, mapExchange, subscriptionExchange } from 'urql'
 import { connection } from './connection.ts'
 import { toFailure } from './failure.ts'
+import { loadModule } from './load-module.ts'
 import { resumeAfter, type Sent } from './resume.ts'
-
-const MAX_WAIT_MS = 15_000
-/** The socket stays open this long after its last subscription, for the next page's. */
-const LINGER_MS = 10_000
-/** The close code of a session that has ended. The client of graphql-ws gives up after it. */
-const UNAUTHORIZED = 4401
 
 export interface Connected {
   readonly client: Client
@@ -18,35 +13,15 @@ export interface Connected {
 
 /**
  * Asks the service: HTTP for queries and mutations, one socket for all subscriptions. Both carry the session's cookie.
- * The socket connects again for ever, each time later. `onSignedOut`: the session has ended.
+ * `onSignedOut`: the session has ended. `onRefused`: it lacks a permission.
  */
-export function connect(onSignedOut: () => void): Connected {
-  const socket = createSocket({
-    url: `${location.origin.replace(/^http/, 'ws')}/graphql`,
-    lazyCloseTimeout: LINGER_MS,
-    keepAlive: 15_000,
-    retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: () => true,
-    retryWait: async (retries) => {
-      connection.lose()
-      const wait = Math.min(500 * 2 ** retries, MAX_WAIT_MS) * (0.75 + Math.random() / 2)
-      await Promise.race([
-        new Promise((resolve) => setTimeout(resolve, wait)),
-        new Promise<void>((resolve) => {
-          const forget = connection.onReturn(() => {
-            forget()
-            resolve()
-          })
-        }),
-      ])
-    },
-    on: {
-      connected: () => connection.restore(),
-      closed: (event) => {
-        if ((event as CloseEvent).code === UNAUTHORIZED) onSignedOut()
-      },
-    },
-  })
+export function connect(onSignedOut: () => void, onRefused: () => void): Connected {
+  let socket: Promise<Socket> | null = null
+  // Most pages show something before they subscribe to anything.
+  const openSocket = () => {
+    socket ??= loadModule(() => import('./socket.ts')).then(({ createSocket }) => createSocket(onSignedOut))
+    return socket
+  }
   const client = createClient({
     url: '/graphql',
     fetchOptions: { credentials: 'same-origin' },
@@ -58,6 +33,7 @@ export function connect(onSignedOut: () => void): Connected {
           if (!error) return
           const { code } = toFailure(error)
           if (code === 'invalid_api_key') onSignedOut()
+          if (code === 'permission_denied') onRefused()
           // A subscription's socket says itself when it is lost.
           if (code === 'unreachable' && operation.kind !== 'subscription') connection.lose()
         },
@@ -68,19 +44,29 @@ export function connect(onSignedOut: () => void): Connected {
         forwardSubscription: ({ query = '', variables = {} }) => ({
           subscribe: (sink) => {
             const sent: Sent = { query, variables: variables as Record<string, unknown> }
-            const unsubscribe = socket.subscribe(sent as never, {
-              next: (event) => {
-                resumeAfter(sent, event.data)
-                sink.next(event as never)
-              },
-              error: (error) => sink.error(error),
-              complete: () => sink.complete(),
+            let isOver = false
+            let unsubscribe = () => {}
+            void openSocket().then((socket) => {
+              if (isOver) return
+              unsubscribe = socket.subscribe(sent as never, {
+                next: (event) => {
+                  resumeAfter(sent, event.data)
+                  sink.next(event as never)
+                },
+                error: (error) => sink.error(error),
+                complete: () => sink.complete(),
+              })
             })
-            return { unsubscribe }
+            return {
+              unsubscribe() {
+                isOver = true
+                unsubscribe()
+              },
+            }
           },
         }),
       }),
     ],
   })
-  return { client, close: () => void socket.dispose() }
+  return { client, close: () => void socket?.then((opened) => opened.dispose()) }
 }

@@ -3,6 +3,10 @@ import { useSyncExternalStore } from 'react'
 /** Between two looks whether the service answers again. */
 const FIRST_WAIT_MS = 1_000
 const MAX_WAIT_MS = 15_000
+/** A broken network may say nothing at all. */
+const ANSWER_MS = 5_000
+/** An answer says for so long that the service can be reached. */
+const FRESH_MS = 10_000
 
 type State = 'connected' | 'lost'
 
@@ -12,6 +16,8 @@ class Connection {
   readonly #watchers = new Set<() => void>()
   readonly #returns = new Set<() => void>()
   #wake = () => {}
+  /** On the clock of the page, which has just come from the service. */
+  #answeredAt = 0
 
   lose(): void {
     if (this.state === 'lost') return
@@ -24,12 +30,6 @@ class Connection {
     this.#wake()
   }
 
-  restore(): void {
-    if (this.state === 'connected') return
-    this.#set('connected')
-    for (const listen of this.#returns) listen()
-  }
-
   onReturn(listen: () => void): () => void {
     this.#returns.add(listen)
     return () => this.#returns.delete(listen)
@@ -37,7 +37,9 @@ class Connection {
 
   /** Resolves when the service answers: at once where it can be reached. */
   async untilReached(): Promise<void> {
-    if (this.state === 'lost' || !(await answers())) await this.untilReturn()
+    if (this.state === 'connected' && navigator.onLine && performance.now() - this.#answeredAt < FRESH_MS) return
+    if (this.state === 'connected' && (await answers())) this.#answeredAt = performance.now()
+    else await this.untilReturn()
   }
 
   /** Resolves when the service answers again, which it is asked until it does. */
@@ -56,6 +58,12 @@ class Connection {
     return () => this.#watchers.delete(watcher)
   }
 
+  #restore(): void {
+    if (this.state === 'connected') return
+    this.#set('connected')
+    for (const listen of this.#returns) listen()
+  }
+
   #set(state: State): void {
     this.state = state
     for (const watcher of this.#watchers) watcher()
@@ -64,7 +72,7 @@ class Connection {
   async #look(): Promise<void> {
     for (let wait = FIRST_WAIT_MS; this.state === 'lost'; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
       await this.#sleep(wait * (0.75 + Math.random() / 2))
-      if (await answers()) this.restore()
+      if (await answers()) this.#restore()
     }
   }
 
@@ -80,7 +88,7 @@ class Connection {
 }
 
 function answers(): Promise<boolean> {
-  return fetch('/healthz', { cache: 'no-store' }).then(
+  return fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) }).then(
     ({ ok }) => ok,
     () => false,
   )

@@ -28,6 +28,11 @@ export function toFailure({ networkError, graphQLErrors = [] }: Failed): Failure
   return { code: toErrorCode(code) ?? 'internal', message: first.message, param, shouldRetry, retryAfterMs }
 }
 
+/** What became of something in the background, such as a run, as the service keeps it. */
+export function failureOfWork({ code, message }: { readonly code: string; readonly message: string }): Failure {
+  return { code: toErrorCode(code) ?? 'internal', message, param: null, shouldRetry: false, retryAfterMs: null }
+}
+
 /** An answer of the doors that speak HTTP, such as `/session`. */
 export async function failureOf(response: Response): Promise<Failure> {
   const body = (await response.json().catch(() => null)) as { error?: { code?: unknown; message?: unknown; param?: unknown } } | null

@@ -1,5 +1,3 @@
-import { useSyncExternalStore } from 'react'
-
 export const LANGUAGES = ['en', 'ar'] as const
 export const THEMES = ['system', 'light', 'dark'] as const
 export const DIGITS = ['latn', 'arab'] as const
@@ -81,12 +79,9 @@ export function changePreferences(change: Partial<Preferences>): void {
   for (const watcher of watchers) watcher()
 }
 
-export function usePreferences(): Preferences {
-  return useSyncExternalStore(
-    (watcher) => {
-      watchers.add(watcher)
-      return () => watchers.delete(watcher)
-    },
-    () => current,
-  )
+export const readPreferences = (): Preferences => current
+
+export function watchPreferences(watcher: () => void): () => void {
+  watchers.add(watcher)
+  return () => watchers.delete(watcher)
 }

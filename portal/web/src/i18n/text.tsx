@@ -1,34 +1,25 @@
 import { Direction } from 'radix-ui'
-import { type ReactNode, useCallback, useEffect, useMemo, useState } from 'react'
+import { type ReactNode, useCallback, useMemo } from 'react'
 import { FormattedMessage, IntlProvider, useIntl } from 'react-intl'
-import type { messages as english } from '../../messages/en/index.ts'
-import { directionOf, localeOf, type Preferences, usePreferences } from './preferences.ts'
+import { withLatinDigits } from './digits.ts'
+import { type MessageId, useMessages } from './messages.ts'
+import { directionOf, localeOf } from './preferences.ts'
+import { usePreferences } from './use-preferences.ts'
 
-export type MessageId = keyof typeof english
-type Messages = Readonly<Record<MessageId, string>>
+export type { MessageId }
+
 type Values = Readonly<Record<string, string | number | bigint | Date | null | undefined>>
-
-const LOADERS: Readonly<Record<Preferences['language'], () => Promise<{ messages: Messages }>>> = {
-  en: () => import('../../messages/en/index.ts'),
-  ar: () => import('../../messages/ar/index.ts'),
-}
 
 /** Gives the texts of the reader's language to all below it. A change of the language shows once its texts are here. */
 export function LanguageProvider({ children }: { readonly children: ReactNode }) {
   const preferences = usePreferences()
-  const { language } = preferences
-  const [loaded, setLoaded] = useState<{ language: string; messages: Messages } | null>(null)
-  useEffect(() => {
-    let isCurrent = true
-    void LOADERS[language]().then(({ messages }) => isCurrent && setLoaded({ language, messages }))
-    return () => {
-      isCurrent = false
-    }
-  }, [language])
-  if (!loaded) return null
-  const shown = { ...preferences, language: loaded.language as Preferences['language'] }
+  const loaded = useMessages()
+  const { digits } = preferences
+  const messages = useMemo(() => (loaded && digits === 'latn' ? withLatinDigits(loaded.messages) : loaded?.messages), [loaded, digits])
+  if (!loaded || !messages) return null
+  const shown = { ...preferences, language: loaded.language }
   return (
-    <IntlProvider locale={localeOf(shown)} messages={loaded.messages} onError={onError}>
+    <IntlProvider locale={localeOf(shown)} messages={messages} onError={onError}>
       <Direction.Provider dir={directionOf(shown)}>{children}</Direction.Provider>
     </IntlProvider>
   )
@@ -38,10 +29,16 @@ function onError(error: Error): void {
   if (import.meta.env.DEV) console.error(error)
 }
 
-/** Writes a message as a string: `text('models.count', { count })`. */
+/** Writes a message as a string: `text('shell.key', { last4 })`. */
 export function useText(): (id: MessageId, values?: Values) => string {
   const { formatMessage } = useIntl()
   return useCallback((id, values) => formatMessage({ id }, values as Record<string, string>), [formatMessage])
+}
+
+/** Writes a message if there is one with the id. For ids that are made, such as of an error's code. */
+export function useFindText(): (id: string) => string | null {
+  const { formatMessage, messages } = useIntl()
+  return useCallback((id) => (id in messages ? formatMessage({ id }) : null), [formatMessage, messages])
 }
 
 /** Writes a message whose values may be elements: `<Text id="…" values={{ name: <UserText>…</UserText> }} />`. */
@@ -49,26 +46,30 @@ export function Text({ id, values }: { readonly id: MessageId; readonly values?:
   return <FormattedMessage id={id} values={values as Record<string, ReactNode>} />
 }
 
+const SIZES = ['kibibyte', 'mebibyte', 'gibibyte', 'tebibyte'] as const
+
 /** `Intl` in the reader's language, digits and calendar. */
 export function useFormats() {
-  const { locale } = useIntl()
-  return useMemo(
-    () => ({
+  const { locale, formatMessage } = useIntl()
+  return useMemo(() => {
+    const bytesAlone = (count: number) => formatMessage({ id: 'common.size.byte' }, { count })
+    /** In the binary units of the plans. `Intl` has only decimal ones. */
+    const bytes = (count: number) => {
+      if (count < 1024) return bytesAlone(count)
+      const rounded = (power: number) => Math.round((count / 1024 ** power) * 10) / 10
+      let power = Math.min(Math.floor(Math.log2(count) / 10), SIZES.length)
+      if (rounded(power) === 1024 && power < SIZES.length) power++
+      return formatMessage({ id: `common.size.${SIZES[power - 1]!}` }, { size: new Intl.NumberFormat(locale).format(rounded(power)) })
+    }
+    return {
       locale,
       number: (value: number | bigint, options?: Intl.NumberFormatOptions) => new Intl.NumberFormat(locale, options).format(value),
       percent: (share: number) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 }).format(share),
-      bytes: (bytes: number) => {
-        const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const
-        const power = bytes < 1 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1)
-        return new Intl.NumberFormat(locale, {
-          style: 'unit',
-          unit: units[power]!,
-          unitDisplay: 'short',
-          maximumFractionDigits: power === 0 ? 0 : 1,
-        }).format(bytes / 1000 ** power)
-      },
+      bytes,
+      /** Two sizes that are compared. Where rounding hides that they differ, both are in bytes. */
+      bytesApart: (one: number, other: number): readonly [string, string] =>
+        one !== other && bytes(one) === bytes(other) ? [bytesAlone(one), bytesAlone(other)] : [bytes(one), bytes(other)],
       list: (items: readonly string[]) => new Intl.ListFormat(locale, { type: 'conjunction' }).format(items),
-    }),
-    [locale],
-  )
+    }
+  }, [locale, formatMessage])
 }

@@ -1,22 +1,15 @@
 import type { ReactNode } from 'react'
 import type { Failure } from '../data/failure.ts'
-import { useFailureText } from './states.tsx'
-import { UserText } from './user-text.tsx'
+import { FailureText } from './failure-text.tsx'
 
 /** Splits a failure: what is wrong with a field stands at it, the rest in a notice. */
 export function useFieldFailures(
   failure: Failure | null,
   fields: readonly string[],
 ): { readonly of: (field: string) => ReactNode; readonly rest: Failure | null } {
-  const failureText = useFailureText()
   const field = failure?.param ? fields.find((each) => failure.param === each || failure.param?.endsWith(`.${each}`)) : undefined
   return {
-    of: (name) =>
-      failure && name === field ? (
-        <>
-          {failureText(failure)} {failure.message && failure.code !== 'already_exists' && <UserText isWhole>{failure.message}</UserText>}
-        </>
-      ) : undefined,
+    of: (name) => (failure && name === field ? <FailureText failure={failure} /> : undefined),
     rest: field ? null : failure,
   }
 }

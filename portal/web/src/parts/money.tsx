@@ -1,4 +1,4 @@
-import { useMemo } from 'react'
+import { useCallback, useMemo } from 'react'
 import { useFormats } from '../i18n/text.tsx'
 
 /** At most this many places: amounts are exact to one nano-USD. */
@@ -18,9 +18,29 @@ export function Money({ amount, isExact }: MoneyProps) {
   const format = useMoney()
   if (amount === null || amount === undefined) return <span aria-hidden>—</span>
   return (
-    <span className="tabular-nums" title={format(amount, true)}>
+    <span className="whitespace-nowrap tabular-nums" title={format(amount, true)}>
       {format(amount, isExact)}
     </span>
+  )
+}
+
+const CURRENCY = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
+
+/** `US$` is written from left to right, also in a line from right to left. */
+function write(format: Intl.NumberFormat, amount: string): string {
+  return format
+    .formatToParts(amount as Intl.StringNumericLiteral)
+    .map(({ type, value }) => (type === 'currency' ? `${ISOLATE}${value}${END}` : value))
+    .join('')
+}
+
+/** Writes amounts that stand in one column, all with so many places. */
+export function useMoneyColumn(): (amount: number, places: number) => string {
+  const { locale } = useFormats()
+  return useCallback(
+    (amount, places) =>
+      write(new Intl.NumberFormat(locale, { ...CURRENCY, minimumFractionDigits: places, maximumFractionDigits: places }), String(amount)),
+    [locale],
   )
 }
 
@@ -28,15 +48,12 @@ export function Money({ amount, isExact }: MoneyProps) {
 export function useMoney(): (amount: string, isExact?: boolean) => string {
   const { locale } = useFormats()
   return useMemo(() => {
-    const currency = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
-    const short = new Intl.NumberFormat(locale, currency)
-    const small = new Intl.NumberFormat(locale, { ...currency, maximumSignificantDigits: 2 })
-    const exact = new Intl.NumberFormat(locale, { ...currency, maximumFractionDigits: MAX_PLACES })
+    const short = new Intl.NumberFormat(locale, CURRENCY)
+    const small = new Intl.NumberFormat(locale, { ...CURRENCY, maximumSignificantDigits: 2 })
+    const exact = new Intl.NumberFormat(locale, { ...CURRENCY, maximumFractionDigits: MAX_PLACES })
     return (amount, isExact) => {
       const isSmall = /^-?0?\.00/.test(amount) && /[1-9]/.test(amount)
-      const parts = (isExact ? exact : isSmall ? small : short).formatToParts(amount as Intl.StringNumericLiteral)
-      // `US$` is written from left to right, also in a line from right to left.
-      return parts.map(({ type, value }) => (type === 'currency' ? `${ISOLATE}${value}${END}` : value)).join('')
+      return write(isExact ? exact : isSmall ? small : short, amount)
     }
   }, [locale])
 }

@@ -1,3 +1,4 @@
+import { ChevronLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
 import { useText } from '../i18n/text.tsx'
@@ -20,7 +21,12 @@ export function PageHeader({ title, heading, lead, actions, back }: PageHeaderPr
   }, [title, text])
   return (
     <header className="mb-6">
-      {back && <div className="mb-2 text-sm text-muted">{back}</div>}
+      {back && (
+        <div className="mb-2 flex items-center gap-1 text-sm text-muted [&_a:hover]:text-ink">
+          <ChevronLeft className="size-4 shrink-0 rtl:-scale-x-100" aria-hidden />
+          {back}
+        </div>
+      )}
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="min-w-0 grow basis-64">
           <h1 className="text-2xl font-semibold tracking-tight wrap-anywhere rtl:tracking-normal">{heading ?? title}</h1>

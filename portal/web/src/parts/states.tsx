@@ -6,7 +6,7 @@ import { type MessageId, useText } from '../i18n/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'
 import { Notice, Skeleton } from '../ui/surface.tsx'
-import { UserText } from './user-text.tsx'
+import { FailureDetail, FailureText, useFailureText } from './failure-text.tsx'
 
 interface MessageProps {
   readonly icon: LucideIcon
@@ -42,15 +42,6 @@ export function EmptyState(props: MessageProps) {
   return <Message {...props} />
 }
 
-/** The sentence of an error code in the reader's language. */
-export function useFailureText(): (failure: Failure) => string {
-  const text = useText()
-  return (failure) => text(`error.${failure.code}`)
-}
-
-/** Codes whose sentence says less than the service's own, which names the value that is wrong. */
-const SAY_MORE = /^(?:invalid_|missing_|unsupported_|unknown_|integer_|string_|array_|already_|in_use|run_|engine_|content_|residency_)/
-
 /** A failure in the place of a page, with "Try again" where that can help. */
 export function ErrorState({ failure, retry }: { readonly failure: Failure; readonly retry?: () => void }) {
   const text = useText()
@@ -69,7 +60,7 @@ export function ErrorState({ failure, retry }: { readonly failure: Failure; read
         )
       }
     >
-      {failure.message && SAY_MORE.test(failure.code) && <UserText isWhole>{failure.message}</UserText>}
+      <FailureDetail failure={failure} />
     </Message>
   )
 }
@@ -77,7 +68,6 @@ export function ErrorState({ failure, retry }: { readonly failure: Failure; read
 /** A failure beside what failed, such as in a form. */
 export function FailureNotice({ failure, retry }: { readonly failure: Failure | null; readonly retry?: () => void }) {
   const text = useText()
-  const failureText = useFailureText()
   if (!failure) return null
   return (
     <Notice
@@ -91,12 +81,7 @@ export function FailureNotice({ failure, retry }: { readonly failure: Failure | 
         )
       }
     >
-      <p>{failureText(failure)}</p>
-      {failure.message && SAY_MORE.test(failure.code) && (
-        <p className="mt-0.5">
-          <UserText isWhole>{failure.message}</UserText>
-        </p>
-      )}
+      <FailureText failure={failure} />
     </Notice>
   )
 }

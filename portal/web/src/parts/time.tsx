@@ -33,11 +33,19 @@ export function DateTime({ at, style = 'dateTime' }: { readonly at: string | nul
   const format = useTime()
   if (!at) return <span aria-hidden>—</span>
   return (
-    <time dateTime={at} title={format(at, 'whole')} className="whitespace-nowrap">
-      {format(at, style)}
+    <time
+      dateTime={at}
+      title={format(at, 'whole')}
+      // In a table of a phone, the date and the time stand below each other.
+      className="whitespace-nowrap max-md:[td_&]:inline-block max-md:[td_&]:min-w-24 max-md:[td_&]:whitespace-normal"
+    >
+      {format(at, style).replace(DAY_PERIOD, '\u00a0$1')}
     </time>
   )
 }
+
+/** "ص" is not alone on a line. */
+const DAY_PERIOD = / ([صم])$/
 
 /** How long ago, or how long until: "3 minutes ago". It moves on by itself. */
 export function RelativeTime({ at }: { readonly at: string | null | undefined }) {

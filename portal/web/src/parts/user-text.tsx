@@ -23,7 +23,7 @@ export function UserText({
     <bdi
       dir="auto"
       title={isWhole ? undefined : shown}
-      className={classes(isWhole ? 'wrap-anywhere whitespace-pre-wrap' : 'inline-block max-w-full truncate align-bottom', className)}
+      className={classes(isWhole ? 'wrap-anywhere whitespace-pre-wrap' : 'cut', className)}
     >
       {shown}
     </bdi>

@@ -1,4 +1,4 @@
-import { LoaderCircle, type LucideIcon } from 'lucide-react'
+import { ChevronDown, LoaderCircle, type LucideIcon } from 'lucide-react'
 import { Slot } from 'radix-ui'
 import type { ComponentProps } from 'react'
 import { classes } from './classes.ts'
@@ -47,6 +47,21 @@ export function Button({ variant = 'secondary', size = 'medium', icon: Icon, isB
       {isBusy ? <LoaderCircle className="size-4 animate-spin" aria-hidden /> : Icon && <Icon className="size-4" aria-hidden />}
       {children}
     </button>
+  )
+}
+
+interface DisclosureButtonProps extends Omit<ButtonProps, 'asChild' | 'isBusy' | 'onClick' | 'onToggle'> {
+  readonly isOpen: boolean
+  readonly onToggle: (isOpen: boolean) => void
+}
+
+/** Opens and closes what is below it. Name that by `aria-controls`. */
+export function DisclosureButton({ isOpen, onToggle, children, ...rest }: DisclosureButtonProps) {
+  return (
+    <Button variant="ghost" size="small" aria-expanded={isOpen} onClick={() => onToggle(!isOpen)} {...rest}>
+      {children}
+      <ChevronDown className={classes('size-4 text-muted transition-transform', isOpen && 'rotate-180')} aria-hidden />
+    </Button>
   )
 }
 

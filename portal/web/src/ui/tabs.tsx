@@ -10,17 +10,24 @@ interface TabsProps<Value extends string> {
   readonly className?: string
 }
 
-/** Views of one thing. Only the shown one is mounted. */
+/** Where the tabs are wider than the screen, the shown one is in sight. */
+function bringIntoSight(tab: HTMLElement | null): void {
+  tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+}
+
+/** Views of one thing. Only the shown one is mounted: the first, if an address names one that is not there. */
 export function Tabs<Value extends string>({ label, value, onChange, tabs, className }: TabsProps<Value>) {
+  const shown = tabs.some((tab) => tab.value === value) ? value : tabs[0]?.value
   return (
-    <Radix.Root value={value} onValueChange={(value) => onChange(value as Value)} className={className}>
-      <Radix.List aria-label={label} className="flex gap-1 overflow-x-auto border-b">
+    <Radix.Root value={shown} onValueChange={(value) => onChange(value as Value)} className={className}>
+      <Radix.List aria-label={label} className="flex overflow-x-auto border-b sm:gap-1">
         {tabs.map(({ value, label }) => (
           <Radix.Trigger
             key={value}
             value={value}
+            ref={value === shown ? bringIntoSight : undefined}
             className={classes(
-              'relative h-10 shrink-0 rounded-t-md px-3 text-sm text-muted -outline-offset-2 hover:text-ink data-[state=active]:font-medium data-[state=active]:text-ink',
+              'relative h-10 shrink-0 rounded-t-md px-2.5 text-sm sm:px-3 text-muted -outline-offset-2 hover:text-ink data-[state=active]:font-medium data-[state=active]:text-ink',
               'after:absolute after:inset-x-2 after:bottom-0 after:h-0.5 after:rounded-full data-[state=active]:after:bg-accent',
             )}
           >

@@ -1,10 +1,6 @@
-import { CircleCheck, CircleX, X } from 'lucide-react'
-import { Toast as Radix } from 'radix-ui'
-import { useSyncExternalStore } from 'react'
-import { useText } from '../i18n/text.tsx'
-import { IconButton } from './button.tsx'
+import { type ComponentType, useEffect, useState, useSyncExternalStore } from 'react'
 
-const SHOWN_MS = 6_000
+const LOAD_AFTER_MS = 4_000
 const MAX_SHOWN = 4
 
 interface Shown {
@@ -27,38 +23,29 @@ export function toast(title: string, tone: Shown['tone'] = 'success'): void {
   set([...shown, { id: ++last, title, tone }].slice(-MAX_SHOWN))
 }
 
-export function Toasts() {
-  const text = useText()
-  const toasts = useSyncExternalStore(
+export function closeToast(id: number): void {
+  set(shown.filter((each) => each.id !== id))
+}
+
+export function useToasts(): readonly Shown[] {
+  return useSyncExternalStore(
     (watcher) => {
       watchers.add(watcher)
       return () => watchers.delete(watcher)
     },
     () => shown,
   )
-  return (
-    <Radix.Provider duration={SHOWN_MS} label={text('common.notification')}>
-      {toasts.map(({ id, title, tone }) => (
-        <Radix.Root
-          key={id}
-          onOpenChange={(open) => !open && set(shown.filter((each) => each.id !== id))}
-          className="flex animate-rise items-center gap-3 rounded-xl border bg-raised py-2 ps-4 pe-2 shadow-raised"
-        >
-          {tone === 'success' ? (
-            <CircleCheck className="size-4 shrink-0 text-success-text" aria-hidden />
-          ) : (
-            <CircleX className="size-4 shrink-0 text-danger-text" aria-hidden />
-          )}
-          <Radix.Title className="min-w-0 grow text-sm wrap-anywhere">{title}</Radix.Title>
-          <Radix.Close asChild>
-            <IconButton label={text('common.close')} icon={X} size="small" />
-          </Radix.Close>
-        </Radix.Root>
-      ))}
-      <Radix.Viewport
-        label={text('common.notifications')}
-        className="fixed inset-x-4 bottom-4 z-50 ms-auto flex max-w-sm flex-col gap-2 outline-none"
-      />
-    </Radix.Provider>
-  )
+}
+
+/** Where toasts show. What it needs comes when the page is there, because nothing happens before. */
+export function Toasts() {
+  const [List, setList] = useState<ComponentType | null>(null)
+  const isWanted = useToasts().length > 0
+  useEffect(() => {
+    if (List) return
+    const load = () => void import('./toast-list.tsx').then(({ ToastList }) => setList(() => ToastList)).catch(() => {})
+    const timer = setTimeout(load, isWanted ? 0 : LOAD_AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [List, isWanted])
+  return List && <List />
 }

@@ -21,7 +21,7 @@ export async function putInForce(
     more(draft)
     draft.enforce(organization.revision ?? 0)
   })
-  const isAnyUnderWay = Object.values(wallet.holds).some((hold) => hold.state === 'dispatched' && !isRunHold(hold))
+  const isAnyUnderWay = Object.values(wallet.holds).some((hold) => !isRunHold(hold))
   if (isAnyUnderWay) await clock.sleep(LET_BEGIN_MS)
 }
 

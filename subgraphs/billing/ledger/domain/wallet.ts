@@ -37,7 +37,6 @@ export type Wallet = {
 export type Hold = CallHold | RunHold
 
 type Reserved = {
-  readonly state: 'placed' | 'dispatched'
   readonly amount: number
   readonly expiresAt: Date
   readonly apiKeyId: string
@@ -48,7 +47,7 @@ type Reserved = {
   readonly holder?: string
 }
 
-/** The hold of one call. Its terms never change; the state and the checkpoint do. */
+/** The hold of one call. Its terms never change; the expiry and the checkpoint do. */
 export type CallHold = Reserved & {
   /** The run that the call is a step of. The amount came from the run's hold, and what is left returns there. */
   readonly runHoldId?: string
@@ -56,7 +55,7 @@ export type CallHold = Reserved & {
   readonly operation: Operation
   readonly rateCard: StoredRateCard
   readonly rateCardVersion: string
-  /** What is charged if the hold expires after the dispatch. */
+  /** What is charged if the hold expires. */
   readonly checkpoint: Quantities
 }
 

@@ -2,7 +2,8 @@ import { NotFound } from '../../../common/errors.ts'
 import { checkHoldId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId } from '../domain/ids.ts'
-import type { Hold } from '../domain/wallet.ts'
+import { type Quantities, UNITS } from '../domain/money.ts'
+import type { CallHold, Hold } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { HoldEnded } from './hold-errors.ts'
 
@@ -19,7 +20,7 @@ export async function changeHold(
 ): Promise<Hold> {
   const id = checkHoldId(holdId)
   const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
     const hold = wallet.hold(id)
     if (!hold) throw wallet.entry(end) ? new HoldEnded(id) : new NotFound('hold', id, 'id')
     const changed = change(hold, wallet)
@@ -27,4 +28,14 @@ export async function changeHold(
     return changed
   })
   return value
+}
+
+/**
+ * The hold with a higher checkpoint, until `expiresAt`. Quantities with any lower unit come from an outdated call and
+ * change nothing.
+ */
+export function withCheckpoint(hold: CallHold, checkpoint: Quantities, expiresAt: Date): CallHold {
+  if (UNITS.some((unit) => hold.checkpoint[unit] > checkpoint[unit])) return hold
+  if (hold.expiresAt === expiresAt && UNITS.every((unit) => hold.checkpoint[unit] === checkpoint[unit])) return hold
+  return { ...hold, checkpoint, expiresAt }
 }

@@ -1,16 +1,14 @@
-import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { checkQuantities, checkTtl } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { type Quantities, UNITS } from '../domain/money.ts'
+import type { Quantities } from '../domain/money.ts'
 import { type Hold, isRunHold } from '../domain/wallet.ts'
-import { changeHold } from './change-hold.ts'
+import { changeHold, withCheckpoint } from './change-hold.ts'
 
 /**
  * Extends the hold's expiry, and raises what an expiry charges. For a run's hold, to which nothing is charged, only
  * extends it. Quantities with any lower unit come from an outdated call and change nothing.
  * @throws {HoldEnded} the hold has ended
- * @throws {KisError} `invalid_request`: the hold was not dispatched
  * @throws {NotFound} the hold was never placed
  */
 export async function checkpointHold(
@@ -24,9 +22,6 @@ export async function checkpointHold(
   const expiresAt = new Date(deps.clock.now().getTime() + checkTtl(ttlSeconds) * 1_000)
   return changeHold(deps, organizationId, id, (hold) => {
     const later = hold.expiresAt > expiresAt ? hold.expiresAt : expiresAt
-    if (isRunHold(hold)) return { ...hold, expiresAt: later }
-    if (hold.state === 'placed') throw new KisError('invalid_request', `The hold \`${id}\` was not dispatched.`, { param: 'id' })
-    if (UNITS.some((unit) => hold.checkpoint[unit] > checkpoint[unit])) return hold
-    return { ...hold, checkpoint, expiresAt: later }
+    return isRunHold(hold) ? { ...hold, expiresAt: later } : withCheckpoint(hold, checkpoint, later)
   })
 }

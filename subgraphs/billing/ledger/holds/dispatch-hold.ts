@@ -5,12 +5,12 @@ import { checkQuantities } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Quantities } from '../domain/money.ts'
 import { type Hold, isRunHold } from '../domain/wallet.ts'
-import { changeHold } from './change-hold.ts'
+import { changeHold, withCheckpoint } from './change-hold.ts'
 import { HoldEnded } from './hold-errors.ts'
 
 /**
- * Marks the hold as about to reach an engine. `quantities` are charged if no settlement follows. Idempotent: the first
- * quantities stand, but the rules are checked again. Call the engine only if this succeeds.
+ * Lets the call of an open hold reach an engine again, as `placeHold` does once, and raises what an expiry charges. Call
+ * the engine only if this succeeds. Writes nothing if the quantities are known.
  * @throws {HoldEnded} the hold has ended or expired
  * @throws {StalePrincipal} the rules have changed
  */
@@ -20,8 +20,7 @@ export async function dispatchHold(deps: BillingDeps, principal: Principal, id: 
     requireInForce(wallet, principal)
     if (isRunHold(hold))
       throw new KisError('invalid_request', `The hold \`${id}\` is a run's: its calls have holds of their own.`, { param: 'id' })
-    if (hold.state === 'dispatched') return hold
     if (hold.expiresAt <= deps.clock.now()) throw new HoldEnded(id)
-    return { ...hold, state: 'dispatched', checkpoint }
+    return withCheckpoint(hold, checkpoint, hold.expiresAt)
   })
 }

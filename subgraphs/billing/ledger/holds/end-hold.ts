@@ -34,7 +34,7 @@ const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
 export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
   const id = checkHoldId(holdId)
   const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
     const first = wallet.entry(end)
     if (first) return first
     const hold = wallet.hold(id)
@@ -45,12 +45,11 @@ export async function endHold(deps: BillingDeps, organizationId: string, holdId:
 }
 
 /**
- * Ends an open hold in `wallet` without its caller. A hold that never reached an engine is released; one that did is
- * charged by its last checkpoint.
+ * Ends an open hold in `wallet` without its caller. It is charged by its last checkpoint, and released without one.
  */
 export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationId: string, id: string): void {
   const hold = wallet.hold(id)!
-  const isCharged = !isRunHold(hold) && hold.state === 'dispatched' && UNITS.some((unit) => hold.checkpoint[unit] > 0)
+  const isCharged = !isRunHold(hold) && UNITS.some((unit) => hold.checkpoint[unit] > 0)
   const used = isCharged ? ({ quantities: hold.checkpoint, source: 'estimated' } as const) : null
   endOpenHold(deps, wallet, organizationId, id, hold, { kind: 'expire', used })
 }

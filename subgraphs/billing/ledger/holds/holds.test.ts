@@ -101,9 +101,9 @@ for (const { name, open } of STORES)
     it('charge what was used and free the rest', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
-      expect(await placeHold(deps, owner, call(id, 60))).toMatchObject({ state: 'placed', amount: 60 })
+      expect(await placeHold(deps, owner, call(id, 60))).toMatchObject({ amount: 60 })
       expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
-      expect(await dispatchHold(deps, owner, id, used(20))).toMatchObject({ state: 'dispatched' })
+      expect(await dispatchHold(deps, owner, id, used(20))).toMatchObject({ checkpoint: used(20) })
       expect(await settleHold(deps, owner, id, used(20, 5), 'provider')).toEqual({
         id,
         state: 'settled',
@@ -232,14 +232,13 @@ for (const { name, open } of STORES)
       }
     })
 
-    it('are dispatched before their time is over, once, and not after their end', async () => {
+    it('let their call reach an engine before their time is over, and not after their end', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const [late, ended] = [deps.ids('hold'), deps.ids('hold')]
       await placeHold(deps, owner, call(late, 10, 10))
       await placeHold(deps, owner, call(ended, 10))
-      await expect(checkpointHold(deps, owner, ended, used(1), 60)).rejects.toEqual(code('invalid_request'))
-      await dispatchHold(deps, owner, ended, used(1))
-      expect(await dispatchHold(deps, owner, ended, used(9))).toMatchObject({ state: 'dispatched', checkpoint: used(1) })
+      await dispatchHold(deps, owner, ended, used(9))
+      expect(await dispatchHold(deps, owner, ended, used(1))).toMatchObject({ checkpoint: used(9) })
       await voidHold(deps, owner, ended)
       clock.advance(10_000)
       for (const id of [late, ended]) await expect(dispatchHold(deps, owner, id, used(1))).rejects.toEqual(code('service_unavailable'))
@@ -264,15 +263,15 @@ for (const { name, open } of STORES)
       expect(await readMoney(stuck)).toEqual({ available: 100, held: 0 })
     })
 
-    it('that run out are freed when they never reached an engine, and charged by the highest checkpoint when they did', async () => {
+    it('that run out are freed without a checkpoint, and charged by the highest one otherwise', async () => {
       const owner = await fundedOrganization(deps, 100n)
-      const [placed, dispatched, long] = [deps.ids('hold'), deps.ids('hold'), deps.ids('hold')]
+      const [quiet, heard, long] = [deps.ids('hold'), deps.ids('hold'), deps.ids('hold')]
       await placeHold(deps, owner, call(long, 5, 3_600))
-      await placeHold(deps, owner, call(placed, 20, 10))
-      await placeHold(deps, owner, call(dispatched, 40, 20))
-      await dispatchHold(deps, owner, dispatched, used(10))
-      await checkpointHold(deps, owner, dispatched, used(10, 7), 20)
-      expect(await checkpointHold(deps, owner, dispatched, used(10, 3), 20)).toMatchObject({ checkpoint: used(10, 7) })
+      await placeHold(deps, owner, call(quiet, 20, 10))
+      await placeHold(deps, owner, call(heard, 40, 20))
+      await dispatchHold(deps, owner, heard, used(10))
+      await checkpointHold(deps, owner, heard, used(10, 7), 20)
+      expect(await checkpointHold(deps, owner, heard, used(10, 3), 20)).toMatchObject({ checkpoint: used(10, 7) })
       clock.advance(10_000)
       await reapHolds(deps, never)
       expect(await readMoney(owner)).toEqual({ available: 55, held: 45 })
@@ -280,8 +279,8 @@ for (const { name, open } of STORES)
       await Promise.all([reapHolds(deps, never), reapHolds(deps, never)])
       await reapHolds(deps, never)
       expect(await readMoney(owner)).toEqual({ available: 78, held: 5 })
-      expect(await settleHold(deps, owner, dispatched, used(40), 'provider')).toMatchObject({ state: 'expired', charged: 17n })
-      expect(await voidHold(deps, owner, placed)).toMatchObject({ state: 'expired', charged: 0n })
+      expect(await settleHold(deps, owner, heard, used(40), 'provider')).toMatchObject({ state: 'expired', charged: 17n })
+      expect(await voidHold(deps, owner, quiet)).toMatchObject({ state: 'expired', charged: 0n })
       await deps.pump.drain(owner.organizationId)
       const [record, ...more] = await deps.collections.usage.find(
         { organizationId: owner.organizationId },
@@ -359,7 +358,7 @@ for (const { name, open } of STORES)
       const owner = await fundedOrganization(deps, 100n)
       const hold = await placeHold(deps, owner, call(deps.ids('hold'), 1))
       const holds = Object.fromEntries(Array.from({ length: MAX_OPEN_HOLDS }, () => [deps.ids('hold'), hold]))
-      await deps.collections.wallets.findOneAndUpdate({ _id: owner.organizationId }, { $set: { holds } })
+      await deps.collections.wallets.findOneAndUpdate({ _id: owner.organizationId }, { $set: { holds }, $inc: { revision: 1 } })
       await expect(placeHold(deps, owner, call(deps.ids('hold'), 1))).rejects.toEqual(code('service_unavailable'))
     })
   })
@@ -432,7 +431,7 @@ describe('holds, when something comes in between', () => {
     const { entry } = await creditWallet(deps, { kind: 'top_up', organizationId: owner.organizationId, amount: 1n, reference: 'b' })
     await deps.pump[Symbol.asyncDispose]()
     const outbox = Array.from({ length: MAX_PENDING_ENTRIES }, () => ({ entry }))
-    await deps.collections.wallets.findOneAndUpdate({ _id: owner.organizationId }, { $set: { outbox } })
+    await deps.collections.wallets.findOneAndUpdate({ _id: owner.organizationId }, { $set: { outbox }, $inc: { revision: 1 } })
     await expect(placeHold(deps, owner, call(deps.ids('hold'), 1))).rejects.toEqual(code('service_unavailable'))
     expect(await settleHold(deps, owner, id, used(10), 'provider')).toMatchObject({ charged: 10n })
   })

@@ -48,8 +48,8 @@ export interface PlaceHoldInput {
 const MAX_ID_AGE_MS = 60_000
 
 /**
- * Reserves the most that a call can cost, from the wallet or from its run's hold. Idempotent while the hold is open:
- * the same id and amount give the same hold.
+ * Reserves the most that a call can cost, from the wallet or from its run's hold, and lets the call reach an engine.
+ * Idempotent while the hold is open: the same id and amount give the same hold.
  * @throws {InsufficientQuota} the wallet has too little
  * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
  * @throws {RunLimitExceeded} the run may not spend that much
@@ -90,7 +90,6 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
   const now = deps.clock.now()
   const hold: RunHold = {
     isRun: true,
-    state: 'placed',
     amount: toStored(input.amount),
     expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
     ...ofKey(principal),
@@ -115,7 +114,7 @@ async function reserve(
     throw new KisError('invalid_request', `The hold id \`${id}\` was not made within the last 60 s.`, { param: 'id' })
   const _id = deps.ids('ent')
   const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
     const open = wallet.hold(id)
     if (open?.amount === hold.amount) return open
     if (open) throw new HoldConflict(id, 'is open with another amount')
@@ -179,7 +178,6 @@ function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHo
   const ttlSeconds = checkTtl(input.ttlSeconds)
   if (amount > MAX_NANO_USD) throw new InsufficientQuota()
   return {
-    state: 'placed',
     amount: toStored(amount),
     expiresAt: new Date(now.getTime() + ttlSeconds * 1_000),
     ...ofKey(principal),

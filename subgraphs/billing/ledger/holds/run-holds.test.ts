@@ -34,7 +34,7 @@ for (const { name, open } of STORES)
     beforeAll(async () => {
       store = await open()
       clock = new ManualClock()
-      deps = openBilling(store, clock, undefined, true)
+      deps = openBilling(store, clock)
     })
     afterAll(async () => {
       await deps.pump[Symbol.asyncDispose]()

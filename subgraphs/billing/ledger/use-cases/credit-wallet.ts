@@ -27,7 +27,7 @@ export async function creditWallet(deps: BillingDeps, credit: Credit): Promise<{
   if (amount === 0n || (kind === 'top_up' && amount < 0n)) throw amountError('The amount must be above zero, or not zero in an adjustment.')
   if (amount > MAX_NANO_USD || amount < -MAX_NANO_USD) throw balanceLimit()
   const _id = creditEntryId(organizationId, reference)
-  const { value: entry, wallet } = await deps.writer.change(organizationId, _id, (draft) => {
+  const { value: entry, wallet } = await deps.writer.change(organizationId, { id: _id }, (draft) => {
     const first = draft.entry(_id)
     if (first) return requireSame(first, credit)
     if (BigInt(draft.balance) + amount > MAX_NANO_USD) throw balanceLimit()

@@ -34,6 +34,8 @@ export class OutboxPump implements AsyncDisposable {
     const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
     return wallets.filter((wallet) => lastCopied(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
   })
+  /** By organization, since when entries of this process wait. */
+  readonly #since = new Map<string, number>()
   #closed = false
 
   constructor(collections: Collections, log: Log) {
@@ -47,11 +49,18 @@ export class OutboxPump implements AsyncDisposable {
    */
   kick(organizationId: string, entries: number): void {
     if (this.#closed) return
+    if (!this.#since.has(organizationId)) this.#since.set(organizationId, performance.now())
     const run = () => {
       this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
     }
     if (entries >= MANY_ENTRIES) run()
     else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
+  }
+
+  /** The wallets whose entries wait, and for how long the oldest has. A wallet that cannot be copied waits on. */
+  get waiting(): { readonly wallets: number; readonly oldestMs: number } {
+    const [oldest] = this.#since.values()
+    return { wallets: this.#since.size, oldestMs: oldest === undefined ? 0 : performance.now() - oldest }
   }
 
   /** Resolves when everything posted before the call can be read in the ledger and the usage records. */
@@ -84,12 +93,17 @@ export class OutboxPump implements AsyncDisposable {
     clearTimeout(this.#timers.get(organizationId))
     this.#timers.delete(organizationId)
     const run: Run = {
-      current: pumpOutbox(this.#collections, organizationId).finally(() => {
+      current: this.#copy(organizationId).finally(() => {
         if (!run.next) this.#runs.delete(organizationId)
         this.followers.tell(organizationId)
       }),
     }
     this.#runs.set(organizationId, run)
     return run.current
+  }
+
+  async #copy(organizationId: string): Promise<void> {
+    await pumpOutbox(this.#collections, organizationId)
+    this.#since.delete(organizationId)
   }
 }

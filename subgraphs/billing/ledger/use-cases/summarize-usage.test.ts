@@ -33,7 +33,7 @@ for (const { name, open } of STORES)
     beforeAll(async () => {
       store = await open()
       clock = new ManualClock()
-      deps = openBilling(store, clock, undefined, true)
+      deps = openBilling(store, clock)
       owner = await fundedOrganization(deps, 1_000_000n)
       // 08:00 of the 21st, then 20:00, then 08:00 of the 22nd.
       for (const amount of [1, 10, 100]) {

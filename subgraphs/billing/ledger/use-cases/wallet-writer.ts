@@ -13,15 +13,23 @@ const MAX_BATCH = 64
  * second.
  */
 const MAX_WAITING = 5_000
-/** Wallets kept between batches if no other process writes them. A busy one takes about 100 KB. */
+/** Wallets kept between batches. A busy one takes about 100 KB. */
 const MAX_KNOWN = 100
+/** After a lost race, other processes are taken to write the wallet for this long. It is then read before each batch. */
+const SHARED_MS = 10_000
 /** Writes of the same wallet in a row that other processes may overtake. */
 const MAX_ATTEMPTS = 20
 
+/** An entry of the ledger. `holdId`: while this hold is open, there is no such entry. */
+export interface AskedEntry {
+  readonly id: string
+  readonly holdId?: string
+}
+
 /** What a call decides on a wallet. */
 interface Decision {
-  /** The entry that `decide` may ask the draft for. */
-  readonly entryId: string | null
+  /** What `decide` may ask the draft for. */
+  readonly entry: AskedEntry | null
   readonly decide: (wallet: WalletDraft) => unknown
   readonly resolve: (result: { readonly value: never; readonly wallet: Wallet }) => void
   readonly reject: (error: unknown) => void
@@ -38,31 +46,30 @@ export class WalletWriter {
   readonly #collections: Collections
   readonly #pump: OutboxPump
   readonly #waiting = new Map<string, Decision[]>()
-  readonly #known: LRUCache<string, Wallet> | null
+  /** As this process wrote them last. Another process may have written them since, which the next write notices. */
+  readonly #known = new LRUCache<string, Wallet>({ max: MAX_KNOWN })
+  /** Wallets that other processes write, too. */
+  readonly #shared = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: SHARED_MS })
 
-  /**
-   * `isExclusive`: no other process uses the store. A wallet is then read once, and from then on known from its writes.
-   */
-  constructor(collections: Collections, pump: OutboxPump, isExclusive: boolean) {
+  constructor(collections: Collections, pump: OutboxPump) {
     this.#collections = collections
     this.#pump = pump
-    this.#known = isExclusive ? new LRUCache({ max: MAX_KNOWN }) : null
   }
 
   /**
    * Runs `decide` on the organization's wallet and writes the changes. `decide` may run again on a newer wallet, and
-   * must throw before it changes anything. `entryId` is the only ledger entry that it may ask for; null: none. Gives
+   * must throw before it changes anything. `entry` is the only one of the ledger that it may ask for; null: none. Gives
    * the wallet as written, or as decided on.
    * @throws {NotFound} there is no such organization
    * @throws {ServiceUnavailable} too many calls wait, or the outcome of the write is unknown
    */
   change<T>(
     organizationId: string,
-    entryId: string | null,
+    entry: AskedEntry | null,
     decide: (wallet: WalletDraft) => T,
   ): Promise<{ readonly value: T; readonly wallet: Wallet }> {
     return new Promise((resolve, reject) => {
-      const decision: Decision = { entryId, decide, resolve, reject }
+      const decision: Decision = { entry, decide, resolve, reject }
       const waiting = this.#waiting.get(organizationId)
       if (!waiting) {
         this.#waiting.set(organizationId, [decision])
@@ -75,7 +82,7 @@ export class WalletWriter {
   /** Writes batch after batch until no call waits. */
   async #work(organizationId: string): Promise<void> {
     const waiting = this.#waiting.get(organizationId)!
-    let wallet: Wallet | null = this.#known?.get(organizationId) ?? null
+    let wallet: Wallet | null = this.#known.get(organizationId) ?? null
     while (waiting.length > 0) {
       const batch = waiting.splice(0, MAX_BATCH)
       try {
@@ -85,8 +92,8 @@ export class WalletWriter {
         for (const { reject } of batch) reject(error)
       }
     }
-    if (wallet) this.#known?.set(organizationId, wallet)
-    else this.#known?.delete(organizationId)
+    if (wallet && !this.#shared.has(organizationId)) this.#known.set(organizationId, wallet)
+    else this.#known.delete(organizationId)
     this.#waiting.delete(organizationId)
   }
 
@@ -97,7 +104,7 @@ export class WalletWriter {
       const base: Wallet | null = (attempt === 1 ? known : null) ?? (await wallets.findOne({ _id: organizationId }))
       if (!base) throw new NotFound('organization', organizationId, 'organizationId')
       // After the wallet: what the pump has removed from its outbox is in the ledger by now.
-      const draft = new WalletDraft(base, await this.#copiedEntries(batch))
+      const draft = new WalletDraft(base, await this.#copiedEntries(base, batch))
       const verdicts = batch.map(({ decide }): Verdict => {
         try {
           return { value: decide(draft) }
@@ -109,7 +116,10 @@ export class WalletWriter {
       // Without a write, only a fresh read shows that no other process has changed the wallet.
       if (!update && base === known) continue
       const written = update ? await wallets.findOneAndUpdate({ _id: organizationId, revision: base.revision }, update) : base
-      if (!written) continue
+      if (!written) {
+        this.#shared.set(organizationId, true)
+        continue
+      }
       if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
@@ -121,8 +131,9 @@ export class WalletWriter {
     throw new ServiceUnavailable('The wallet')
   }
 
-  async #copiedEntries(batch: readonly Decision[]): Promise<ReadonlyMap<string, LedgerEntry>> {
-    const ids = [...new Set(batch.flatMap(({ entryId }) => entryId ?? []))]
+  async #copiedEntries({ holds }: Wallet, batch: readonly Decision[]): Promise<ReadonlyMap<string, LedgerEntry>> {
+    const asked = batch.flatMap(({ entry }) => (entry && !(entry.holdId !== undefined && entry.holdId in holds) ? entry.id : []))
+    const ids = [...new Set(asked)]
     if (ids.length === 0) return new Map()
     const entries = await this.#collections.entries.find({ _id: { $in: ids } }, { limit: ids.length })
     return new Map(entries.map((entry) => [entry._id, entry]))

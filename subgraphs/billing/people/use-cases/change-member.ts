@@ -10,6 +10,7 @@ import { forgetRevokedSpending } from '../../accounts/use-cases/spend-limit.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey, Member } from '../../use-cases/tables.ts'
+import { revokeInvitationsOf } from './invitations.ts'
 import { dropOwner, listAsOwner } from './owners.ts'
 
 /** Most attempts while others change the same member. */
@@ -92,6 +93,7 @@ export async function removeMember(
     return { removedAt: removedAt ?? deps.clock.now() }
   })
   const { apiKeyId, organizationId } = removed
+  if (removed.email !== null) await revokeInvitationsOf(deps, organizationId, removed.email)
   await endMemberKey(deps, apiKeyId)
   const own = revokeCreatedKeys ? await endDescendants(deps, organizationId, id) : []
   await listAsOwner(deps, removed)

@@ -22,6 +22,8 @@ const KEPT_MS = 30 * 86_400_000
 const MAX_OPEN_INVITATIONS = 100
 /** Whoever invites and revokes in turn does not fill the store. */
 const MAX_REVOKED_INVITATIONS = 100
+/** Invitations that are looked at for an address: the open ones, and those that expired in the last 30 days. */
+const MAX_LOOKED_AT = 1_000
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254
 /** What stands before and after the one `@`: no spaces, control characters or signs that hide or turn text. */
@@ -132,6 +134,15 @@ export async function revokeInvitation(deps: BillingDeps, principal: Principal, 
   const now = await deps.collections.invitations.findOne({ _id: id })
   if (now?.revokedAt) return now
   throw new KisError('in_use', 'The invitation was accepted. Remove the member in its place.', { param: 'id' })
+}
+
+/** Revokes the open invitations of an address, so that who was removed does not come back by one as another account. */
+export async function revokeInvitationsOf({ collections, clock }: BillingDeps, organizationId: string, email: string): Promise<void> {
+  const open = { organizationId, acceptedAt: null, revokedAt: null }
+  const found = await collections.invitations.find(open, { sort: { _id: -1 }, limit: MAX_LOOKED_AT })
+  for (const { _id, email: of } of found)
+    if (foldEmail(of) === foldEmail(email))
+      await collections.invitations.findOneAndUpdate({ _id, ...open }, { $set: { revokedAt: clock.now() } })
 }
 
 /** The invitation with this token, whatever became of it. Null: there is none. */

@@ -11,6 +11,8 @@ import { principalOfApiKey, principalOfKey } from '../../accounts/use-cases/find
 import { revokeApiKey } from '../../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../../accounts/use-cases/update-api-key.ts'
+import { revokeSession } from '../../sessions/use-cases/manage-sessions.ts'
+import { openSessionOf } from '../../sessions/use-cases/open-session.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
@@ -276,6 +278,30 @@ for (const { name, open } of STORES)
       await removeMember(deps, first, { id: member._id, revokeCreatedKeys: false })
       await removeMember(deps, first, { id: member._id, revokeCreatedKeys: true })
       await expect(principalOfApiKey(deps, key)).rejects.toMatchObject(code('invalid_api_key'))
+    })
+
+    it('an admin ends no session of an owner, and an owner ends any', async () => {
+      const [owner, admin, viewer] = [await join('own', 'owner'), await join('adm', 'admin'), await join('vie', 'viewer')]
+      const open = async (member: Member) => openSessionOf(deps, await as(member), { memberId: member._id, userAgent: null })
+      const [owners, admins, viewers] = [await open(owner), await open(admin), await open(viewer)]
+      await expect(revokeSession(deps, await as(admin), owners.session._id)).rejects.toMatchObject(code('permission_denied'))
+      expect(await revokeSession(deps, await as(admin), viewers.session._id)).toEqual(viewers.session)
+      expect(await revokeSession(deps, await as(owner), admins.session._id)).toEqual(admins.session)
+      expect(await revokeSession(deps, await as(owner), owners.session._id)).toEqual(owners.session)
+    })
+
+    it('a removed member does not come back by an older invitation as another account with the same address', async () => {
+      const member = await join('ann', 'viewer')
+      const [same, other] = [
+        await inviteMember(deps, first, { email: 'Ann@example.org', role: 'editor' }),
+        await inviteMember(deps, first, { email: 'bob@example.org', role: 'viewer' }),
+      ]
+      await removeMember(deps, first, { id: member._id, revokeCreatedKeys: false })
+      const second = { verifiedEmail: 'ann@example.org' }
+      expect(await arrive('ann-2', { ...second, invitation: same.token })).toBe('invitation_invalid')
+      expect(await arrive('bob', { invitation: other.token })).toMatchObject({ role: 'viewer' })
+      const { token } = await inviteMember(deps, first, { email: 'ann@example.org', role: 'viewer' })
+      expect(await arrive('ann-2', { ...second, invitation: token })).toMatchObject({ role: 'viewer' })
     })
 
     it('an issuer puts people into organizations that there are, with the role that they get there at first', async () => {

@@ -2,6 +2,8 @@ import { listById } from '../../../common/documents/list-by-id.ts'
 import { NotFound } from '../../../common/errors.ts'
 import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
+import { ownKey } from '../../accounts/use-cases/manage-api-key.ts'
+import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Session } from '../../use-cases/tables.ts'
 
@@ -22,11 +24,14 @@ export async function findOwnSession({ collections }: BillingDeps, { sessionId }
 /**
  * Ends a session of the caller's key, or any of the organization for those who may manage its keys.
  * @throws {NotFound} there is none that the caller may see
+ * @throws {KisError} `permission_denied`: its key stands higher than the caller
  */
-export async function revokeSession({ collections }: BillingDeps, principal: Principal, id: string): Promise<Session> {
-  const { sessions } = collections
+export async function revokeSession(deps: BillingDeps, principal: Principal, id: string): Promise<Session> {
+  const { sessions, apiKeys } = deps.collections
   const session = await sessions.findOne({ _id: id })
   if (!session || !maySee(principal, session)) throw new NotFound('session', id, 'id')
+  const key = session.apiKeyId === principal.apiKeyId ? null : await apiKeys.findOne({ _id: session.apiKeyId })
+  if (key) requireRank(await rankOfKey(deps, await ownKey(deps, principal)), await rankOfKey(deps, key))
   await sessions.findOneAndDelete({ _id: id })
   return session
 }

@@ -2,6 +2,7 @@ import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
 import { type Damaged, Unfit } from '../../process/opening.ts'
+import { SharedThread } from '../../process/shared-thread.ts'
 import { type RemoteError, WorkerClient } from '../../process/worker-rpc.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
@@ -56,27 +57,36 @@ export class StoreFile {
   }
 }
 
+/** Commits documents, of all files: single writes, of which each waits for the disk. */
+export const COMMITS = new SharedThread('commits')
+/** Writes blobs and the chunk index, whose transactions take up to 100 ms. */
+export const BULK_WRITES = new SharedThread('bulk writes')
+/** Reads what would block the event loop too long, from all files. */
+export const SCANS = new SharedThread('scans')
+
 /**
- * Starts a thread over a prepared file. Storage failures arrive as `service_unavailable`, errors that `revive` knows as
- * what it makes of them.
+ * Starts code over a prepared file, in a thread of its own or in a shared one. Storage failures arrive as
+ * `service_unavailable`, errors that `revive` knows as what it makes of them.
  */
 export function startThread(
   script: URL,
   file: StoreFile,
-  revive: (error: RemoteError) => Error | undefined = () => undefined,
+  { shared, revive }: { readonly shared?: SharedThread; readonly revive?: (error: RemoteError) => Error | undefined } = {},
 ): WorkerClient {
   const reviveError = (error: RemoteError): Error | undefined => {
     if (error.name === 'DuplicateKey') return new DuplicateKey(String(error.data), error)
-    if (error.name !== 'StorageFailure') return revive(error)
+    if (error.name !== 'StorageFailure') return revive?.(error)
     return file.failed(new StorageFailure(Object.assign(new Error(error.message), error), error.data as FailureFacts))
   }
   const { log, path, what } = file
   const onExit = (error: unknown) =>
     log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file has ended: restart the service')
-  return new WorkerClient(script, what, { file: path }, { reviveError, onExit })
+  return new WorkerClient(script, what, { file: path }, { reviveError, onExit, ...(shared && { shared }) })
 }
 
-/** Starts the thread of `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays. */
+/**
+ * Starts `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays, and says what is damaged.
+ */
 export function startRowReader(file: StoreFile): WorkerClient {
-  return startThread(new URL('./row-reader.ts', import.meta.url), file)
+  return startThread(new URL('./row-reader.ts', import.meta.url), file, { shared: SCANS })
 }

@@ -12,7 +12,6 @@ import type { EmbeddingEngine } from '../../ports/engines.ts'
 import { embeddingEngine } from './embedding-engine.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './engines.ts'
 import { ModelThread } from './model-thread.ts'
-import { WordTokenizer } from './word-tokenizer.ts'
 
 const MODEL = new URL('../../../../models/e5-small-ar-en/', import.meta.url)
 const CALL = { engineModel: 'e5-small-ar-en', requestId: 'req_1', dimensions: null, purpose: 'query' } as const
@@ -197,22 +196,6 @@ describe('e5-small-ar-en', () => {
   it('refuses more texts than its batch', async () => {
     const texts = Array.from({ length: embedding.maxBatch + 1 }, () => 'x')
     await expect(embedding.embed(CALL, texts, NEVER)).rejects.toMatchObject({ code: 'array_above_max_length' })
-  })
-})
-
-describe('the word tokenizer', () => {
-  it('gives the tokens that the whole text has', () => {
-    const file = (name: string) => JSON.parse(readFileSync(new URL(name, MODEL), 'utf8'))
-    const byWord = new WordTokenizer(file('tokenizer.json'), file('tokenizer_config.json'))
-    const whole = new Tokenizer(file('tokenizer.json'), file('tokenizer_config.json'))
-    const texts = [
-      readFileSync(new URL('README.md', MODEL), 'utf8').trim(),
-      'السَّلامُ عليكم ورحمةُ الله — ٢٠٢٦م، «نصّ» مع English وأرقام 12.5%!',
-      'ﬁne\u00a0print\u200bhere\tnow\r\nline … ½ ①',
-      'a  b   c',
-      'emoji 🌙🚀 and 漢字',
-    ]
-    for (const text of texts) expect(byWord.tokens(text)).toEqual(whole.encode(text, { add_special_tokens: false }).ids)
   })
 })
 

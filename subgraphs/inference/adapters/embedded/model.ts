@@ -4,7 +4,8 @@ import { Layers, MAX_TOKENS, newMemory, type Reading, toMask } from './layers.ts
 import type { Asked, Finished, Halfway } from './second-half.ts'
 import type { StepQueue } from './step-queue.ts'
 import type { TokenTraits } from './token-states.ts'
-import { WordTokenizer } from './word-tokenizer.ts'
+import { TRAITS } from './tokenizer/unigram.ts'
+import { WordTokenizer } from './tokenizer/word-tokenizer.ts'
 
 const START = 0
 const PAD = 1
@@ -35,28 +36,18 @@ export class Model {
   readonly tokenizer: WordTokenizer
   readonly #layers: Layers
   readonly #vocabulary: number
-  /** By token: 1 is Arabic, -1 is Latin. */
-  readonly #scripts: Int8Array
-  /** By token: 1 has a letter or a digit. */
-  readonly #words: Int8Array
 
-  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number, pieces: readonly string[]) {
+  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number) {
     this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
-    this.#scripts = Int8Array.from(pieces, (piece) => (/\p{Script=Arabic}/u.test(piece) ? 1 : /\p{Script=Latin}/u.test(piece) ? -1 : 0))
-    this.#words = Int8Array.from(pieces, (piece) => (/[\p{L}\p{N}]/u.test(piece) ? 1 : 0))
   }
 
   /** `threads` compute one layer together. */
   static async load(directory: URL, threads: number): Promise<Model> {
-    const words = (await readJson(directory, 'tokenizer.json')) as {
-      readonly model: { readonly vocab: readonly (readonly [piece: string, score: number])[] }
-    }
-    const tokenizer = new WordTokenizer(words, (await readJson(directory, 'tokenizer_config.json')) as object)
+    const tokenizer = await WordTokenizer.load(directory)
     const { vocab_size: vocabulary } = (await readJson(directory, 'config.json')) as { vocab_size: number }
-    const pieces = words.model.vocab.map(([piece]) => piece)
-    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary, pieces)
+    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary)
   }
 
   /** Embeds the first reference text, to detect a damaged file or a runtime that computes wrongly. */
@@ -105,8 +96,10 @@ export class Model {
   }
 
   #traitsOf(tokens: readonly number[]): TokenTraits {
-    const balance = tokens.reduce((sum, token) => sum + this.#scripts[token]!, 0)
-    const words = [...tokens.keys()].filter((place) => this.#words[tokens[place]!] === 1)
+    const { traits } = this.tokenizer
+    const has = (token: number, trait: number) => (traits[token]! & trait) !== 0
+    const balance = tokens.reduce((sum, token) => sum + Number(has(token, TRAITS.arabic)) - Number(has(token, TRAITS.latin)), 0)
+    const words = [...tokens.keys()].filter((place) => has(tokens[place]!, TRAITS.word))
     return { language: balance >= 0 ? 'ar' : 'en', words }
   }
 

@@ -1,3 +1,4 @@
+import { collectGarbage } from '../../../common/process/collect-garbage.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { ModelNotLoaded } from './model-not-loaded.ts'
 import { type Asked, type Halfway, SecondHalf } from './second-half.ts'
@@ -23,6 +24,7 @@ const { signal } = new AbortController()
 serveWorker({
   ready: async () => {
     await loading
+    collectGarbage()
   },
   finish: async (halfway: Halfway, asked: Asked) => {
     const finished = await (await loading).finish(halfway, asked, signal)

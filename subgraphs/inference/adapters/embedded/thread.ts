@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServiceUnavailable } from '../../../common/errors.ts'
+import { collectGarbage } from '../../../common/process/collect-garbage.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import { createLog } from '../../../common/process/log.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
@@ -71,6 +72,7 @@ loading.catch(() => undefined)
 async function load(): Promise<{ readonly model: Model; readonly finish: Finish }> {
   const [model, finish] = await Promise.all([Model.load(directory, threads), loadSecond()])
   await model.check(directory, queue, finish)
+  collectGarbage()
   return { model, finish }
 }
 

@@ -1,6 +1,7 @@
 import { imageDimensionsFromData } from 'image-dimensions'
 import { readBase64 } from '../../../common/base64.ts'
 import { refuse } from '../../../common/check.ts'
+import { sizeText } from '../../../common/sizes.ts'
 import type { ChatRequest } from './chat-request.ts'
 
 /** Types that every vendor with vision accepts. */
@@ -169,5 +170,5 @@ function refuseType(param: string): never {
 }
 
 export function refuseSize(param: string): never {
-  return refuse('payload_too_large', param, `An image may have at most ${MAX_IMAGE_BYTES / 2 ** 20} MiB.`)
+  return refuse('payload_too_large', param, `An image may have at most ${sizeText(MAX_IMAGE_BYTES)}.`)
 }

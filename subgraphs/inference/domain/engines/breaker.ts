@@ -21,6 +21,11 @@ export class Breaker {
     return 0
   }
 
+  /** True while the engine gets no calls. */
+  isOpen(now: number): boolean {
+    return this.#failures >= FAILURES_TO_OPEN && now < this.#closedAt
+  }
+
   succeeded(): void {
     this.#failures = 0
   }

@@ -1,5 +1,6 @@
 import { readBase64 } from '../../../common/base64.ts'
 import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../../common/check.ts'
+import { sizeTexts } from '../../../common/sizes.ts'
 import type { TranscriptionAsk, VoiceActivity } from '../../ports/engines.ts'
 
 /** Bytes of one file: the limit of OpenAI's own transcriptions. */
@@ -88,8 +89,10 @@ function checkChunking({ strategy, threshold, prefixPaddingMs, silenceDurationMs
 /** The size is checked before decoding. */
 function decodeAudio(text: string): Uint8Array {
   const { sizeBytes, decode } = readBase64(text)
-  if (sizeBytes > MAX_AUDIO_BYTES)
-    refuse('payload_too_large', 'contentBase64', `The file has ${sizeBytes} bytes; at most ${MAX_AUDIO_BYTES} are taken.`)
+  if (sizeBytes > MAX_AUDIO_BYTES) {
+    const [has, most] = sizeTexts(sizeBytes, MAX_AUDIO_BYTES)
+    refuse('payload_too_large', 'contentBase64', `The file has ${has}; at most ${most} are taken.`)
+  }
   const bytes = decode() ?? refuse('invalid_request', 'contentBase64', 'The content is not base64.')
   if (sizeBytes === 0) refuse('invalid_request', 'contentBase64', 'The file is empty.')
   return bytes

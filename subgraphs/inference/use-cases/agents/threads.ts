@@ -45,14 +45,17 @@ export async function findThread(
   return thread && thread.expiresAt > clock.now() ? thread : null
 }
 
-/** Lists the threads of an agent. It checks no permission: the caller must have been allowed to read the agent. */
-export function listThreads(
-  { collections }: Pick<Ports, 'collections'>,
+/** Lists the threads of an agent that have not expired. It checks no permission: the caller must have been allowed to read the agent. */
+export async function listThreads(
+  { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
   budget: AnswerBudget,
 ): Promise<Connection<ThreadRecord>> {
-  return listById(collections.threads, { organizationId, agentId: _id }, page, THREAD_ID, budget)
+  const listed = await listById(collections.threads, { organizationId, agentId: _id }, page, THREAD_ID, budget)
+  const now = clock.now()
+  // Those that are over are deleted soon, and no index tells them apart.
+  return { ...listed, edges: listed.edges.filter(({ node }) => node.expiresAt > now) }
 }
 
 /** The beginning of the first text of a user; null: there is none. */

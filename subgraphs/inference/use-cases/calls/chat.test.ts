@@ -19,11 +19,11 @@ async function all(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
 }
 
 describe('a chat completion', () => {
-  it('is held, dispatched, answered and charged, in this order', async () => {
+  it('is held, answered and charged, in this order', async () => {
     const { deps, billing, far } = parts()
     const answer = await createChatCompletion(deps, asking(), hello)
     expect(answer.response).toEqual(far.completions[0])
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
     expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
     expect(far.requests[0]).toBe(hello)
     // (6 x 1.2 + 64) input tokens at 1,000 nano-USD and 10 output tokens at 2,000.
@@ -76,8 +76,6 @@ describe('a chat completion', () => {
   it.each([
     ['placeHold', 'lost'],
     ['placeHold', 'down'],
-    ['dispatchHold', 'lost'],
-    ['dispatchHold', 'down'],
   ] as const)('is refused when %s is %s: no engine is called, and nothing stays held', async (method, fault) => {
     const { deps, billing, far } = parts()
     billing.fail(method, fault)
@@ -189,7 +187,7 @@ describe('a stream', () => {
     const got = await all(events)
     expect(got.map(({ chunks }) => chunks)).toEqual(far.steps)
     expect(got.map(({ cost }) => cost)).toEqual([null, null, null, 26_000n])
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
     expect([billing.only.charged, far.ended]).toEqual([26_000n, 0])
   })
 
@@ -349,7 +347,7 @@ describe('a stream', () => {
     const events = streamChatCompletion(deps, asking(), { ...hello, max_tokens: 100, n: 2 })
     for (let chunk = 0; chunk < 130; chunk++) await events.next()
     await eventually(() => billing.only.checkpoint.outputTokens === 128)
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'checkpointHold', 'checkpointHold'])
+    expect(billing.writes).toEqual(['placeHold', 'checkpointHold', 'checkpointHold'])
     await events.return?.()
   })
 

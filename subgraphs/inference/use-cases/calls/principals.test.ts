@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import type { Caller, Principal } from '../../../common/identity/principal.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Caller, LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
@@ -42,7 +42,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     // The next call goes by what is known now.
     const { length } = world.billing.writes
     await call(world, limited)
-    expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'settleHold'])
   })
 
   it('is refused if it is an access token without the scope, whatever its key may do', async () => {
@@ -66,12 +66,17 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     expect(world.deps.load.calls).toBe(0)
   })
 
-  it('is refused when its money was held just before the change', async () => {
+  it('is refused when its money was held just before the change, and it heard so long after', async () => {
     const world = parts()
     const { billing, far } = world
     const place = billing.placeHold
+    const now = performance.now.bind(performance)
+    let aheadMs = 0
+    const late = vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
+    onTestFinished(() => late.mockRestore())
     billing.placeHold = async (...args) => {
       await place(...args)
+      aheadMs += LET_BEGIN_MS
       billing.rules = 1
       billing.principal = { ...somebody, residencyPolicy: 'local_only' }
     }

@@ -1,6 +1,7 @@
 import { refuse } from '../../../common/check.ts'
 import { EgressError, type EgressFailure } from '../../../common/egress/egress.ts'
 import { KisError, TooBusy } from '../../../common/errors.ts'
+import { sizeText } from '../../../common/sizes.ts'
 import type { Model } from '../../domain/catalog.ts'
 import type { ChatRequest } from '../../domain/chat/chat-request.ts'
 import {
@@ -101,8 +102,8 @@ async function fetchAll(deps: Ports, context: CallContext, images: readonly Imag
           const bytes = await fetchImage(deps, context, image, ended)
           size += bytes.length
           if (size > MAX_FETCHED_BYTES) {
-            const most = MAX_FETCHED_BYTES / 2 ** 20
-            refuse('payload_too_large', image.param, `The images of a request that are fetched may have at most ${most} MiB together.`)
+            const most = sizeText(MAX_FETCHED_BYTES)
+            refuse('payload_too_large', image.param, `The images of a request that are fetched may have at most ${most} together.`)
           }
           fetched.set(image.url, toDataUri(checkImage(bytes, image.param), bytes))
         }

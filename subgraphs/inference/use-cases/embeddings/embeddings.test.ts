@@ -20,7 +20,7 @@ describe('embeddings', () => {
     expect([promptTokens, cost]).toEqual([40, 16_000n])
     // Each text is 2 tokens with its prefix and 2 marks; the tokenizer is the model's own, so no margin is held.
     expect(billing.only.amount).toBe(16_000n)
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
 
   it.each([
@@ -181,7 +181,7 @@ describe('a document', () => {
     for (let time = 0; time < 2; time++) expect(await closeEmbedding(deps, asking(), { holdId, tokens: 40 })).toBe(40_000n)
     expect(billing.balance).toBe(1_000_000_000n - 40_000n)
     const batches = ['checkpointHold', 'dispatchHold', 'checkpointHold', 'dispatchHold']
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', ...batches, 'settleHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', ...batches, 'settleHold', 'settleHold'])
   })
 
   it("reaches no engine under a hold that has ended, or is not there, or is another organization's", async () => {

@@ -3,6 +3,7 @@ import { deserialize, serialize } from 'node:v8'
 import { gunzip, gzip } from 'node:zlib'
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
+import { sizeText } from '../../../common/sizes.ts'
 import { formatUsd } from '../../../common/usd.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 
@@ -45,7 +46,7 @@ export async function unpackOutcome(text: string): Promise<KeyedOutcome> {
 }
 
 export function tooLong(): Failure {
-  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${MAX_KEPT_BYTES} bytes that are kept.`
+  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_KEPT_BYTES)} that are kept.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 

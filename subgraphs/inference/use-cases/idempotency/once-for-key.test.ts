@@ -45,7 +45,7 @@ describe('a call with an idempotency key whose store fails', () => {
 
   it('and whose money cannot be held for sure runs again when billing has said that nothing is held', async () => {
     const { deps, billing, far } = parts()
-    billing.fail('dispatchHold', 'lost')
+    billing.fail('placeHold', 'lost')
     await expect(chat(deps)).rejects.toMatchObject({ code: 'service_unavailable' })
     await deps.background[Symbol.asyncDispose]()
     expect(await chat(deps)).toMatchObject({ cost: CHARGE })

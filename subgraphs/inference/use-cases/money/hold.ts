@@ -7,7 +7,7 @@ import type { BillingContext, HoldRequest, Quantities } from '../../ports/billin
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps, Ports } from '../deps.ts'
 
-/** Time to open a hold. Placing and dispatching it are one write of the store each. */
+/** Time to open a hold, which is one write of the store. */
 const OPEN_TIMEOUT_MS = 10_000
 /** How long a charge is tried before it is left to billing, which resolves the hold when it expires. */
 const RESOLVE_TIMEOUT_MS = 60_000
@@ -31,7 +31,7 @@ export interface HoldTerms {
 
 const NOTHING = toQuantities(0, 0)
 
-/** Money reserved for one call, after billing has acknowledged its dispatch. */
+/** Money reserved for one call. */
 export interface OpenHold {
   readonly id: string
   /** Reports the usage so far to billing, in the background. A failed report is dropped: the next one includes it. */
@@ -63,10 +63,10 @@ export function openHold(
   const { billing, holder } = deps
   const terms = { operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }
   return open(deps, context, atLeast, async (id, opening, placed) => {
+    const askedAt = performance.now()
     await billing.placeHold({ id, ...terms, holder: goesOn ? null : holder.id }, opening)
     placed()
-    // Nothing is used yet, so a crash before the first checkpoint costs nothing.
-    await letBegin(deps, id, NOTHING, opening)
+    if (!isCurrent(askedAt)) await letBegin(deps, id, NOTHING, opening)
   })
 }
 
@@ -79,9 +79,13 @@ export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, 
   for (;;) {
     const askedAt = performance.now()
     await billing.dispatchHold(id, used, context)
-    // The rules may have changed while a slow answer was on its way, so a slow answer does not count.
-    if (performance.now() - askedAt < LET_BEGIN_MS / 2) return
+    if (isCurrent(askedAt)) return
   }
+}
+
+/** The rules may have changed while a slow answer was on its way, so a slow answer does not count. */
+function isCurrent(askedAt: number): boolean {
+  return performance.now() - askedAt < LET_BEGIN_MS / 2
 }
 
 /** Money reserved for a run. */
@@ -185,8 +189,8 @@ async function open(
 }
 
 /**
- * Returns an open hold that is renewed until it is resolved or left. The hold of a call must be dispatched. `used` is
- * the usage that the first renewal reports.
+ * Returns an open hold that is renewed until it is resolved or left. `used` is the usage
+ * that the first renewal reports.
  */
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined

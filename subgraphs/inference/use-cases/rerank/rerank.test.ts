@@ -23,7 +23,7 @@ describe('reranking', () => {
       { index: 2, score: 2 },
       { index: 0, score: 1 },
     ])
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
 
   it('counts where the engine reports nothing: a unit for 100 documents, each 500 tokens of which count as one', async () => {

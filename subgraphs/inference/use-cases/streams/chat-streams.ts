@@ -1,7 +1,7 @@
 import { isAbsent } from '../../../common/check.ts'
 import { KisError, NotHere } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
-import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import { endableIterator, openedLater } from '../../../common/process/endable-iterator.ts'
 import { readRateLimits } from '../calls/limited-call.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
@@ -63,7 +63,7 @@ export class ChatStreams implements Disposable {
    */
   open(ask: AskContext, call: SentCall, open: Open<ChatEvent>): Events {
     if (isAbsent(call.idempotencyKey)) return this.#begun(ask, (asking) => ({ events: open(asking), isLasting: false }))
-    return lazily(ask, async () => {
+    return openedLater(async () => {
       const opening = Promise.withResolvers<Source>()
       // A repeat may come as soon as the claim is written.
       const stream = this.#add(ask, opening.promise)
@@ -89,7 +89,7 @@ export class ChatStreams implements Disposable {
         return this.#joined(ask, running)
       }
       return stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
-    })
+    }, ask.signal)
   }
 
   /** Streams the answer of an agent's run, which knows idempotency keys itself. */
@@ -104,7 +104,7 @@ export class ChatStreams implements Disposable {
    * @throws {KisError} as `LiveStream.readCursor`.
    */
   follow(ask: AskContext, id: string, after: string | null): Events {
-    return lazily(ask, async () => {
+    return openedLater(async () => {
       const { apiKeyId } = requireScope(ask.caller, 'inference')
       const stream = this.#streams.get(id)
       if (!stream?.hasBegun || stream.apiKeyId !== apiKeyId)
@@ -122,15 +122,15 @@ export class ChatStreams implements Disposable {
           await events.return?.()
         },
       )
-    })
+    }, ask.signal)
   }
 
   #begun(ask: AskContext, open: (ask: AskContext) => Source): Events {
-    return lazily(ask, async () => {
+    return openedLater(async () => {
       // The call may outlast its first follower.
       const source = open({ ...ask, signal: new AbortController().signal })
       return this.#add(ask, Promise.resolve(source)).follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
-    })
+    }, ask.signal)
   }
 
   /** Follows the call of an earlier request with the same idempotency key, from its start. */
@@ -254,29 +254,6 @@ export class ChatStreams implements Disposable {
     this.#shares.set(organizationId, share)
     return share
   }
-}
-
-/** Opens the events at the first `next()`. */
-function lazily({ signal }: AskContext, open: () => Promise<Events>): Events {
-  let events: Events | undefined
-  let opening: Promise<Events> | undefined
-  let isOver = false
-  return endableIterator(
-    async () => {
-      opening ??= open()
-      events ??= await opening
-      if (isOver) {
-        await events.return?.()
-        return { done: true, value: undefined }
-      }
-      return events.next()
-    },
-    async () => {
-      isOver = true
-      await events?.return?.()
-    },
-    signal,
-  )
 }
 
 function iterable<T>(events: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {

@@ -209,15 +209,14 @@ export class LiveStream {
   }
 
   #pull(): Promise<void> {
-    this.#pulling ??= this.#pullOne().finally(() => {
-      this.#pulling = undefined
-    })
+    // It is unset at the end of the work, which is later than here: the work waits for the source.
+    this.#pulling ??= this.#pullOne()
     return this.#pulling
   }
 
   async #pullOne(): Promise<void> {
     try {
-      const opened = await this.#source
+      const opened = this.#opened ?? (await this.#source)
       if (!opened || this.#end) return
       this.#opened = opened
       const { done, value } = await opened.events.next()
@@ -235,6 +234,8 @@ export class LiveStream {
       this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
     } catch (error) {
       this.#finish(error ?? new Error('failed'))
+    } finally {
+      this.#pulling = undefined
     }
   }
 

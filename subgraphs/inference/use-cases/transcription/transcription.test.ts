@@ -35,7 +35,7 @@ describe('a transcription', () => {
     far.transcript = { text: 'Hello', ...fields }
     const { text, cost } = await createTranscription(deps, asking(), ask())
     expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
 
   it.each([
@@ -178,7 +178,7 @@ describe('a streamed transcription', () => {
       [null, null],
       [250_000n, 2_500],
     ])
-    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(billing.writes).toEqual(['placeHold', 'settleHold'])
     expect(far.transcribed).toMatchObject([{ format: 'json' }])
   })
 

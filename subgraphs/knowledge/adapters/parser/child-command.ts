@@ -13,7 +13,14 @@ export function childCommand(
   cpuSeconds: number,
   code = new URL('./readers/child.ts', import.meta.url),
 ): { readonly file: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
-  const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json'].flatMap((path) => {
+  const readable = [
+    './',
+    '../../domain/',
+    '../../ports/',
+    '../../../common/sizes.ts',
+    '../../../../node_modules/',
+    '../../../../package.json',
+  ].flatMap((path) => {
     // Node checks both the path that it is given and the path behind symbolic links.
     const named = fileURLToPath(new URL(path, import.meta.url))
     return [named, realpathSync(named)]

@@ -2,6 +2,7 @@ import { locks } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { Log } from '../../../common/process/log.ts'
+import { sizeTexts } from '../../../common/sizes.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
 import {
   type DocumentParser,
@@ -199,9 +200,6 @@ function refuseUnreadable(sizeBytes: number, mediaType: string): void {
 /** @throws {ParseFailure} `limit_exceeded` if it is a large file of a format that is all text. */
 function refuseTooLarge(sizeBytes: number, mediaType: string): void {
   if (isBinaryFormat(mediaType) || sizeBytes <= MAX_TEXT_FILE_BYTES) return
-  const [has, most] = [sizeBytes, MAX_TEXT_FILE_BYTES].map((bytes) => Math.ceil(bytes / 1024 / 1024))
-  throw new ParseFailure(
-    'limit_exceeded',
-    `The file has ${has} MiB; a file of its format may have ${most} MiB. Split it into smaller files.`,
-  )
+  const [has, most] = sizeTexts(sizeBytes, MAX_TEXT_FILE_BYTES)
+  throw new ParseFailure('limit_exceeded', `The file has ${has}; a file of its format may have ${most}. Split it into smaller files.`)
 }

@@ -1,6 +1,7 @@
 import {
   type Block,
   type BlockLocation,
+  DOCUMENT_WARNING_CODES,
   type Layout,
   type ParsedDocument,
   ParseFailure,
@@ -50,16 +51,6 @@ const FAILURES: readonly ParseFailureCode[] = [
   'unsupported_type',
   'limit_exceeded',
   'timeout',
-]
-const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
-  'pages_without_text',
-  'pages_unreadable',
-  'pages_read_by_ocr',
-  'ocr_low_confidence',
-  'replaced_characters',
-  'structure_lost',
-  'attachments_not_read',
-  'files_not_read',
 ]
 
 /**
@@ -345,7 +336,7 @@ function isLength(value: unknown): value is number {
 
 function checkWarning(warning: unknown): ParsedDocument['warnings'][number] {
   if (!isRecord(warning) || !isPages(warning.pages)) throw malformed()
-  const code = WARNINGS.find((known) => known === warning.code)
+  const code = DOCUMENT_WARNING_CODES.find((known) => known === warning.code)
   if (!code) throw malformed()
   return { code, message: String(warning.message), pages: warning.pages }
 }

@@ -1,4 +1,5 @@
 import { createInflateRaw } from 'node:zlib'
+import { sizeText } from '../../../common/sizes.ts'
 import { ParseFailure } from '../../ports/document-parser.ts'
 import { type ParserLimits, RATIO_FLOOR_BYTES } from './limits.ts'
 
@@ -127,7 +128,7 @@ export class ZipArchive {
 
   #checkInflated(size: number): void {
     const { maxInflatedBytes, maxInflationRatio } = this.#limits
-    if (size > maxInflatedBytes) throw tooMuch(`inflates to more than ${maxInflatedBytes} bytes`)
+    if (size > maxInflatedBytes) throw tooMuch(`inflates to more than ${sizeText(maxInflatedBytes)}`)
     if (size > RATIO_FLOOR_BYTES && size > this.#bytes.length * maxInflationRatio)
       throw tooMuch(`inflates to more than ${maxInflationRatio} times its size`)
   }

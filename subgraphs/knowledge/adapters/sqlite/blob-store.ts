@@ -1,6 +1,6 @@
 import { damaged, FileLock, prepareFile } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
-import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { BULK_WRITES, SCANS, StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
@@ -21,11 +21,11 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
   prepareFile(path, { kind: BLOB_FILE, lock, ...(installation && { installation }) })
   const file = new StoreFile({ path, what: WHAT, log })
   try {
-    const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), file))
+    const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), file, { shared: BULK_WRITES }))
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.noteClosed())
-    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file))
+    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file, { shared: SCANS }))
     const damage = await reader.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)
     return new SqliteBlobStore(file, { writer, reader }, opening.move())

@@ -36,11 +36,24 @@ export function decodeCounts(bytes: Uint8Array): Uint32Array {
 /** The counts of these few terms (in ascending order), out of a chunk's many. */
 export function toCounts(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
   const counts = new Map<number, number>()
-  const numbers = decodeCounts(encoded)
-  let at = 0
-  for (const term of terms) {
-    while (at < numbers.length && numbers[at]! < term) at += 2
-    if (numbers[at] === term) counts.set(term, numbers[at + 1]!)
+  let next = 0
+  let id = 0
+  for (let at = 0; at < encoded.length && next < terms.length; ) {
+    let byte = encoded[at++]!
+    let difference = byte & 127
+    for (let shift = 7; byte > 127; shift += 7) {
+      byte = encoded[at++]!
+      difference |= (byte & 127) << shift
+    }
+    id += difference
+    byte = encoded[at++]!
+    let count = byte & 127
+    for (let shift = 7; byte > 127; shift += 7) {
+      byte = encoded[at++]!
+      count |= (byte & 127) << shift
+    }
+    while (terms[next]! < id) next++
+    if (terms[next] === id) counts.set(id, count)
   }
   return counts
 }

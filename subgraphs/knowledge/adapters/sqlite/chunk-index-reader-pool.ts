@@ -4,15 +4,20 @@ import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 /** Calls waiting for a thread: about ten seconds of searches. Beyond that a caller should be told to come back. */
 const MAX_WAITING = 500
 
-/** Gives each call to a free thread, in order of arrival. A call whose signal aborts while it waits never runs. */
+/**
+ * Gives each call to a free thread, in order of arrival. A thread starts when a call finds no other free. A call whose
+ * signal aborts while it waits never runs.
+ */
 export class ReaderPool implements AsyncDisposable {
-  readonly #threads: readonly WorkerClient[]
-  readonly #free: WorkerClient[]
+  readonly #start: () => WorkerClient
+  readonly #maxThreads: number
+  readonly #threads: WorkerClient[] = []
+  readonly #free: WorkerClient[] = []
   readonly #waiting = new Set<(thread: WorkerClient) => void>()
 
-  constructor(threads: readonly WorkerClient[]) {
-    this.#threads = threads
-    this.#free = [...threads]
+  constructor(start: () => WorkerClient, maxThreads: number) {
+    this.#start = start
+    this.#maxThreads = maxThreads
   }
 
   /** Rejects at once when `signal` aborts. A thread that is running the call finishes it, and its answer is dropped. */
@@ -32,10 +37,17 @@ export class ReaderPool implements AsyncDisposable {
         reject(signal?.reason)
       }
       signal?.addEventListener('abort', abort, { once: true })
-      const thread = this.#free.pop()
+      const thread = this.#free.pop() ?? this.#startOne()
       if (thread) start(thread)
       else this.#waiting.add(start)
     })
+  }
+
+  #startOne(): WorkerClient | undefined {
+    if (this.#threads.length === this.#maxThreads) return undefined
+    const thread = this.#start()
+    this.#threads.push(thread)
+    return thread
   }
 
   #release(thread: WorkerClient): void {

@@ -1,4 +1,3 @@
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
@@ -9,8 +8,7 @@ import { search } from './chunk-index-search.ts'
 
 /** A thread that reads: searches, and chunks by id. */
 
-const { file } = workerInput<{ readonly file: string }>()
-const db = openReader(file)
+const db = openReader(workerInput<{ readonly file: string }>().file)
 
 serveWorker({
   search: (query: ChunkQuery) => inSnapshot(() => search(db, query)),
@@ -22,8 +20,6 @@ serveWorker({
   listCollections: (after: string, limit: number) => inSnapshot(() => listCollections(after, limit)),
   listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
   passages: (collectionId: string, after: number, limit: number) => inSnapshot(() => passages(collectionId, after, limit)),
-  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(db, file)),
-  readEnds: () => inSnapshot(() => readEnds(db)),
   close: () => db.close(),
 })
 

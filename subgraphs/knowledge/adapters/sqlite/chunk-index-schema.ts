@@ -1,17 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
+import { createSegmentTables, type SegmentTables } from './segments/segment-tables.ts'
 
 /** Milliseconds that a connection waits for another's lock. The writer's longest transaction is far shorter. */
 const BUSY_TIMEOUT_MS = 5_000
-/** Bytes of the file that are read through the system's page cache without a copy in SQLite's own. */
-const MMAP_BYTES = 1_073_741_824
 /** Bytes of the write-ahead log that stay on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 
 /**
- * SQLite's `user_version`: the version that this program reads and writes. Files of version 0.1.0 have 0, with the same
- * tables.
+ * SQLite's `user_version`: the version that this program reads and writes. Files of versions 0 and 1 have other tables
+ * for vectors and postings, which `chunk-index-earlier.ts` replaces.
  */
-export const INDEX_VERSION = 1
+export const INDEX_VERSION = 2
 
 /** A collection's row: its tables, and what the scores need of all its chunks. */
 export interface CollectionRow {
@@ -28,13 +27,12 @@ export interface CollectionRow {
  * Names of a collection's tables. Each collection has its own, so that no tenant's text affects another's scores, and
  * dropping one is quick. The key is a number of ours; no name contains a caller's text.
  */
-export interface Tables {
+export interface Tables extends SegmentTables {
   readonly documents: string
   readonly chunks: string
   readonly vectors: string
   readonly tokenStates: string
   readonly terms: string
-  readonly postings: string
 }
 
 export function nameTables({ key }: { readonly key: number }): Tables {
@@ -42,16 +40,18 @@ export function nameTables({ key }: { readonly key: number }): Tables {
   return {
     documents: table('documents'),
     chunks: table('chunks'),
-    vectors: table('vectors'),
+    vectors: table('int8_vectors'),
     tokenStates: table('token_states'),
     terms: table('terms'),
-    postings: table('postings'),
+    segments: table('segments'),
+    segmentData: table('segment_data'),
+    lists: table('lists'),
   }
 }
 
 export function openWriter(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
-  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}; PRAGMA mmap_size = ${MMAP_BYTES};
+  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES};
     PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
     CREATE TABLE IF NOT EXISTS collections (
       key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -70,6 +70,7 @@ export function openWriter(file: string): DatabaseSync {
     const tables = nameTables({ key })
     // Files of the first layouts lack it.
     createTokenStates(db, tables)
+    createSearchTables(db, tables)
     // A rebuild does not survive its process.
     if (isDraft(collectionId)) dropCollectionRow(db, { key })
     // Files of the first layout lack it.
@@ -80,10 +81,9 @@ export function openWriter(file: string): DatabaseSync {
   return db
 }
 
+/** The file is not mapped: its pages would count as this process's memory, once for each thread, and save no CPU. */
 export function openReader(file: string): DatabaseSync {
-  const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
-  db.exec(`PRAGMA mmap_size = ${MMAP_BYTES}`)
-  return db
+  return new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
 }
 
 /**
@@ -116,10 +116,9 @@ export function findCollection(db: DatabaseSync, collectionId: string): Collecti
 }
 
 /**
- * A term is known by a number, so that FTS5 sees plain digits whatever letters the term has, and both legs share one
- * index: a term's text starts with `w` for words and `g` for 3-grams. FTS5 stores which chunks contain a term
- * (`detail=none`). How often is in the chunk's `counts`, and in how many chunks in `terms`, because the port's scores
- * need both for any term.
+ * A term is known by a number, and both legs share one index: a term's text starts with `w` for words and `g` for
+ * 3-grams. A chunk's `counts` has its terms, for its exact scores and its deletion; the lists of segments have the chunks
+ * of each term, for finding them.
  */
 export function createTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
@@ -148,10 +147,14 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
       context TEXT
     ) STRICT;
     CREATE INDEX ${tables.chunks}_by_document ON ${tables.chunks} (document, ordinal, page_start, page_end);
-    CREATE TABLE ${tables.vectors} (block INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-    CREATE TABLE ${tables.terms} (id INTEGER PRIMARY KEY, term TEXT NOT NULL UNIQUE, chunks INTEGER NOT NULL) STRICT;
-    CREATE VIRTUAL TABLE ${tables.postings} USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii)`)
+    CREATE TABLE ${tables.terms} (id INTEGER PRIMARY KEY, term TEXT NOT NULL UNIQUE, chunks INTEGER NOT NULL) STRICT`)
   createTokenStates(db, tables)
+  createSearchTables(db, tables)
+}
+
+function createSearchTables(db: DatabaseSync, tables: Tables): void {
+  db.exec(`CREATE TABLE IF NOT EXISTS ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
+  createSegmentTables(db, tables)
 }
 
 /** Token states by the id of their chunk, apart from the chunks, which would otherwise take four times the pages. */
@@ -160,6 +163,11 @@ function createTokenStates(db: DatabaseSync, { tokenStates }: Tables): void {
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
-  for (const table of Object.values(nameTables({ key }))) db.exec(`DROP TABLE ${table}`)
+  for (const table of [...Object.values(nameTables({ key })), ...earlierTables(key)]) db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.prepare('DELETE FROM collections WHERE key = ?').run(key)
+}
+
+/** Tables of versions 0 and 1 that no collection has any more once its search tables are filled. */
+export function earlierTables(key: number): readonly [vectors: string, postings: string] {
+  return [`vectors_${key}`, `postings_${key}`]
 }

@@ -2,22 +2,18 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { toCounts } from './chunk-index-counts.ts'
-import { lexicalLeg } from './chunk-index-coverage.ts'
 import { filterSql } from './chunk-index-filter.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
-import { cosinesOf, cosinesWith } from './chunk-index-vectors.ts'
+import { Kernels } from './segments/kernels.ts'
+import { lexicalLeg } from './segments/lexical-leg.ts'
+import { nearestTo } from './segments/nearest.ts'
+import { SegmentCache } from './segments/segment-cache.ts'
+import { cosinesOf } from './segments/vectors.ts'
 
-/**
- * A lexical leg finds its candidates by the weight of their rarer terms, and then scores them exactly. So it scores
- * more than it gives.
- */
-const SCORED_PER_CANDIDATE = 2
-/**
- * With up to this many eligible chunks all are scored: a narrow filter must not depend on which terms are rare
- * elsewhere.
- */
-const ALL_SCORED = 500
+/** Of this thread. */
+const kernels = new Kernels()
+const cache = new SegmentCache()
 
 interface ScoredRow extends ChunkCandidate {
   readonly id: number
@@ -36,19 +32,19 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   const tables = nameTables(collection)
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
   const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
-  const cosines = query.vector ? cosinesWith(db, tables, query.vector) : null
-  const words = lexicalLeg(db, tables, collection, 'w', query.words)
-  const grams = lexicalLeg(db, tables, collection, 'g', query.grams)
-
-  const nearest = cosines?.nearest(query.candidates, isEligible) ?? []
-  const scoredCount = query.candidates * SCORED_PER_CANDIDATE
-  const lexical =
-    eligible && eligible.size <= ALL_SCORED ? [...eligible] : [words, grams].flatMap((leg) => leg.candidates(scoredCount, isEligible))
+  const segments = cache.open(db, tables)
+  const words = lexicalLeg(db, tables, kernels, collection, 'w', query.words)
+  const grams = lexicalLeg(db, tables, kernels, collection, 'g', query.grams)
+  const nearest = query.vector
+    ? nearestTo(db, tables, kernels, segments, query.vector, query.candidates, { ids: eligible, has: isEligible })
+    : new Map<number, number>()
+  const lexical = [words, grams].flatMap((leg) => leg.best(segments, query.candidates, isEligible))
 
   const terms = [...words.termIds, ...grams.termIds].sort((a, b) => a - b)
-  const rows = readRows(db, tables, new Set([...nearest, ...lexical]))
+  const rows = readRows(db, tables, new Set([...nearest.keys(), ...lexical]))
   const ids = rows.map(({ id }) => id)
-  const anchorCosines = query.anchor ? cosinesOf(db, tables, query.anchor, ids) : null
+  const cosines = query.vector ? cosinesOf(db, tables, kernels, query.vector, ids) : null
+  const anchorCosines = query.anchor ? cosinesOf(db, tables, kernels, query.anchor, ids) : null
   const scored = rows.map((row): ScoredRow => {
     const counts = toCounts(terms, row.counts)
     return {
@@ -57,7 +53,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
       documentId: row.documentId,
       generation: row.generation,
       language: row.language,
-      cosine: cosines ? cosines.of(row.id) : null,
+      cosine: cosines ? (cosines.get(row.id) ?? 0) : null,
       anchorCosine: anchorCosines ? (anchorCosines.get(row.id) ?? 0) : null,
       wordCoverage: words.coverage(counts, row.words),
       gramCoverage: grams.coverage(counts, row.grams),
@@ -65,7 +61,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   })
 
   const found = new Set([
-    ...nearest,
+    ...nearest.keys(),
     ...best(scored, query.candidates, (row) => row.wordCoverage),
     ...best(scored, query.candidates, (row) => row.gramCoverage),
   ])

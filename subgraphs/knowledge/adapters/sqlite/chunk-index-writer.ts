@@ -4,7 +4,7 @@ import { serveWorkerInBatches, workerInput } from '../../../common/process/worke
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
-import type { Leg } from './chunk-index-coverage.ts'
+import { replaceEarlierTables } from './chunk-index-earlier.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
 import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
 import { refuse } from './chunk-index-refusal.ts'
@@ -20,7 +20,9 @@ import {
   openWriter,
   type Tables,
 } from './chunk-index-schema.ts'
-import { readVectors, writeVectors } from './chunk-index-vectors.ts'
+import type { Leg } from './segments/lexical-leg.ts'
+import { addSegment, bury, type SegmentPassage, tidySegments } from './segments/segment-writer.ts'
+import { vectorReader, writeVectors } from './segments/vectors.ts'
 
 /**
  * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is
@@ -44,6 +46,7 @@ serveWorkerInBatches(
     deleteGeneration: undoable(deleteGeneration),
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
+    replaceEarlierTables: undoable(() => replaceEarlierTables(db)),
     /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
     ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
     close: () => {
@@ -136,7 +139,7 @@ function putInto(
   const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
   const find = db.prepare(`SELECT id FROM ${tables.chunks} WHERE chunk_id = ?`)
   const replaced = distinct.flatMap((chunk) => (find.get(chunk.chunkId) as { id: number } | undefined)?.id ?? [])
-  removeTerms(tables, collection.key, replaced)
+  removeTerms(tables, collection, replaced)
 
   const terms = distinct.map((chunk) => ({ words: countTerms('w', chunk.words), grams: countTerms('g', chunk.grams) }))
   const termIds = addTerms(
@@ -152,10 +155,10 @@ function putInto(
       words = excluded.words, grams = excluded.grams, counts = excluded.counts, heading_path = excluded.heading_path, text = excluded.text,
       context = excluded.context
     RETURNING id`)
-  const index = db.prepare(`INSERT INTO ${tables.postings} (rowid, terms) VALUES (?, ?)`)
   const forgetStates = db.prepare(`DELETE FROM ${tables.tokenStates} WHERE id = ?`)
   const keepStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
   const vectors = new Map<number, Float32Array>()
+  const passages: SegmentPassage[] = []
   for (const [i, chunk] of distinct.entries()) {
     const { words, grams } = terms[i]!
     const counts = new Map([...words.counts, ...grams.counts].map(([term, count]) => [termIds.get(term)!, count]))
@@ -175,18 +178,25 @@ function putInto(
       chunk.text,
       chunk.context,
     ) as { id: number }
-    index.run(id, [...counts.keys()].join(' '))
+    passages.push({ id, words: words.length, grams: grams.length, counts })
     vectors.set(id, chunk.vector)
     forgetStates.run(id)
     if (chunk.tokenStates) keepStates.run(id, chunk.tokenStates)
   }
-  writeVectors(db, tables, collection.dimensions, vectors)
+  writeVectors(db, tables, vectors)
+  addSegment(db, tables, collection.dimensions, passages, (id) => vectors.get(id)!)
+  tidy(tables, collection)
   addToTotals(
     collection.key,
     distinct.length,
     terms.reduce((sum, { words }) => sum + words.length, 0),
     terms.reduce((sum, { grams }) => sum + grams.length, 0),
   )
+}
+
+function tidy(tables: Tables, { dimensions }: CollectionRow): void {
+  const vectorOf = vectorReader(db, tables, dimensions)
+  tidySegments(db, tables, dimensions, vectorOf)
 }
 
 function setAttributes({ collectionId, documentId, generation, attributes }: IndexedDocument): void {
@@ -218,13 +228,13 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   const dead = `SELECT id FROM ${tables.documents} WHERE ${condition}`
   const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(...parameters) as { id: number }[]
   const ids = chunks.map(({ id }) => id)
-  removeTerms(tables, collection.key, ids)
-  writeVectors(db, tables, collection.dimensions, new Map(ids.map((id) => [id, null])))
-  for (const table of [tables.tokenStates, tables.chunks]) {
+  removeTerms(tables, collection, ids)
+  for (const table of [tables.vectors, tables.tokenStates, tables.chunks]) {
     const remove = db.prepare(`DELETE FROM ${table} WHERE id = ?`)
     for (const id of ids) remove.run(id)
   }
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
+  tidy(tables, collection)
   eraser.deleted()
 }
 
@@ -269,12 +279,7 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
      FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document LEFT JOIN ${tables.tokenStates} s ON s.id = c.id
      WHERE c.id = ?`,
   )
-  const vectors = readVectors(
-    db,
-    tables,
-    collection.dimensions,
-    passages.map(({ id }) => id),
-  )
+  const vectorOf = vectorReader(db, tables, collection.dimensions)
   const taken = passages.flatMap(({ id, ...terms }) => {
     const row = find.get(id) as
       | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<
@@ -282,7 +287,7 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
             string
           >)
       | undefined
-    const vector = vectors.get(id)
+    const vector = vectorOf(id)
     // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
     // reports it as missing.
     if (!row || !vector || isThere.get(row.chunkId)) return []
@@ -342,10 +347,10 @@ function addTerms(tables: Tables, terms: readonly string[]): ReadonlyMap<string,
   return new Map([...chunks].map(([term, count]) => [term, (add.get(term, count) as { id: number }).id]))
 }
 
-/** Removes chunks from the lexical legs and the totals. The caller removes their rows and vectors. */
-function removeTerms(tables: Tables, key: CollectionRow['key'], ids: readonly number[]): void {
+/** Removes chunks from their segments, the terms and the totals. The caller removes their rows and vectors. */
+function removeTerms(tables: Tables, { key, dimensions }: CollectionRow, ids: readonly number[]): void {
+  bury(db, tables, dimensions, ids)
   const read = db.prepare(`SELECT words, grams, counts FROM ${tables.chunks} WHERE id = ?`)
-  const unindex = db.prepare(`DELETE FROM ${tables.postings} WHERE rowid = ?`)
   const chunksOfTerm = new Map<number, number>()
   let words = 0
   let grams = 0
@@ -355,7 +360,6 @@ function removeTerms(tables: Tables, key: CollectionRow['key'], ids: readonly nu
     grams += row.grams
     const counts = decodeCounts(row.counts)
     for (let at = 0; at < counts.length; at += 2) chunksOfTerm.set(counts[at]!, (chunksOfTerm.get(counts[at]!) ?? 0) + 1)
-    unindex.run(id)
   }
   const subtract = db.prepare(`UPDATE ${tables.terms} SET chunks = chunks - ? WHERE id = ? RETURNING chunks`)
   const remove = db.prepare(`DELETE FROM ${tables.terms} WHERE id = ?`)

@@ -2,10 +2,11 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
-import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { BULK_WRITES, StoreFile, startRowReader, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Installation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type {
   ChunkCandidate,
@@ -25,13 +26,14 @@ import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
-/** Threads that read. Two, so that one long search does not delay the others; each keeps one core busy. */
+/** Threads that search, once there are searches. Two, so that one long search does not delay the others; each keeps one core busy. */
 const READERS = 2
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_STATES_PER_GET = 100
 const MAX_LISTED = 1_000
+const PROGRESS_EVERY_MS = 5_000
 
 const WHAT = 'The chunk index'
 
@@ -58,6 +60,7 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
 /** The threads over a readable file. */
 interface Threads extends AsyncDisposable {
   readonly writer: WorkerClient
+  readonly checker: WorkerClient
   readonly readers: ReaderPool
 }
 
@@ -74,18 +77,21 @@ async function opened(
     // Before the last connection closes, as in `prepareFile`.
     lock.noteClosed()
     tryToWrite(path)
-    const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
-    const writer = opening.use(start('./chunk-index-writer.ts'))
+    const revive = reviveRefusal
+    const writer = opening.use(startThread(new URL('./chunk-index-writer.ts', import.meta.url), file, { shared: BULK_WRITES, revive }))
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
+    await replaceEarlierTables(writer, file)
     if (installation) markFile(path, installation)
     lock.noteOpen()
     opening.defer(() => lock.noteClosed())
-    const readers = opening.use(new ReaderPool(Array.from({ length: READERS }, () => start('./chunk-index-reader.ts'))))
-    const damage = await readers.call<string | null>('damageSeenAtStart', [])
+    const checker = opening.use(startRowReader(file))
+    const damage = await checker.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
+    const startReader = () => startThread(new URL('./chunk-index-reader.ts', import.meta.url), file, { revive })
+    const readers = opening.use(new ReaderPool(startReader, READERS))
     const threads = opening.move()
-    return { writer, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
+    return { writer, checker, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
     const problem = file.toProblem(error)
     if (problem instanceof Unfit) throw problem
@@ -93,6 +99,17 @@ async function opened(
     const failure = toStorageFailure(cause)
     if (failure && failure.data.kind !== 'damaged') throw toOpeningFailure(path, cause)
     return unreadable(`${path} cannot be read: ${(cause as Error).message}`, cause)
+  }
+}
+
+/** Brings a file of an earlier version up to date, some thousand chunks a second. It goes on where a process has ended. */
+async function replaceEarlierTables(writer: WorkerClient, { path, log }: StoreFile): Promise<void> {
+  const step = () => writer.call<number | null>('replaceEarlierTables', [])
+  let quietUntil = 0
+  for (let left = await step(); left !== null; left = await step()) {
+    if (performance.now() < quietUntil) continue
+    quietUntil = performance.now() + PROGRESS_EVERY_MS
+    log.info({ file: path, left }, 'the chunk index is being brought up to date for searches')
   }
 }
 
@@ -241,7 +258,8 @@ class SqliteChunkIndex implements ChunkIndex {
     if (this.#opened instanceof Damaged) throw this.#opened
     try {
       if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
-      await Promise.all([this.#readers.call('readEnds', [], signal), this.#writer.call('ping', [])])
+      const { checker, writer } = this.#opened
+      await untilAborted(Promise.all([checker.call('readEnds', []), writer.call('ping', [])]), signal)
     } catch (error) {
       throw this.#file.toProblem(error)
     }

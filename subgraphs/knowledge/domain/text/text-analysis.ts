@@ -1,6 +1,9 @@
 import { foldPresentationForms } from './normalise-text.ts'
 
-/** Raise it with every change of the terms that a text gets: an index of earlier terms is then to be rebuilt. */
+/**
+ * Raise it with every change by which a text gets other terms: an index of earlier terms is then to be rebuilt. What a
+ * text only loses needs no rebuilding, because no query asks for it any more.
+ */
 export const TERMS_VERSION = 1
 
 /**
@@ -60,6 +63,16 @@ const ENGLISH_STOP_WORDS =
 const ARABIC_STOP_WORDS =
   'في من على إلى عن ما ماذا متى أين كيف كم هل لماذا الذي التي هو هي كان كانت أن إن مع هذا هذه ذلك تلك و أو ثم قد لم لا بعد قبل بين'
 
+/**
+ * Pronouns, also joined to a particle, question words and particles. They are compared as written, because other words
+ * have their stems: «كل» is that of «كلية». Words that are names or nouns as well, such as «عم» and «بل», are left out.
+ */
+const ARABIC_FUNCTION_WORDS =
+  'أي أية أيا لمن مما ممن بماذا لما الذين اللذان اللذين اللتان اللتين اللاتي اللواتي هؤلاء أولئك نحن أنا أنت هم هن هما ' +
+  'فيه فيها فيهم منه منها منهم عليه عليها عليهم له لها لهم به بها بهم عنه عنها عنهم إليه إليها إليهم أنه أنها أنهم ' +
+  'كما لكن إذا إذ حيث حين عند لدى غير كل بعض لن ليس ليست كانوا يكون تكون تم يتم منذ حتى خلال أثناء لأن لكي أما إما إلا ' +
+  'ألا لقد سوف ربما أيضا هناك'
+
 /** At most one is removed. At least two letters stay. */
 const ARABIC_PREFIXES = ['وال', 'بال', 'كال', 'فال', 'لل', 'ال']
 /** Each that fits is removed, in this order. At least two letters stay. */
@@ -75,6 +88,7 @@ const ENGLISH_SUFFIXES = [
 ] as const
 
 const STOP_STEMS: ReadonlySet<string> = new Set([...ENGLISH_STOP_WORDS.split(' '), ...tokens(ARABIC_STOP_WORDS).map(stem)])
+const FUNCTION_WORDS: ReadonlySet<string> = new Set(tokens(ARABIC_FUNCTION_WORDS))
 
 /**
  * One spelling for what Arabic writes in several: NFKC (so no presentation forms), no marks; alef, yeh, teh marbuta,
@@ -138,11 +152,12 @@ export function tokens(text: string): string[] {
 }
 
 function toStems(all: readonly string[]): string[] {
-  return all.map(stem).filter((word) => !STOP_STEMS.has(word))
+  return all.flatMap((token) => stemOf(token) ?? [])
 }
 
 /** The stem of a token; null for a stop word. */
 export function stemOf(token: string): string | null {
+  if (FUNCTION_WORDS.has(withoutAnd(token))) return null
   const found = stem(token)
   return STOP_STEMS.has(found) ? null : found
 }
@@ -160,13 +175,18 @@ function stem(word: string): string {
 }
 
 function arabicStem(word: string): string {
-  let rest = word.startsWith('و') && word.length >= 4 ? word.slice(1) : word
+  let rest = withoutAnd(word)
   const prefix = ARABIC_PREFIXES.find((p) => rest.startsWith(p) && rest.length - p.length >= 2)
   if (prefix) rest = rest.slice(prefix.length)
   for (const suffix of ARABIC_SUFFIXES) {
     if (rest.endsWith(suffix) && rest.length - suffix.length >= 2) rest = rest.slice(0, -suffix.length)
   }
   return rest
+}
+
+/** «و», "and", is joined to the word that it stands before. */
+function withoutAnd(word: string): string {
+  return word.startsWith('و') && word.length >= 4 ? word.slice(1) : word
 }
 
 function englishStem(word: string): string {

@@ -6,6 +6,7 @@ import { hasScope, type Principal, requirePrincipal, requireScope } from '../../
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { sizeTexts } from '../../../common/sizes.ts'
 import { isPicture, isSound, MAX_SOUND_BYTES } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import {
@@ -37,6 +38,8 @@ export interface DocumentInput {
   readonly metadata?: unknown
   /** The caller's own id of the document. */
   readonly externalId?: string | null
+  /** The document whose next version the file becomes, in the place of `externalId` and `onConflict`. */
+  readonly documentId?: string | null
   /** What happens to the document with this external id or, without one, to the newest of the file's name. */
   readonly onConflict?: 'keep_both' | 'replace' | null
   /** Writes down what is said, if the file is sound. Null: the model of the collection. */
@@ -69,7 +72,10 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   const { organizationId } = principal
   const metadata = requireMetadata(input.metadata, 'input.metadata')
   const externalId = input.externalId == null ? null : requireExternalId(input.externalId, 'input.externalId')
-  const isReplacing = input.onConflict === 'replace'
+  const { documentId = null } = input
+  if (documentId !== null && externalId !== null)
+    throw new KisError('invalid_request', 'Send `documentId` or `externalId`, not both.', { param: 'input.documentId' })
+  const isReplacing = documentId !== null || input.onConflict === 'replace'
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   const named = await requireHearable(deps, { ...context, caller: principal }, file, collection, input.transcriptionModel ?? null)
@@ -83,7 +89,10 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
       (await store.documents.findOne({ attachKey: bytesKey(collection._id, file.sha256) })) ??
       // So it is in documents of earlier versions.
       (await store.documents.findOne({ attachKey: `${collection._id}_${file._id}` }))
-    const former = await findFormer(deps, collection._id, file.name, externalId, isReplacing)
+    const former =
+      documentId === null
+        ? await findFormer(deps, collection._id, file.name, externalId, isReplacing)
+        : await getFormer(deps, collection, documentId)
     const isSame = there && (!former || former._id === there._id)
     // While another version waits, the live bytes are attached anew, so that the last call wins.
     if (isSame && !(isReplacing && findPending(there))) return { document: there, outcome: 'unchanged' }
@@ -117,6 +126,12 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
     await clock.sleep(WAIT_MS)
   }
   throw new ServiceUnavailable('The document')
+}
+
+async function getFormer(deps: Deps, { _id, organizationId }: CollectionRecord, documentId: string): Promise<DocumentRecord> {
+  const document = await deps.store.documents.findOne({ _id: documentId, organizationId, collectionId: _id, listed: true })
+  if (!document) throw new NotFound('document', documentId, 'input.documentId')
+  return document
 }
 
 /** Finds the document with the external id or, if its file is to be replaced, the newest of the file's name. */
@@ -372,8 +387,8 @@ async function requireHearable(
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   if (file.sizeBytes > MAX_SOUND_BYTES) {
-    const [has, most] = [file.sizeBytes, MAX_SOUND_BYTES].map((bytes) => Math.ceil(bytes / 1024 / 1024))
-    const message = `The file has ${has} MiB; speech models take ${most} MiB. Split it, or compress it: Opus at 24 kbit/s has about 11 MiB an hour.`
+    const [has, most] = sizeTexts(file.sizeBytes, MAX_SOUND_BYTES)
+    const message = `The file has ${has}; speech models take ${most}. Split it, or compress it: Opus at 24 kbit/s has about 11 MiB an hour.`
     throw new KisError('payload_too_large', message, { param: 'input.fileId' })
   }
   const checked = await checkedSpeechModel(deps, context, model)

@@ -202,10 +202,10 @@ it('what has been read can be seen while the rest is embedded: the whole text, a
 it('what has been read can be seen after a failure and is not found, and a retry reads anew', async () => {
   const { deps, inference, id, read, search, work } = await attached()
   inference.beforeBatch = async (batch) => {
-    if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
+    if (batch === 2) throw new KisError('invalid_request', 'The engine refuses the text.')
   }
   await work()
-  expect(await read()).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' } })
+  expect(await read()).toMatchObject({ status: 'failed', error: { code: 'embedding_failed' } })
   expect(await readAll(deps, await read())).toEqual({ text: expect.stringContaining('matter39x1'), ordinals: upTo(16) })
   expect(await search('matter0x1')).toEqual([])
   inference.beforeBatch = async () => {}
@@ -214,6 +214,23 @@ it('what has been read can be seen after a failure and is not found, and a retry
   await work()
   expect(await readAll(deps, await read())).toMatchObject({ ordinals: upTo(CHUNKS) })
   expect(await search('matter0x1')).toHaveLength(1)
+})
+
+it.each(['storage_quota_exceeded', 'insufficient_quota'] as const)('nothing is kept of a document that failed with %s', async (code) => {
+  const { world, deps, inference, id, read, work } = await attached()
+  inference.beforeBatch = async (batch) => {
+    if (batch === 2 && code === 'insufficient_quota') throw new KisError(code, 'The wallet is empty.')
+  }
+  const poor = { ...principal, plan: { ...principal.plan, vectors: CHUNKS - 1 } }
+  const accounts = { findPrincipal: async () => (code === 'storage_quota_exceeded' ? poor : principal) }
+  await work({ ...deps, accounts: { ...deps.accounts, ...accounts } })
+  expect(await read()).toMatchObject({ status: 'failed', error: { code } })
+  expect([...world.blobs.keys.keys()].filter((key) => key.startsWith(id))).toEqual([])
+  expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
+  inference.beforeBatch = async () => {}
+  await retryDocument(deps, makeContext(), id)
+  await work()
+  expect(await readAll(deps, await read())).toMatchObject({ text: expect.stringContaining('matter39x1'), ordinals: upTo(CHUNKS) })
 })
 
 it('a new version in work does not hide the text of the live one', async () => {

@@ -3,6 +3,7 @@ import { KisError, OrganizationSuspended, StalePrincipal } from '../../../common
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey, type Filter, type Update } from '../../../common/ports/document-store.ts'
+import { sizeText } from '../../../common/sizes.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
@@ -72,6 +73,9 @@ const MAX_STARTS_ALONE = 3
 
 /** The files inside that a warning names. */
 const MAX_NAMES = 20
+
+/** Failures of an organization that may not store or pay. What was read, which no quota counts, is not kept for it. */
+const KEEP_NOTHING: readonly DocumentErrorCode[] = ['storage_quota_exceeded', 'insufficient_quota']
 
 /** A permanent error of the document. A repeat would give the same result. */
 class Verdict extends Error {
@@ -379,10 +383,7 @@ class Ingestion {
         'The file is sound, and no speech model is named. Set `transcription_model` of the collection, then retry the document.',
       )
     if (file.sizeBytes > MAX_SOUND_BYTES)
-      throw new Verdict(
-        'limit_exceeded',
-        `Speech models take at most ${MAX_SOUND_BYTES / 1024 / 1024} MiB. Split the file, or compress it.`,
-      )
+      throw new Verdict('limit_exceeded', `Speech models take at most ${sizeText(MAX_SOUND_BYTES)}. Split the file, or compress it.`)
     if (await this.#waitsForTurn(1)) return null
     await this.#report({ stage: 'transcribing', progress: { done: 0, total: 1 } })
     const heard = await transcribeSound(this.#deps, this.#document, file, modelId, context)
@@ -646,15 +647,16 @@ class Ingestion {
   }
 
   /**
-   * Records the failure. Deletes the document's chunks and counts, and ends its hold without a charge. The record, the
-   * reason and what was read stay. A live version stays as it is: only its replacement fails.
+   * Records the failure. Deletes the document's chunks and counts, and ends its hold without a charge. The record and the
+   * reason stay, and in most cases what was read. A live version stays as it is: only its replacement fails.
    */
   async fail(verdict: Verdict): Promise<void> {
     const error = { code: verdict.code, message: verdict.message }
     if (findPending(this.#document)) return this.#failReplacement(error)
-    await this.#write({ liveGeneration: null, chunkCount: 0 })
+    const keepsText = !KEEP_NOTHING.includes(error.code)
+    await this.#write({ liveGeneration: null, chunkCount: 0 }, keepsText ? {} : { $unset: { readSoFar: '' } })
     await this.#endHold()
-    await dropUnread(this.#deps, this.#document)
+    await (keepsText ? dropUnread : dropContents)(this.#deps, this.#document)
     for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
       if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
     }

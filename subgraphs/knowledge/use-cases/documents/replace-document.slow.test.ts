@@ -306,6 +306,35 @@ it('an external id names one document of a collection, whatever its file is call
   expect(await attach(deps, collectionId, 'b.txt', 'new harbour', { externalId: 'contract/7' })).toMatchObject({ outcome: 'created' })
 })
 
+it('a file named for a document becomes its next version, whatever their names are', async () => {
+  const deps = depsOn(newWorld())
+  const collectionId = await newCollection(deps)
+  const { document } = await replace(deps, collectionId, 'report.txt', OLD)
+  const documentId = document._id
+  await work(deps, documentId)
+  const other = await addReady(deps, collectionId, 'report.txt', paragraphs(3, 'other'))
+  const next = await attach(deps, collectionId, 'report-2027.txt', NEW, { documentId })
+  expect(next).toMatchObject({ outcome: 'replacing', document: { _id: documentId } })
+  await work(deps, documentId)
+  await work(deps, documentId)
+  expect(await getDocument(deps, organizationId, documentId)).toMatchObject({ version: 2, fileName: 'report-2027.txt' })
+  expect((await getDocument(deps, organizationId, other)).version ?? 1).toBe(1)
+  // The name that it had is another document's.
+  await deleteDocument(deps, context, other)
+  expect(await replace(deps, collectionId, 'report.txt', paragraphs(3, 'later'))).toMatchObject({ outcome: 'created' })
+  // Of another collection, gone, or named twice.
+  const elsewhere = (await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' }))._id
+  for (const [collection, more, code] of [
+    [elsewhere, { documentId }, 'not_found'],
+    [collectionId, { documentId: 'doc_none' }, 'not_found'],
+    [collectionId, { documentId, externalId: 'mine' }, 'invalid_request'],
+  ] as const)
+    await expect(attach(deps, collection, 'x.txt', paragraphs(3, 'fourth'), more)).rejects.toMatchObject({
+      code,
+      param: 'input.documentId',
+    })
+})
+
 it('files of one name that come at once, each to replace, become one document', async () => {
   const deps = depsOn(newWorld())
   const collectionId = await newCollection(deps)

@@ -48,6 +48,8 @@ export async function replaceDocument(
       {
         // The new job has no lease, so a running ingestion can no longer write.
         $set: { ...change, ...named, apiKeyId, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
+        // The name that it had is free for another document.
+        ...(fileName !== former.fileName && former.externalId === undefined && { $unset: { versionKey: '' } as const }),
         $push: event.$push,
         $inc: { generation: 1 },
       },

@@ -139,7 +139,7 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
   const refused = uploadFile(deps, makeContext(small), { name: 'b.txt', contentBase64: base64('defg') })
   await expect(refused).rejects.toMatchObject({
     code: 'storage_quota_exceeded',
-    message: expect.stringMatching(/3 of 5 bytes used, 4 needed/),
+    message: expect.stringMatching(/3 bytes of 5 bytes used, 4 bytes needed/),
   })
   // The same content again needs nothing.
   await uploadFile(deps, makeContext(small), { name: 'c.txt', contentBase64: base64('abc') })

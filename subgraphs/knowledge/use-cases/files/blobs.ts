@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { sizeTexts } from '../../../common/sizes.ts'
 import type { BlobRecord, CountedNumber, Piece } from '../../domain/records.ts'
 import { type Counted, count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -69,9 +70,11 @@ async function refer(
   await releaseBlob(deps, blob._id, fileId)
   if (outcome === 'lost') throw new ServiceUnavailable('The file storage')
   const { storageBytes } = await readUsage(deps.store, organizationId)
+  // Only a plan with a limit refuses.
+  const [used, most, needed] = sizeTexts(storageBytes, plan.storageBytes!, sizeBytes)
   throw new KisError(
     'storage_quota_exceeded',
-    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${sizeBytes} needed. Delete files first.`,
+    `The storage quota of the plan does not cover this file: ${used} of ${most} used, ${needed} needed. Delete files first.`,
   )
 }
 

@@ -171,7 +171,10 @@ it('keeps no more unfinished than an organization may have, and none that the pl
   await create(deps, 500_000)
   await create(deps, 499_996)
   await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('abcd') })
-  await expect(create(deps, 1)).rejects.toMatchObject({ code: 'storage_quota_exceeded', message: expect.stringContaining('4 of 1000000') })
+  await expect(create(deps, 1)).rejects.toMatchObject({
+    code: 'storage_quota_exceeded',
+    message: expect.stringContaining('4 bytes of 1000000 bytes used'),
+  })
 
   const roomy = makeContext({ ...principal, organizationId: 'org_2', plan: { ...principal.plan, storageBytes: null } })
   const many = Array.from({ length: 105 }, () => createUpload(deps, roomy, { name: 'a', sizeBytes: 1 }))

@@ -1,6 +1,7 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
+import { sizeTexts } from '../../../common/sizes.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
@@ -83,7 +84,8 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
 
 function requireSize(sizeBytes: number, { plan }: Principal, param: string): void {
   if (sizeBytes <= plan.maxFileBytes) return
-  const message = `The file has at least ${sizeBytes} bytes; the plan allows ${plan.maxFileBytes}. Split it into smaller files.`
+  const [has, most] = sizeTexts(sizeBytes, plan.maxFileBytes)
+  const message = `The file has at least ${has}; the plan allows ${most}. Split it into smaller files.`
   throw new KisError('payload_too_large', message, { param })
 }
 
@@ -101,19 +103,23 @@ async function requirePlace(
   open: readonly UploadRecord[],
 ): Promise<void> {
   const openBytes = open.reduce((sum, upload) => sum + upload.sizeBytes, 0)
-  if (open.length > MAX_OPEN || openBytes > MAX_OPEN_FILES * plan.maxFileBytes)
+  if (open.length > MAX_OPEN || openBytes > MAX_OPEN_FILES * plan.maxFileBytes) {
+    const [has, most] = sizeTexts(openBytes - sizeBytes, MAX_OPEN_FILES * plan.maxFileBytes)
     throw new KisError(
       'rate_limit_exceeded',
-      `Your organization has ${open.length - 1} unfinished uploads of ${openBytes - sizeBytes} bytes; at most ${MAX_OPEN} of ${MAX_OPEN_FILES * plan.maxFileBytes} bytes are kept. Finish or cancel some first.`,
+      `Your organization has ${open.length - 1} unfinished uploads of ${has}; at most ${MAX_OPEN} of ${most} are kept. Finish or cancel some first.`,
       { retryAfterMs: 10_000 },
     )
+  }
   if (plan.storageBytes === null) return
   const { storageBytes } = await readUsage(store, organizationId)
-  if (storageBytes + openBytes > plan.storageBytes)
+  if (storageBytes + openBytes > plan.storageBytes) {
+    const [used, most, unfinished, needed] = sizeTexts(storageBytes, plan.storageBytes, openBytes - sizeBytes, sizeBytes)
     throw new KisError(
       'storage_quota_exceeded',
-      `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${openBytes - sizeBytes} in unfinished uploads, ${sizeBytes} needed. Delete files first.`,
+      `The storage quota of the plan does not cover this file: ${used} of ${most} used, ${unfinished} in unfinished uploads, ${needed} needed. Delete files first.`,
     )
+  }
 }
 
 /** `parts` has the part itself. */

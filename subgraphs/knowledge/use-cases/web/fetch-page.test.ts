@@ -22,8 +22,16 @@ it('fetches a page that robots.txt allows', async () => {
   expect((await fetchFrom('User-agent: *\nDisallow: /private*\n'))?.bytes.toString()).toBe('page')
 })
 
+it('fetches nothing that robots.txt forbids', async () => {
+  await expect(fetchFrom('User-agent: *\nDisallow: /')).rejects.toMatchObject({ code: 'invalid_request', reason: 'robots_forbid' })
+})
+
 it('fetches nothing of a site whose robots.txt would take long to judge', async () => {
   const rules = Array.from({ length: 20_000 }, (_, i) => `Disallow: /*a*a*a*${i}`).join('\n')
   for (const robots of [`User-agent: *\n${rules}`, `User-agent: *\nDisallow: /${'*'.repeat(500_000)}b`])
-    await expect(fetchFrom(robots)).rejects.toMatchObject({ code: 'invalid_request', message: expect.stringContaining('robots.txt') })
+    await expect(fetchFrom(robots)).rejects.toMatchObject({
+      code: 'invalid_request',
+      reason: 'robots_unreadable',
+      message: expect.stringContaining('robots.txt'),
+    })
 })

@@ -4,6 +4,7 @@ import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { type EgressAnswer, EgressError } from '../../../common/egress/egress.ts'
 import { KisError, TooBusy } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { sizeText } from '../../../common/sizes.ts'
 import type { Deps } from '../deps.ts'
 
 /** How the service calls itself, to sites and in their robots.txt. */
@@ -33,6 +34,18 @@ export interface FetchedPage extends Validators {
   readonly bytes: Uint8Array
 }
 
+type Refusal = 'not_public' | 'unreachable' | 'status' | 'robots_forbid' | 'robots_unreadable'
+
+/** An address that may not be fetched, or that gives nothing. */
+export class FetchRefused extends KisError {
+  readonly reason: Refusal
+
+  constructor(reason: Refusal, message: string) {
+    super('invalid_request', message, { param: 'input.url' })
+    this.reason = reason
+  }
+}
+
 /** What the robots.txt of an origin says; null: it cannot be read. */
 type Rules = { isAllowed(url: string, agent: string): boolean | undefined } | null
 /** The package's types describe its other build. */
@@ -42,7 +55,7 @@ const known = new LRUCache<string, { readonly rules: Rules }>({ max: MAX_ROBOTS,
 
 /**
  * Fetches what is at an address of the public internet, if robots.txt of its site allows it. Null: it has not changed.
- * @throws {KisError} `invalid_request` if it may not be fetched, or does not answer with 200.
+ * @throws {FetchRefused} if it may not be fetched, or does not answer with 200.
  * @throws {KisError} `payload_too_large` if it is larger than the plan, or one fetch, allows.
  * @throws {KisError} `residency_policy_violation` if the policy keeps everything local.
  * @throws {TooBusy} if too many addresses are being fetched.
@@ -62,7 +75,10 @@ export async function fetchPage(
       { param: 'input.url' },
     )
   if (!deps.egress.mayAsk(url))
-    return refuse('A document is at an http or https address of a public host on port 80 or 443, without a user name.')
+    throw new FetchRefused(
+      'not_public',
+      'A document is at an http or https address of a public host on port 80 or 443, without a user name.',
+    )
   await requireAllowed(deps, organizationId, url, signal)
   const headers = {
     accept: ACCEPT,
@@ -73,7 +89,7 @@ export async function fetchPage(
   const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS }, signal)
   if (answer.status === 304) return null
   if (answer.status !== 200)
-    return refuse(`The address answered with status ${answer.status}. Check that it can be read without signing in.`)
+    throw new FetchRefused('status', `The address answered with status ${answer.status}. Check that it can be read without signing in.`)
   // A redirect may have left the site whose robots.txt was asked.
   if (new URL(answer.url).origin !== new URL(url).origin) await requireAllowed(deps, organizationId, answer.url, signal)
   return {
@@ -89,7 +105,7 @@ const bounded = (header: string | undefined) => (header !== undefined && header.
 
 async function ask(
   { egress, log }: Pick<Deps, 'egress' | 'log'>,
-  request: Parameters<Deps['egress']['fetch']>[0],
+  request: Parameters<Deps['egress']['fetch']>[0] & { readonly maxBytes: number },
   signal: AbortSignal,
 ): Promise<EgressAnswer<Buffer>> {
   try {
@@ -99,10 +115,10 @@ async function ask(
     log.debug({ err: error }, 'an address could not be fetched')
     if (error.reason === 'busy') throw new TooBusy('The service fetches as many addresses as it can.')
     if (error.reason === 'too_large')
-      throw new KisError('payload_too_large', `What is at the address has more than ${request.maxBytes} bytes. Upload it as a file.`, {
+      throw new KisError('payload_too_large', `What is at the address has more than ${sizeText(request.maxBytes)}. Upload it as a file.`, {
         param: 'input.url',
       })
-    return refuse('The address could not be fetched.')
+    throw new FetchRefused(error.reason === 'address' ? 'not_public' : 'unreachable', 'The address could not be fetched.')
   }
 }
 
@@ -110,8 +126,12 @@ async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId
   const { origin } = new URL(url)
   const found = known.get(origin) ?? { rules: await readRobots(deps, organizationId, origin, signal) }
   if (found.rules !== null) known.set(origin, found)
-  if (found.rules === null) refuse('The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.')
-  if (found.rules?.isAllowed(url, AGENT) === false) refuse(`The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
+  if (found.rules === null) {
+    const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
+    throw new FetchRefused('robots_unreadable', message)
+  }
+  if (found.rules.isAllowed(url, AGENT) === false)
+    throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
 }
 
 /** A site without one allows everything; one that fails forbids everything (RFC 9309, section 2.3.1). */
@@ -128,8 +148,4 @@ async function readRobots(deps: Pick<Deps, 'egress' | 'log'>, organizationId: st
     if (error.reason === 'busy') throw new TooBusy('The service fetches as many addresses as it can.')
     return null
   }
-}
-
-function refuse(message: string): never {
-  throw new KisError('invalid_request', message, { param: 'input.url' })
 }

@@ -160,7 +160,12 @@ it('a key that may no longer write has nothing fetched, and what it had begun is
     page.asked.length = 0
     await workOnSources(after, signal)
     expect(page.asked).toEqual([])
-    expect(await source()).toMatchObject({ error: expect.stringContaining('knowledge:write'), formerFileId: null, refreshAt: null })
+    expect(await source()).toMatchObject({
+      error: expect.stringContaining('knowledge:write'),
+      errorReason: 'key_ended',
+      formerFileId: null,
+      refreshAt: null,
+    })
     expect((await source()).dueAt).toBeUndefined()
     const document = await deps.store.documents.findOne({ _id: id })
     expect([document?.status, document?.version ?? 1]).toEqual(['ready', isBegun ? 2 : 1])

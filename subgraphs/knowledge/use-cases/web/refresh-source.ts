@@ -3,13 +3,13 @@ import { isAbort, KisError } from '../../../common/errors.ts'
 import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { keepWorking } from '../../../common/process/keep-working.ts'
-import { type DocumentRecord, findPending, type WebSourceRecord } from '../../domain/records.ts'
+import { type DocumentRecord, findPending, type WebSourceErrorReason, type WebSourceRecord } from '../../domain/records.ts'
 import { decodePage, nameOfPage } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
 import { type AttachedDocument, createDocument } from '../documents/documents.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { detachFile, dropFile, storeFile } from '../files/files.ts'
-import { type FetchedPage, fetchPage } from './fetch-page.ts'
+import { type FetchedPage, FetchRefused, fetchPage } from './fetch-page.ts'
 
 /** Addresses that one process works on at once, each of another organization. */
 const AT_ONCE = 4
@@ -43,7 +43,7 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
   const validators = live ? source : { etag: null, lastModified: null }
   const page = await fetchPage(deps, context.caller, source.url, validators, context.signal)
   const now = clock.now()
-  const checked = { checkedAt: now, error: null, refreshAt: nextRefresh(source, now) }
+  const checked = { checkedAt: now, error: null, errorReason: null, refreshAt: nextRefresh(source, now) }
   const sha256 = page && createHash('sha256').update(page.bytes).digest('hex')
   if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked, lease), outcome: 'unchanged' }
   const begun = await beginVersion(deps, source, live, lease)
@@ -187,7 +187,8 @@ async function settle(deps: Deps, source: WebSourceRecord, document: DocumentRec
   if (replacement?.status === 'failed') {
     const error = `The new content could not be read: ${replacement.error?.message ?? 'it failed.'}`
     // Its validators belong to the content that failed, so it is fetched whole the next time.
-    await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, error }, lease)
+    const failed = { error, errorReason: 'unreadable' } as const
+    await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, ...failed }, lease)
     return
   }
   await dropLeftOver(deps, source, document)
@@ -200,9 +201,21 @@ async function note(deps: Deps, source: WebSourceRecord, error: KisError, lease:
   const now = deps.clock.now()
   const isNew = source.documentId === null && error.shouldRetry && now.getTime() - source.createdAt.getTime() < MAX_RETRY_AGE_MS
   const refreshAt = isNew ? new Date(now.getTime() + RETRY_MS) : nextRefresh(source, now)
-  await write(deps, source, { error: error.message, checkedAt: now, refreshAt }, lease)
+  await write(deps, source, { error: error.message, errorReason: reasonOf(error), checkedAt: now, refreshAt }, lease)
+}
+
+const REASONS: Partial<Readonly<Record<KisError['code'], WebSourceErrorReason>>> = {
+  payload_too_large: 'too_large',
+  unsupported_file_type: 'unsupported_type',
+  residency_policy_violation: 'residency_policy_violation',
+  storage_quota_exceeded: 'storage_quota_exceeded',
+  insufficient_quota: 'insufficient_quota',
+}
+
+function reasonOf(error: KisError): WebSourceErrorReason {
+  return error instanceof FetchRefused ? error.reason : (REASONS[error.code] ?? 'other')
 }
 
 async function stop(deps: Deps, source: WebSourceRecord, error: string, lease: Lease): Promise<void> {
-  await write(deps, source, { error, refreshAt: null }, lease)
+  await write(deps, source, { error, errorReason: 'key_ended', refreshAt: null }, lease)
 }

@@ -194,6 +194,7 @@ function newSource(
     checkedAt: null,
     changedAt: null,
     error: null,
+    errorReason: null,
     createdAt: clock.now(),
   }
 }

@@ -1,11 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { MoreHorizontal, Trash2 } from 'lucide-react'
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
+import { loadModule } from '../../data/load-module.ts'
 import { useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { Answered, FailureNotice, Loading, NotFound } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { IconButton } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -14,12 +15,14 @@ import { Tabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { AGENT, type Agent, DELETE } from './base/agents.ts'
 import { Chat } from './chat/chat.tsx'
-import { Settings } from './editor/settings.tsx'
 import { Runs } from './runs/runs-tab.tsx'
 import { UseIt } from './use-it.tsx'
-import { Versions } from './versions/versions.tsx'
 
 const route = getRouteApi('/agents/$id')
+
+/** The form is large, and most come to chat. */
+const Settings = lazy(() => loadModule(async () => ({ default: (await import('./editor/settings.tsx')).Settings })))
+const Versions = lazy(() => loadModule(async () => ({ default: (await import('./versions/versions.tsx')).Versions })))
 
 export function AgentPage() {
   const text = useText()
@@ -41,7 +44,12 @@ export function AgentPage() {
     <>
       <PageHeader
         title={agent.name}
-        heading={<UserText>{agent.name}</UserText>}
+        heading={
+          // A name in the other direction begins where the page's lines begin.
+          <span className="flex">
+            <UserText className="line-clamp-2 whitespace-normal">{agent.name}</UserText>
+          </span>
+        }
         lead={
           <span className="flex items-center gap-1">
             <Code>{`agent/${agent.code}`}</Code>
@@ -62,10 +70,12 @@ export function AgentPage() {
             value: 'settings',
             label: text('agents.tab.settings'),
             content: (
-              <div className="flex flex-col gap-10">
-                <Settings agent={agent} />
-                <Versions agent={agent} />
-              </div>
+              <Suspense fallback={<Loading lines={6} />}>
+                <div className="flex flex-col gap-10">
+                  <Settings agent={agent} />
+                  <Versions agent={agent} />
+                </div>
+              </Suspense>
             ),
           },
           { value: 'use', label: text('agents.tab.use'), content: <UseIt agent={agent} /> },

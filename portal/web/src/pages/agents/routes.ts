@@ -7,17 +7,17 @@ export const agentsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/agents',
-    component: lazyPage(() => import('./agents-page.tsx'), 'AgentsPage'),
+    component: lazyPage(() => import('./agents-page.tsx'), 'AgentsPage', ['agents']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/agents/new',
-    component: lazyPage(() => import('./new-agent-page.tsx'), 'NewAgentPage'),
+    component: lazyPage(() => import('./new-agent-page.tsx'), 'NewAgentPage', ['agents']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/agents/$id',
     validateSearch: readSearch,
-    component: lazyPage(() => import('./agent-page.tsx'), 'AgentPage'),
+    component: lazyPage(() => import('./agent-page.tsx'), 'AgentPage', ['agents']),
   }),
 ] as const

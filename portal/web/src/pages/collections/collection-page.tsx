@@ -1,5 +1,4 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { ChevronLeft } from 'lucide-react'
 import { useScope } from '../../app/session.tsx'
 import { useAnswer } from '../../data/answer.ts'
 import { useText } from '../../i18n/text.tsx'
@@ -14,6 +13,7 @@ import { DocumentsTab } from './documents/documents-tab.tsx'
 import { EvaluationTab } from './evaluation/evaluation-tab.tsx'
 import { SearchTab } from './search/search-tab.tsx'
 import { SettingsTab } from './settings/settings-tab.tsx'
+import { WebTab } from './web/web-tab.tsx'
 
 const route = getRouteApi('/collections/$id')
 
@@ -41,6 +41,7 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
   const { name, code, description, embeddingModel } = collection
   const contents = {
     documents: <DocumentsTab collection={collection} onChanged={onChanged} />,
+    web: <WebTab collectionId={collection.id} />,
     search: <SearchTab collection={collection} />,
     evaluation: <EvaluationTab collection={collection} />,
     settings: <SettingsTab collection={collection} onChanged={onChanged} />,
@@ -55,12 +56,7 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
             <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
           </span>
         }
-        back={
-          <Link to="/collections" className="inline-flex items-center gap-1 hover:text-ink">
-            <ChevronLeft className="size-4 rtl:-scale-x-100" aria-hidden />
-            {text('collections.back')}
-          </Link>
-        }
+        back={<Link to="/collections">{text('collections.back')}</Link>}
         lead={
           <>
             {description && (

@@ -4,18 +4,18 @@ import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm, useRepeat } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered } from '../../parts/states.tsx'
+import { Answered, Loading } from '../../parts/states.tsx'
 import { Checklist } from './checklist.tsx'
 import { Documents } from './documents.tsx'
 import { AGENTS, DOCUMENT_UPDATED, type HomeDocument, KEYS, KNOWLEDGE, RUN_ENDED } from './home.ts'
 import { documentsNow, newestRuns, STEPS, stepsDone } from './overview.ts'
 import { Runs } from './runs.tsx'
-import { Spending } from './spend.tsx'
+import { Spending, useSpending } from './spend.tsx'
 
 /** Between two questions for the lists, while many documents move. */
 const PAUSE_MS = 1_500
 /** No event says that a run has begun. */
-const LOOK_FOR_RUNS_MS = 5_000
+const LOOK_FOR_RUNS_MS = 15_000
 const NO_COUNTS = { queued: 0, processing: 0, ready: 0, failed: 0 }
 
 /** Each part needs its own scope, and is left out without it. */
@@ -30,12 +30,13 @@ export function HomePage() {
   const knowledge = useAnswer(KNOWLEDGE, {}, { pause: !canRead, types: ['Collection', 'Document'] })
   const agents = useAnswer(AGENTS, {}, { pause: !canRun, types: ['Agent', 'AgentRun', 'WorkflowRun'] })
   const keys = useAnswer(KEYS, {}, { pause: !isAdmin, types: ['ApiKey'] })
+  const spending = useSpending(!canSpend)
 
   const refreshKnowledge = useCallback(() => knowledge.state === 'ready' && knowledge.refresh(), [knowledge])
   const live = useLiveDocuments(refreshKnowledge, !canRead)
   const refreshAgents = useCalm(() => agents.state === 'ready' && agents.refresh(), PAUSE_MS)
   useEvents(RUN_ENDED, {}, refreshAgents, { pause: !canRun })
-  useRepeat(refreshAgents, LOOK_FOR_RUNS_MS)
+  useRepeat(agents, LOOK_FOR_RUNS_MS, canRun)
 
   const isAllowed = { collection: canWrite, document: canWrite, ask: canRun, key: isAdmin }
   const done = stepsDone({
@@ -45,14 +46,21 @@ export function HomePage() {
     ownKey,
   })
   const steps = STEPS.filter((step) => isAllowed[step] && done.has(step)).map((step) => ({ step, isDone: done.get(step)! }))
-  const isAsking = [knowledge, agents, keys].some(({ state }, index) => state === 'loading' && [canRead, canRun, isAdmin][index])
+  const asked = [canRead && knowledge, canRun && agents, isAdmin && keys, canSpend && spending.answer]
+  // All parts come at once: a part that came later would push down what is below it.
+  if (asked.some((answer) => answer && answer.state === 'loading')) {
+    return (
+      <>
+        <PageHeader title={text('home.title')} lead={text('home.lead')} />
+        <Loading lines={6} />
+      </>
+    )
+  }
 
   return (
     <>
       <PageHeader title={text('home.title')} lead={text('home.lead')} />
-      {!isAsking && (
-        <Checklist steps={steps} collectionId={knowledge.state === 'ready' ? knowledge.data.collections.edges[0]?.node.id : undefined} />
-      )}
+      <Checklist steps={steps} collectionId={knowledge.state === 'ready' ? knowledge.data.collections.edges[0]?.node.id : undefined} />
       {!canRead && !canRun && !canSpend && <p className="text-muted">{text('home.nothing')}</p>}
       <div className={`grid items-start gap-4 ${canSpend && (canRead || canRun) ? 'lg:grid-cols-[minmax(0,1fr)_20rem]' : ''}`}>
         {(canRead || canRun) && (
@@ -67,7 +75,7 @@ export function HomePage() {
         )}
         {canSpend && (
           <div className="flex min-w-0 flex-col gap-4 max-lg:order-first max-lg:grid max-lg:sm:grid-cols-2">
-            <Spending />
+            <Spending {...spending} />
           </div>
         )}
       </div>

@@ -6,6 +6,6 @@ export const homeRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/home',
-    component: lazyPage(() => import('./home-page.tsx'), 'HomePage'),
+    component: lazyPage(() => import('./home-page.tsx'), 'HomePage', ['documents', 'home', 'wallet']),
   }),
 ] as const

@@ -1,12 +1,12 @@
 import { Link } from '@tanstack/react-router'
 import { useScope } from '../../app/session.tsx'
-import { useAnswer, useEvents } from '../../data/answer.ts'
+import { type Answer, useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm } from '../../data/calm.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { Money, useMoney } from '../../parts/money.tsx'
 import { Answered } from '../../parts/states.tsx'
 import { useTime } from '../../parts/time.tsx'
-import { Card, Notice, Skeleton } from '../../ui/surface.tsx'
+import { Card, Notice } from '../../ui/surface.tsx'
 import { Tooltip } from '../../ui/tooltip.tsx'
 import { SPEND, type Spend, WALLET_CHANGED } from './home.ts'
 import { type Day, lastDays, weekBefore } from './overview.ts'
@@ -14,17 +14,22 @@ import { type Day, lastDays, weekBefore } from './overview.ts'
 /** Under load the wallet changes many times a second. */
 const PAUSE_MS = 2_000
 
-/** What today has cost, and what is left. */
-export function Spending() {
+interface Spending {
+  readonly answer: Answer<Spend>
+  readonly now: Date
+}
+
+export function useSpending(pause: boolean): Spending {
   const now = new Date()
-  const answer = useAnswer(SPEND, { since: weekBefore(now).toISOString() }, { types: ['Wallet', 'UsageRecord'] })
+  const answer = useAnswer(SPEND, { since: weekBefore(now).toISOString() }, { pause, types: ['Wallet', 'UsageRecord'] })
   const refresh = useCalm(() => answer.state === 'ready' && answer.refresh(), PAUSE_MS)
-  useEvents(WALLET_CHANGED, {}, refresh)
-  return (
-    <Answered answer={answer} loading={<Skeleton className="h-44" />}>
-      {(data) => <Amounts spend={data} days={lastDays(data, now)} />}
-    </Answered>
-  )
+  useEvents(WALLET_CHANGED, {}, refresh, { pause })
+  return { answer, now }
+}
+
+/** What today has cost, and what is left. */
+export function Spending({ answer, now }: Spending) {
+  return <Answered answer={answer}>{(data) => <Amounts spend={data} days={lastDays(data, now)} />}</Answered>
 }
 
 function Amounts({ spend: { organization }, days }: { readonly spend: Spend; readonly days: readonly Day[] }) {

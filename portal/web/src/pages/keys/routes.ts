@@ -8,6 +8,6 @@ export const keysRoutes = [
     getParentRoute: () => root,
     path: '/keys',
     validateSearch: readFilters,
-    component: lazyPage(() => import('./keys-page.tsx'), 'KeysPage'),
+    component: lazyPage(() => import('./keys-page.tsx'), 'KeysPage', ['keys']),
   }),
 ] as const

@@ -8,11 +8,11 @@ export const modelsRoutes = [
     getParentRoute: () => root,
     path: '/models',
     validateSearch: readFilters,
-    component: lazyPage(() => import('./models-page.tsx'), 'ModelsPage'),
+    component: lazyPage(() => import('./models-page.tsx'), 'ModelsPage', ['models']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/models/$id/try',
-    component: lazyPage(() => import('./try/try-page.tsx'), 'TryPage'),
+    component: lazyPage(() => import('./try/try-page.tsx'), 'TryPage', ['models']),
   }),
 ] as const

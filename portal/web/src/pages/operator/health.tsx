@@ -1,13 +1,14 @@
 import { useAnswer } from '../../data/answer.ts'
+import { useRepeat } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Card, Skeleton } from '../../ui/surface.tsx'
 import { HEALTH } from './operator.ts'
-import { useAskingAgain } from './polling.ts'
 
-const POLL_MS = 10_000
+/** A part that does not answer sends no event either. */
+const ASK_AGAIN_MS = 10_000
 const PARTS = ['billing', 'knowledge', 'inference'] as const
 
 /** What each part of the service says of itself. */
@@ -24,7 +25,7 @@ export function Health() {
 function PartCard({ part }: { readonly part: (typeof PARTS)[number] }) {
   const text = useText()
   const answer = useAnswer(HEALTH[part], {})
-  useAskingAgain(answer, POLL_MS)
+  useRepeat(answer, ASK_AGAIN_MS)
   const health = answer.state === 'ready' ? answer.data.health : null
   return (
     <Card aria-label={text(`operator.part.${part}`)} aria-live="polite">

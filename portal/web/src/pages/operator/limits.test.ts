@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { limitOf, typedOf } from './limits.ts'
 
-test('sizes are typed in megabytes, counts as they are', () => {
-  expect(limitOf('storageBytes', '1500.5')).toBe(1_500_500_000)
-  expect(limitOf('maxFileBytes', '٢٥')).toBe(25_000_000)
+test('sizes are typed in mebibytes, counts as they are', () => {
+  expect(limitOf('storageBytes', '1500.5')).toBe(1500.5 * 1024 ** 2)
+  expect(limitOf('maxFileBytes', '٢٥')).toBe(25 * 1024 ** 2)
   expect(limitOf('requestsPerMinute', '600')).toBe(600)
 })
 

@@ -109,7 +109,7 @@ function PlanForm({ organization, onClose, onBusy }: FormProps) {
           <Field
             key={limit}
             label={text(`operator.limit.${limit}`)}
-            help={isBytes(limit) && text('operator.inMegabytes')}
+            help={isBytes(limit) && text('operator.inMebibytes')}
             error={(isTried && isWrong(limit) && text('operator.problem.limit')) || failures.of(limit)}
           >
             {(control) => (

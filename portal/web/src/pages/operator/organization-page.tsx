@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { ArrowLeft, Ban, History, Play, SlidersHorizontal, Trash2, Wallet as WalletIcon } from 'lucide-react'
+import { Ban, History, Play, SlidersHorizontal, Trash2, Wallet as WalletIcon } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../app/session.tsx'
 import { useAnswer } from '../../data/answer.ts'
@@ -53,12 +53,7 @@ function Opened({ organization }: { readonly organization: Organization }) {
             <CopyButton value={id} label={text('operator.copyId')} />
           </span>
         }
-        back={
-          <Link to="/operator" className="inline-flex items-center gap-1.5 hover:text-ink">
-            <ArrowLeft className="size-4 rtl:-scale-x-100" aria-hidden />
-            {text('operator.tab.organizations')}
-          </Link>
-        }
+        back={<Link to="/operator">{text('operator.tab.organizations')}</Link>}
         actions={
           !isGone && (
             <>

@@ -3,6 +3,7 @@ import { CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useAnswer } from '../../data/answer.ts'
+import { useRepeat } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -12,16 +13,16 @@ import { UserText } from '../../parts/user-text.tsx'
 import { Pagination } from '../../ui/pagination.tsx'
 import { Card } from '../../ui/surface.tsx'
 import { QUEUES, type Queue } from './operator.ts'
-import { useAskingAgain } from './polling.ts'
 
-const POLL_MS = 5_000
+/** Events are of one organization; no stream has those of all. */
+const ASK_AGAIN_MS = 10_000
 
 /** What waits to be read, by organization. */
 export function Queues() {
   const text = useText()
   const [cursors, setCursors] = useState<readonly string[]>([])
   const answer = useAnswer(QUEUES, { after: cursors.at(-1) ?? null }, { types: ['Document'] })
-  useAskingAgain(answer, POLL_MS)
+  useRepeat(answer, ASK_AGAIN_MS)
   const columns = useColumns()
   return (
     <Answered answer={answer}>

@@ -7,6 +7,6 @@ export const organizationRoutes = [
     getParentRoute: () => root,
     path: '/organization',
     validateSearch: ({ tab }: { tab?: unknown }): { tab?: 'sessions' } => (tab === 'sessions' ? { tab } : {}),
-    component: lazyPage(() => import('./organization-page.tsx'), 'OrganizationPage'),
+    component: lazyPage(() => import('./organization-page.tsx'), 'OrganizationPage', ['models', 'organization', 'wallet']),
   }),
 ] as const

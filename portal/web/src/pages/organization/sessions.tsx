@@ -89,7 +89,7 @@ function useColumns(isAdmin: boolean, onEnd: (session: Session) => void): readon
     isAdmin && {
       id: 'key',
       header: text('sessions.key'),
-      cell: ({ apiKey }) => apiKey && <UserText className="max-w-40">{apiKey.name}</UserText>,
+      cell: ({ apiKey }) => apiKey && <UserText className="max-w-72">{apiKey.name}</UserText>,
     },
     { id: 'used', header: text('sessions.used'), cell: ({ lastUsedAt }) => <RelativeTime at={lastUsedAt} />, shown: 'wide' },
     { id: 'since', header: text('sessions.since'), cell: ({ createdAt }) => <RelativeTime at={createdAt} />, shown: 'wide' },

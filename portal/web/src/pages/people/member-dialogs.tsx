@@ -1,6 +1,8 @@
 import { useState } from 'react'
+import { holds } from '../../app/session.tsx'
 import { useAction, useAnswer } from '../../data/answer.ts'
-import { useText } from '../../i18n/text.tsx'
+import type { ResultOf } from '../../data/graphql.ts'
+import { useFormats, useText } from '../../i18n/text.tsx'
 import { Answered, FailureNotice, Loading } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -8,7 +10,7 @@ import { Checkbox } from '../../ui/choices.tsx'
 import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RoleChoice } from './invite.tsx'
-import { CHANGE_ROLE, CREATED_KEYS, type Member, REMOVE } from './people.ts'
+import { CHANGE_ROLE, CREATED_KEYS, type Member, REMOVE, REVOKE_KEY } from './people.ts'
 
 interface MemberDialogProps {
   readonly member: Member
@@ -20,11 +22,17 @@ export function RoleDialog({ member, name, isOwner, onClose }: MemberDialogProps
   const text = useText()
   const [role, setRole] = useState(member.role)
   const change = useAction(CHANGE_ROLE)
+  const [kept, setKept] = useState<readonly CreatedKey[]>([])
   const save = async () => {
-    if (!(await change.run({ input: { id: member.id, role } }))) return
+    const done = await change.run({ input: { id: member.id, role } })
+    if (!done) return
     toast(text('people.roleSaved'))
-    onClose()
+    const { apiKey, createdApiKeys } = done.updateMember.member
+    const exceeding = apiKey ? createdApiKeys.filter(({ scopes }) => !scopes.every((scope) => holds(apiKey.scopes, scope))) : createdApiKeys
+    if (exceeding.length === 0) onClose()
+    else setKept(exceeding)
   }
+  if (kept.length > 0) return <ExceedingKeys keys={kept} name={name} onClose={onClose} />
   return (
     <Dialog
       isOpen
@@ -43,6 +51,61 @@ export function RoleDialog({ member, name, isOwner, onClose }: MemberDialogProps
       <div className="flex flex-col gap-4">
         <FailureNotice failure={change.failure} />
         <RoleChoice role={role} onChange={setRole} isOwner={isOwner} />
+      </div>
+    </Dialog>
+  )
+}
+
+type CreatedKey = ResultOf<typeof CHANGE_ROLE>['updateMember']['member']['createdApiKeys'][number]
+
+/** After a role that allows less: the keys that the person created and that may do more. They go on unless revoked. */
+function ExceedingKeys({
+  keys,
+  name,
+  onClose,
+}: {
+  readonly keys: readonly CreatedKey[]
+  readonly name: string
+  readonly onClose: () => void
+}) {
+  const text = useText()
+  const { number } = useFormats()
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set(keys.map(({ id }) => id)))
+  const revoking = useAction(REVOKE_KEY)
+  const revoke = async () => {
+    for (const { id } of keys.filter(({ id }) => chosen.has(id))) {
+      if (!(await revoking.run({ id }))) return
+      setChosen((now) => new Set([...now].filter((each) => each !== id)))
+    }
+    toast(text('people.keysRevoked', { count: chosen.size, shown: number(chosen.size) }))
+    onClose()
+  }
+  return (
+    <Dialog
+      isOpen
+      onClose={onClose}
+      title={text('people.exceedingTitle')}
+      description={text('people.exceedingHelp', { name: name.slice(0, 80) })}
+      actions={
+        <>
+          <Button onClick={onClose}>{text('people.keepKeys')}</Button>
+          <Button variant="danger" isBusy={revoking.isRunning} disabled={chosen.size === 0} onClick={revoke}>
+            {text('people.revokeChosen', { count: chosen.size, shown: number(chosen.size) })}
+          </Button>
+        </>
+      }
+    >
+      <div className="flex max-h-64 flex-col gap-2.5 overflow-y-auto">
+        <FailureNotice failure={revoking.failure} />
+        {keys.map(({ id, name, scopes }) => (
+          <Checkbox
+            key={id}
+            label={<UserText>{name}</UserText>}
+            help={scopes.map((scope) => text(`scope.${scope}`)).join(text('common.listSeparator'))}
+            checked={chosen.has(id)}
+            onChange={(isOn) => setChosen((now) => new Set(isOn ? [...now, id] : [...now].filter((each) => each !== id)))}
+          />
+        ))}
       </div>
     </Dialog>
   )

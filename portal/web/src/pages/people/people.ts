@@ -56,7 +56,15 @@ export const REVOKE_INVITATION = graphql(`
 
 export const CHANGE_ROLE = graphql(`
   mutation ChangeRole($input: UpdateMemberInput!) {
-    updateMember(input: $input) { member { id role } }
+    updateMember(input: $input) {
+      member { id role apiKey { id scopes } createdApiKeys { id name scopes } }
+    }
+  }
+`)
+
+export const REVOKE_KEY = graphql(`
+  mutation RevokeCreatedKey($id: ID!) {
+    revokeApiKey(id: $id) { apiKey { id revokedAt } }
   }
 `)
 

@@ -6,6 +6,6 @@ export const peopleRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/people',
-    component: lazyPage(() => import('./people-page.tsx'), 'PeoplePage'),
+    component: lazyPage(() => import('./people-page.tsx'), 'PeoplePage', ['people']),
   }),
 ] as const

@@ -37,4 +37,10 @@ export const signInRoutes = [
     validateSearch: readSearch,
     component: lazyPage(() => import('./sign-in-page.tsx'), 'SignInPage'),
   }),
+  createRoute({
+    getParentRoute: () => root,
+    path: '/sign-in/organization',
+    validateSearch: (search: Readonly<Record<string, unknown>>) => ({ next: readSearch(search).next }),
+    component: lazyPage(() => import('./organization-page.tsx'), 'OrganizationPage', ['people']),
+  }),
 ] as const

@@ -34,7 +34,8 @@ export function SignInPage() {
               <Notice tone="danger">{text(`signIn.error.${error}`)}</Notice>
             </div>
           )}
-          <SignInForm returnTo={next} invitation={invitation} />
+          {/* Who comes by an invitation has chosen the organization. */}
+          <SignInForm returnTo={invitation ? next : `/sign-in/organization?${new URLSearchParams({ next })}`} invitation={invitation} />
         </div>
       </main>
     </div>

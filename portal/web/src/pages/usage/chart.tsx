@@ -1,27 +1,37 @@
 import { useMemo } from 'react'
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts'
 import { useFormats } from '../../i18n/text.tsx'
-import type { Point, Series } from './series.ts'
+import { type Point, type Series, ticksOf } from './series.ts'
 
 interface ChartProps {
   readonly series: readonly Series[]
   readonly points: readonly Point[]
   readonly isByHour: boolean
   readonly nameOf: (series: Series) => string
-  readonly format: (value: number, isShort?: boolean) => string
+  readonly format: (value: number) => string
+  /** Writes the numbers of the axis, which are `step` apart. */
+  readonly formatTick: (value: number, step: number) => string
   readonly isRightToLeft: boolean
 }
 
 const TICK = { fill: 'var(--ink-muted)', fontSize: 12 }
+/** About the width of a digit, and the space around a number of the axis. */
+const [DIGIT_PX, AROUND_PX] = [7, 16]
+/** Controls of direction, which take no space. */
+const CONTROLS = /[\u200e\u200f\u061c\u2066-\u2069]/g
 
 /** Bars by hour or day; the table below the chart says the same to those who cannot see it. */
-export function Chart({ series, points, isByHour, nameOf, format, isRightToLeft }: ChartProps) {
+export function Chart({ series, points, isByHour, nameOf, format, formatTick, isRightToLeft }: ChartProps) {
   const { locale } = useFormats()
   const time = useMemo(() => {
     const day = new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric', timeZone: 'UTC' })
     const hour = new Intl.DateTimeFormat(locale, { hour: 'numeric' })
     return (at: string) => (isByHour ? hour : day).format(new Date(at))
   }, [locale, isByHour])
+  const direction = isRightToLeft ? 'rtl' : 'ltr'
+  const ticks = useMemo(() => ticksOf(points), [points])
+  const labels = new Map(ticks.map((tick) => [tick, formatTick(tick, ticks[1]! - ticks[0]!)]))
+  const width = Math.max(...[...labels.values()].map((label) => label.replace(CONTROLS, '').length)) * DIGIT_PX + AROUND_PX
   return (
     <div aria-hidden dir="ltr" className="relative h-72">
       {/* Out of the flow, so that the chart's width never keeps the page from becoming narrower. */}
@@ -32,18 +42,35 @@ export function Chart({ series, points, isByHour, nameOf, format, isRightToLeft 
             <XAxis
               dataKey="at"
               tickFormatter={time}
-              tick={TICK}
+              tick={{ ...TICK, direction }}
+              interval="equidistantPreserveStart"
+              padding={{ left: 12, right: 12 }}
               tickLine={false}
               axisLine={{ stroke: 'var(--line)' }}
               minTickGap={24}
               reversed={isRightToLeft}
             />
             <YAxis
-              tickFormatter={(value: number) => format(value, true)}
-              tick={TICK}
+              ticks={ticks}
+              domain={[0, ticks.at(-1)!]}
+              interval={0}
+              tick={({ x, y, payload }) => (
+                <text
+                  {...TICK}
+                  x={x}
+                  y={y}
+                  dy="0.355em"
+                  // The numbers stand by the bars, on either side.
+                  textAnchor="end"
+                  direction={direction}
+                  className="tabular-nums"
+                >
+                  {labels.get(payload.value)}
+                </text>
+              )}
               tickLine={false}
               axisLine={false}
-              width={64}
+              width={width}
               orientation={isRightToLeft ? 'right' : 'left'}
             />
             <Tooltip
@@ -52,7 +79,7 @@ export function Chart({ series, points, isByHour, nameOf, format, isRightToLeft 
               content={({ active, payload, label }) =>
                 active &&
                 payload.length > 0 && (
-                  <div dir={isRightToLeft ? 'rtl' : 'ltr'} className="rounded-lg border bg-raised p-3 text-sm shadow-raised">
+                  <div dir={direction} className="rounded-lg border bg-raised p-3 text-sm shadow-raised">
                     <p className="mb-1.5 font-medium">{time(String(label))}</p>
                     {series.map((each) => (
                       <p key={each.id} className="flex items-center gap-2">

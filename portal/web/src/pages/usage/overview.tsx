@@ -1,11 +1,12 @@
 import { ChartColumn } from 'lucide-react'
 import { lazy, Suspense, useMemo } from 'react'
 import { useAnswer } from '../../data/answer.ts'
-import { directionOf, usePreferences } from '../../i18n/preferences.ts'
+import { directionOf } from '../../i18n/preferences.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
+import { usePreferences } from '../../i18n/use-preferences.ts'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
-import { Money, useMoney } from '../../parts/money.tsx'
+import { Money, useMoney, useMoneyColumn } from '../../parts/money.tsx'
 import { Answered, EmptyState } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Select } from '../../ui/input.tsx'
@@ -76,10 +77,15 @@ function Shown({ summary, steps, by, measure, range }: ShownProps) {
   const text = useText()
   const { number, percent } = useFormats()
   const money = useMoney()
+  const moneyColumn = useMoneyColumn()
   const preferences = usePreferences()
   const { series, points } = useMemo(() => toSeries(summary.groups, steps, by, measure), [summary, steps, by, measure])
-  const format = (value: number, isShort?: boolean) =>
-    measure === 'amount' ? money(value.toFixed(9)) : number(value, isShort ? { notation: 'compact' } : {})
+  const format = (value: number) => (measure === 'amount' ? money(value.toFixed(9)) : number(value))
+  const formatTick = (value: number, step: number) => {
+    if (measure !== 'amount') return number(value, { notation: 'compact' })
+    // Cents, unless the amounts are whole or smaller.
+    return moneyColumn(value, step >= 1 ? 0 : Math.max(2, -Math.floor(Math.log10(step))))
+  }
   const nameOf = ({ id, name }: Series) => {
     if (id === REST) return text('usage.rest')
     return by === 'OPERATION' ? text(`usage.operation.${id as 'EMBEDDING'}`) : (name ?? id)
@@ -104,7 +110,11 @@ function Shown({ summary, steps, by, measure, range }: ShownProps) {
       <Sums totals={summary.total} />
       <Card>
         <Suspense fallback={<Skeleton className="h-72" />}>
-          <Chart {...{ series, points, nameOf, format }} isByHour={range === 'day'} isRightToLeft={directionOf(preferences) === 'rtl'} />
+          <Chart
+            {...{ series, points, nameOf, format, formatTick }}
+            isByHour={range === 'day'}
+            isRightToLeft={directionOf(preferences) === 'rtl'}
+          />
         </Suspense>
         {range !== 'day' && <p className="mt-2 text-xs text-muted">{text('usage.utc')}</p>}
       </Card>

@@ -8,6 +8,6 @@ export const usageRoutes = [
     getParentRoute: () => root,
     path: '/usage',
     validateSearch: readFilters,
-    component: lazyPage(() => import('./usage-page.tsx'), 'UsagePage'),
+    component: lazyPage(() => import('./usage-page.tsx'), 'UsagePage', ['usage']),
   }),
 ] as const

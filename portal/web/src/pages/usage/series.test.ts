@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { timesOf } from './filters.ts'
-import { toSeries } from './series.ts'
+import { ticksOf, toSeries } from './series.ts'
 import type { Summary } from './usage.ts'
 
 function group(day: string, modelId: string, amount: string): Summary['groups'][number] {
@@ -42,5 +42,18 @@ describe('usage over time', () => {
       ['rest', 10],
     ])
     expect(points[0]?.values.rest).toBe(10)
+  })
+})
+
+describe('the numbers of the axis', () => {
+  it.each([
+    [0, [0, 1]],
+    [3, [0, 1, 2, 3]],
+    [0.0023, [0, 0.0005, 0.001, 0.0015, 0.002, 0.0025]],
+    [0.3, [0, 0.1, 0.2, 0.3]],
+    [970, [0, 200, 400, 600, 800, 1_000]],
+    [12_345, [0, 5_000, 10_000, 15_000]],
+  ])('are round up to %d', (highest, ticks) => {
+    expect(ticksOf([{ at: '2026-01-01', values: { one: highest / 2, other: highest / 2 } }])).toEqual(ticks)
   })
 })

@@ -63,3 +63,19 @@ export function toSeries(
   }
   return { series, points }
 }
+
+/** Between two numbers of the axis: 1, 2 or 5 times a power of ten. */
+const STEPS = [1, 2, 5, 10]
+const MOST_STEPS = 5
+
+/** The numbers of the axis: from zero to the highest bar or a little above, evenly, and round. */
+export function ticksOf(points: readonly Point[]): number[] {
+  const highest = Math.max(...points.map(({ values }) => Object.values(values).reduce((sum, value) => sum + value, 0)))
+  if (highest <= 0) return [0, 1]
+  const power = Math.floor(Math.log10(highest / MOST_STEPS))
+  // Powers below one divide, so that 0.3 is not 0.30000000000000004.
+  const times = (count: number, each: number) => (power < 0 ? (count * each) / 10 ** -power : count * each * 10 ** power)
+  const each = STEPS.find((each) => times(MOST_STEPS, each) >= highest) ?? 10
+  const count = Math.ceil(highest / times(1, each))
+  return Array.from({ length: count + 1 }, (_, index) => times(index, each))
+}

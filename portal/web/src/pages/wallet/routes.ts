@@ -6,6 +6,6 @@ export const walletRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/wallet',
-    component: lazyPage(() => import('./wallet-page.tsx'), 'WalletPage'),
+    component: lazyPage(() => import('./wallet-page.tsx'), 'WalletPage', ['usage', 'wallet']),
   }),
 ] as const

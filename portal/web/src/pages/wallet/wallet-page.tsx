@@ -166,6 +166,6 @@ function useEntryColumns(): readonly Column<Entry>[] {
     },
     { id: 'amount', header: text('wallet.amount'), cell: ({ amount }) => <Money amount={amount} />, isNumber: true },
     { id: 'held', header: text('wallet.heldChange'), cell: ({ held }) => <Money amount={held} />, isNumber: true, shown: 'wide' },
-    { id: 'balance', header: text('wallet.balance'), cell: ({ balance }) => <Money amount={balance} />, isNumber: true },
+    { id: 'balance', header: text('wallet.balance'), cell: ({ balance }) => <Money amount={balance} />, isNumber: true, shown: 'wide' },
   ]
 }

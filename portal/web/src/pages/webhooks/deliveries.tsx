@@ -1,13 +1,15 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Inbox, RotateCw } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
+import { useRepeat } from '../../data/calm.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
+import { ServiceText } from '../../parts/failure-text.tsx'
 import { Source } from '../../parts/source.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'
 import { DateTime, RelativeTime } from '../../parts/time.tsx'
@@ -22,8 +24,10 @@ import { DELIVERIES, type Delivery, REDELIVER } from './webhooks.ts'
 
 const route = getRouteApi('/webhooks/$id')
 
-/** No event tells how a delivery goes on. */
-const PAUSE_MS = 2_000
+/** No event tells how a delivery goes on: events about it would be delivered, too. */
+const ASK_AGAIN_MS = 2_000
+/** After an attempt that failed, the next one comes much later. */
+const ASK_SELDOM_MS = 15_000
 
 const LOOKS = {
   PENDING: { tone: 'info', label: 'webhooks.status.PENDING', isActive: true },
@@ -41,12 +45,9 @@ export function Deliveries({ endpointId }: { readonly endpointId: string }) {
   const paging = usePaging(status)
   const answer = useAnswer(DELIVERIES, { endpointId, status: status ?? null, ...paging.variables }, { types: ['WebhookDelivery'] })
   const edges = answer.state === 'ready' ? (answer.data.webhookDeliveries?.edges ?? []) : []
-  const isUnderWay = edges.some(({ node }) => node.status === 'PENDING')
-  useEffect(() => {
-    if (answer.state !== 'ready' || !isUnderWay) return
-    const timer = setTimeout(answer.refresh, PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [answer, isUnderWay])
+  const pending = edges.filter(({ node }) => node.status === 'PENDING')
+  const isSoon = pending.some(({ node }) => node.attempts.length === 0)
+  useRepeat(answer, isSoon ? ASK_AGAIN_MS : ASK_SELDOM_MS, pending.length > 0)
   const open = edges.find(({ node }) => node.id === openId)?.node ?? null
   return (
     <section>
@@ -133,8 +134,11 @@ function Details({ endpointId, delivery }: { readonly endpointId: string; readon
                 </span>
               </div>
               {error && (
-                <p dir="ltr" className="mt-2 text-start text-danger-text wrap-anywhere">
-                  {error}
+                <p className="mt-2 text-danger-text">
+                  {text(statusCode === null ? 'webhooks.noAnswer' : 'webhooks.refused')}
+                  <span className="block">
+                    <ServiceText>{error}</ServiceText>
+                  </span>
                 </p>
               )}
               {responseStart && (

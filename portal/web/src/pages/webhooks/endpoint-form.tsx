@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react'
 import { EVENT_TYPES } from '../../../../../schema/events.ts'
 import type { Failure } from '../../data/failure.ts'
 import { useText } from '../../i18n/text.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { Code } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -60,7 +61,7 @@ function Fields({ start, failure, onSubmit }: Pick<EndpointFormProps, 'start' | 
   const isUrl = URL.canParse(url.trim()) && /^https?:/.test(url.trim())
   const isShort = [...description.trim()].length <= MAX_DESCRIPTION
   // The service knows which addresses the operator allows.
-  const urlError = failure?.param === 'url' ? failure.message : isTried && !isUrl && text('webhooks.problem.url')
+  const urlError = failure?.param === 'url' ? <FailureText failure={failure} /> : isTried && !isUrl && text('webhooks.problem.url')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     setTried(true)

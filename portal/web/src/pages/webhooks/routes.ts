@@ -7,12 +7,12 @@ export const webhooksRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/webhooks',
-    component: lazyPage(() => import('./webhooks-page.tsx'), 'WebhooksPage'),
+    component: lazyPage(() => import('./webhooks-page.tsx'), 'WebhooksPage', ['webhooks']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/webhooks/$id',
     validateSearch: readDeliveryFilters,
-    component: lazyPage(() => import('./endpoint-page.tsx'), 'EndpointPage'),
+    component: lazyPage(() => import('./endpoint-page.tsx'), 'EndpointPage', ['webhooks']),
   }),
 ] as const

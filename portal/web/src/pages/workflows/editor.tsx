@@ -1,4 +1,3 @@
-import { useBlocker } from '@tanstack/react-router'
 import { CircleAlert, CircleCheck, WandSparkles } from 'lucide-react'
 import { useDeferredValue, useMemo, useRef, useState } from 'react'
 import schema from '../../../../../schema/workflow.schema.json'
@@ -6,10 +5,11 @@ import { useAction } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
-import { Code, UserText } from '../../parts/user-text.tsx'
+import { UnsavedGuard } from '../../parts/unsaved-guard.tsx'
+import { Code } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Notice } from '../../ui/surface.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { type EditorHandle, JsonEditor } from './json-editor.tsx'
@@ -23,7 +23,7 @@ import { UPDATE, type Workflow } from './workflows.ts'
 interface Shown {
   readonly line: number
   readonly path: string
-  readonly what: { readonly mistake: SyntaxMistake } | { readonly problem: Problem } | { readonly message: string }
+  readonly what: { readonly mistake: SyntaxMistake } | { readonly problem: Problem } | { readonly failure: Failure }
 }
 
 function check(source: string): { readonly parsed: Parsed; readonly mistakes: readonly Shown[] } {
@@ -38,10 +38,11 @@ function check(source: string): { readonly parsed: Parsed; readonly mistakes: re
 }
 
 /** What the service refused in the definition. */
-function refused({ param, message }: Failure, parsed: Parsed): Shown | null {
+function refused(failure: Failure, parsed: Parsed): Shown | null {
+  const { param } = failure
   if ('error' in parsed || !/^(input\.)?definition\b/.test(param ?? '')) return null
   const path = readPath(param!.replace(/^(input\.)?definition\.?/, ''))
-  return { line: parsed.lineOf(path), path: writePath(path), what: { message } }
+  return { line: parsed.lineOf(path), path: writePath(path), what: { failure } }
 }
 
 /** The definition as JSON. The published schema checks it while you write, and the service when you save. */
@@ -57,7 +58,6 @@ export function Editor({ workflow }: { readonly workflow: Workflow }) {
   const { parsed, mistakes } = useMemo(() => check(deferred), [deferred])
   const isDirty = source !== saved.source
   const isNewer = workflow.version > saved.version && !update.isRunning
-  const blocker = useBlocker({ shouldBlockFn: () => isDirty, enableBeforeUnload: isDirty, withResolver: true })
 
   const failure = sent === source ? update.failure : null
   const refusal = failure && refused(failure, parsed)
@@ -124,18 +124,7 @@ export function Editor({ workflow }: { readonly workflow: Workflow }) {
         </div>
       </div>
       <FailureNotice failure={refusal ? null : failure} />
-      <ConfirmDialog
-        isOpen={blocker.status === 'blocked'}
-        onClose={() => blocker.reset?.()}
-        title={text('workflows.leaveTitle')}
-        description={text('workflows.leaveHelp')}
-        action={text('workflows.leave')}
-        isDangerous
-        onConfirm={() => {
-          blocker.proceed?.()
-          return true
-        }}
-      />
+      <UnsavedGuard isDirty={isDirty} />
     </div>
   )
 }
@@ -189,7 +178,7 @@ function Mistakes({ shown, onOpen }: { readonly shown: readonly Shown[]; readonl
               ) : 'problem' in what ? (
                 problemText(what.problem)
               ) : (
-                <UserText isWhole>{what.message}</UserText>
+                <FailureText failure={what.failure} />
               )}
             </span>
           </li>

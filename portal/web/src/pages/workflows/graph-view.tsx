@@ -10,10 +10,11 @@ import {
   type NodeProps,
   Position,
   ReactFlow,
+  type ReactFlowInstance,
 } from '@xyflow/react'
 import { Flag } from 'lucide-react'
 import { Direction } from 'radix-ui'
-import { useMemo, useRef } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import { useText } from '../../i18n/text.tsx'
 import { Code } from '../../parts/user-text.tsx'
 import { classes } from '../../ui/classes.ts'
@@ -108,6 +109,24 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
     }),
     [text],
   )
+  const [graph, setGraph] = useState<ReactFlowInstance<Node<NodeData>> | null>(null)
+  const isMoved = useRef(false)
+  useEffect(() => {
+    const box = frame.current
+    if (!graph || !box) return
+    let width = 0
+    const watch = new ResizeObserver(async () => {
+      if (isMoved.current || box.clientWidth === width) return
+      width = box.clientWidth
+      await graph.fitView(FIT)
+      if (graph.getZoom() >= MIN_READABLE) return
+      // Too small to read as a whole: it shows from its beginning on.
+      const x = isRightToLeft ? box.clientWidth - EDGE - WIDTH * READABLE : EDGE
+      await graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
+    })
+    watch.observe(box)
+    return () => watch.disconnect()
+  }, [graph, isRightToLeft])
   const rows = Math.max(...places.map(({ row }) => Math.abs(row))) * 2 + 1
   return (
     <section
@@ -127,13 +146,10 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
           if (chosen && 'id' in chosen) onOpen(chosen.id)
         }}
         ariaLabelConfig={labels}
-        onInit={async (graph) => {
-          await graph.fitView(FIT)
-          const box = frame.current
-          if (!box || graph.getZoom() >= MIN_READABLE) return
-          // Too small to read as a whole: it shows from its beginning on.
-          const x = isRightToLeft ? box.clientWidth - EDGE - WIDTH * READABLE : EDGE
-          await graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
+        onInit={setGraph}
+        onMoveStart={(event) => {
+          // Without an event, it was moved by the code.
+          isMoved.current ||= event !== null
         }}
         fitViewOptions={FIT}
         minZoom={0.2}

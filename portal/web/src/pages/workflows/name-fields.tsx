@@ -1,5 +1,7 @@
+import type { ReactNode } from 'react'
 import type { Failure } from '../../data/failure.ts'
 import { useText } from '../../i18n/text.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { Field } from '../../ui/field.tsx'
 import { Input } from '../../ui/input.tsx'
 
@@ -7,7 +9,7 @@ const MAX_NAME = 200
 const CODE = /^[\w.-]{1,64}$/
 
 interface NameProblems {
-  readonly name: string | false
+  readonly name: ReactNode
   readonly code: string | false
   readonly isRight: boolean
   /** A failure that is neither's. */
@@ -25,7 +27,7 @@ export function useNameProblems(
   const isCode = CODE.test(code)
   const isTaken = failure?.code === 'already_exists' || failure?.param === 'code'
   return {
-    name: (isTried && !isName && text('workflows.problem.name')) || (failure?.param === 'name' && failure.message),
+    name: (isTried && !isName && text('workflows.problem.name')) || (failure?.param === 'name' && <FailureText failure={failure} />),
     code: (isTried && !isCode && text('workflows.problem.code')) || (isTaken && text('workflows.problem.taken')),
     isRight: isName && isCode,
     rest: isTaken || failure?.param === 'name' ? null : failure,

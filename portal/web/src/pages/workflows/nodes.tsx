@@ -1,13 +1,15 @@
 import { lazy, Suspense } from 'react'
+import { failureOfWork } from '../../data/failure.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { Money } from '../../parts/money.tsx'
 import { Source } from '../../parts/source.tsx'
 import { NotFound } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
-import { Code, UserText } from '../../parts/user-text.tsx'
+import { Code } from '../../parts/user-text.tsx'
 import { Sheet } from '../../ui/dialog.tsx'
 import { Notice, Skeleton } from '../../ui/surface.tsx'
 import { type Definition, type DefinitionNode, writeJson } from './rules/definition.ts'
@@ -170,7 +172,7 @@ function NodeSheet({ definition, run, open, onOpen }: NodesProps) {
           />
           {state?.error && (
             <Notice tone="danger">
-              <UserText isWhole>{state.error.message}</UserText>
+              <FailureText failure={failureOfWork(state.error)} />
             </Notice>
           )}
           {state?.state === 'DONE' && (

@@ -7,18 +7,18 @@ export const workflowsRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/workflows',
-    component: lazyPage(() => import('./workflows-page.tsx'), 'WorkflowsPage'),
+    component: lazyPage(() => import('./workflows-page.tsx'), 'WorkflowsPage', ['workflows']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/workflows/$id',
     validateSearch: readWorkflowSearch,
-    component: lazyPage(() => import('./workflow-page.tsx'), 'WorkflowPage'),
+    component: lazyPage(() => import('./workflow-page.tsx'), 'WorkflowPage', ['workflows']),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/workflows/$id/runs/$runId',
     validateSearch: readRunSearch,
-    component: lazyPage(() => import('./run-page.tsx'), 'RunPage'),
+    component: lazyPage(() => import('./run-page.tsx'), 'RunPage', ['workflows']),
   }),
 ] as const

@@ -5,6 +5,7 @@ import { useAnswer, useEvents } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
 import type { VariablesOf } from '../../data/graphql.ts'
 import { Text, useText } from '../../i18n/text.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { useMoney } from '../../parts/money.tsx'
 import { FailureNotice, Loading } from '../../parts/states.tsx'
 import { toAmount } from '../../parts/typed-number.ts'
@@ -67,7 +68,7 @@ function Form({ workflow, earlier }: { readonly workflow: Workflow; readonly ear
             typed={draft[field.name] ?? field.start}
             onChange={(typed) => setDraft((now) => ({ ...now, [field.name]: typed }))}
             problem={isTried ? problems.get(field.name) : undefined}
-            refusal={failedField === field ? (failure?.message ?? null) : null}
+            refusal={failedField === field ? failure : null}
           />
         ))}
       </Card>
@@ -131,7 +132,7 @@ interface InputControlProps {
   readonly onChange: (typed: string) => void
   readonly problem: FieldProblem | undefined
   /** What the service said. */
-  readonly refusal: string | null
+  readonly refusal: Failure | null
 }
 
 function InputControl({ field, typed, onChange, problem, refusal }: InputControlProps) {
@@ -140,7 +141,7 @@ function InputControl({ field, typed, onChange, problem, refusal }: InputControl
   const { name, kind, title, description, isRequired, choices } = field
   const error =
     problem === undefined
-      ? refusal && <UserText isWhole>{refusal}</UserText>
+      ? refusal && <FailureText failure={refusal} />
       : typeof problem === 'string'
         ? text(`workflows.input.${problem}`)
         : problemText(problem)

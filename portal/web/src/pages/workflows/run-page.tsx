@@ -1,14 +1,15 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { CircleStop, ReceiptText, RotateCw, Trash2 } from 'lucide-react'
 import { type ReactNode, useEffect, useReducer, useRef, useState } from 'react'
-import { toErrorCode } from '../../../../../schema/errors.ts'
 import { useScope } from '../../app/session.tsx'
 import { useAction, useAnswer, useEvents } from '../../data/answer.ts'
 import { connection } from '../../data/connection.ts'
+import { failureOfWork } from '../../data/failure.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
+import { FailureText } from '../../parts/failure-text.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { Source } from '../../parts/source.tsx'
@@ -167,18 +168,13 @@ function Block({ title, value }: { readonly title: string; readonly value: unkno
   )
 }
 
-function RunError({ error: { code, message, nodeId } }: { readonly error: NonNullable<Run['error']> }) {
-  const text = useText()
-  const known = toErrorCode(code.toLowerCase()) ?? toErrorCode(code)
+function RunError({ error }: { readonly error: NonNullable<Run['error']> }) {
   return (
     <Notice tone="danger">
-      {known && <p className="font-medium">{text(`error.${known}`)}</p>}
-      <p>
-        <UserText isWhole>{message}</UserText>
-      </p>
-      {nodeId !== null && (
+      <FailureText failure={failureOfWork(error)} />
+      {error.nodeId !== null && (
         <p className="mt-1">
-          <Text id="workflows.failedAt" values={{ node: <Code>{nodeId}</Code> }} />
+          <Text id="workflows.failedAt" values={{ node: <Code>{error.nodeId}</Code> }} />
         </p>
       )}
     </Notice>

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { History } from 'lucide-react'
 import { useAnswer, useEvents } from '../../data/answer.ts'
+import { useCalm, useRepeat } from '../../data/calm.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -11,6 +12,11 @@ import { Select } from '../../ui/input.tsx'
 import { STATUSES } from './filters.ts'
 import { RUN_ENDED, RUNS, type RunRow, type RunStatus } from './runs.ts'
 import { Duration, RunBadge } from './states.tsx'
+
+/** Between two questions, while many runs end. */
+const PAUSE_MS = 1_500
+/** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
+const LOOK_AGAIN_MS = 15_000
 
 interface RunsProps {
   readonly workflowId: string
@@ -25,9 +31,9 @@ export function Runs({ workflowId, status, onStatus }: RunsProps) {
   const paging = usePaging(status)
   const filter = status ? { status } : null
   const answer = useAnswer(RUNS, { id: workflowId, filter, ...paging.variables }, { types: ['WorkflowRun'] })
-  useEvents(RUN_ENDED, {}, ({ runEnded }) => {
-    if (runEnded.workflowRun?.workflowId === workflowId && answer.state === 'ready') answer.refresh()
-  })
+  const refreshSoon = useCalm(() => answer.state === 'ready' && answer.refresh(), PAUSE_MS)
+  useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.workflowRun?.workflowId === workflowId && refreshSoon())
+  useRepeat(answer, LOOK_AGAIN_MS)
   return (
     <>
       <search className="mb-4 flex">

@@ -8,7 +8,7 @@ import type { WorkerClient } from '../../../process/worker-rpc.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
 import { Connection, damaged, FileLock, prepareFile, toOpeningFailure, toStorageFailure } from '../database.ts'
-import { StoreFile, startRowReader, startThread } from '../threads.ts'
+import { COMMITS, StoreFile, startRowReader, startThread } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
@@ -45,7 +45,7 @@ export async function openSqliteDocumentStore({
   const file = new StoreFile({ path, what: WHAT, log })
   try {
     if (kinds) migrate(path, kinds, log)
-    const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file))
+    const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file, { shared: COMMITS }))
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.noteClosed())

@@ -50,6 +50,22 @@ function versions(of = file): unknown {
   }
 }
 
+it('waits while another process reads the file, because the copy would lack what is in the log', async () => {
+  await write()
+  {
+    using writer = new DatabaseSync(file)
+    using reader = new DatabaseSync(file, { readOnly: true })
+    reader.exec('BEGIN')
+    reader.prepare('SELECT count(*) FROM documents_letters').get()
+    writer.exec(`INSERT INTO documents_letters SELECT 'l_last', doc FROM documents_letters LIMIT 1`)
+    await expect(open([FIRST])).rejects.toThrow(/is being read by another process/)
+    expect(copies()).toEqual([])
+  }
+  await using _store = await open([FIRST])
+  using copy = new DatabaseSync(join(folder, copies()[0]!), { readOnly: true })
+  expect(copy.prepare('SELECT count(*) AS count FROM documents_letters').get()).toEqual({ count: 601 })
+})
+
 it('brings every document through all steps, keeps a copy of the file as it was, and does it once', async () => {
   await write()
   for (const _ of ['first start', 'second start']) {

@@ -1,6 +1,7 @@
 import { constants, copyFileSync, renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { Log } from '../../../process/log.ts'
+import { Unfit } from '../../../process/opening.ts'
 import { type AnyDocument, currentVersion, type Kind, migrated, newerKind } from '../../documents/kinds.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { NewerKind } from '../database.ts'
@@ -68,9 +69,13 @@ function migrateKind(database: DatabaseSync, kind: Kind, from: number): void {
   }
 }
 
-/** Copies all data of the file and its log. The copy gets its name only when it is complete. */
+/**
+ * Copies all data of the file and its log. The copy gets its name only when it is complete.
+ * @throws {Unfit} another process reads the file, so that the log cannot be moved into it
+ */
 function copyBeside(database: DatabaseSync, file: string): string {
-  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+  if (busy) throw new Unfit([`${file} is being read by another process, such as a backup`])
   const copy = `${file}.before-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
   try {
     copyFileSync(file, `${copy}.part`, constants.COPYFILE_FICLONE)

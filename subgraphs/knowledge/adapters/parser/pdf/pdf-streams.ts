@@ -1,4 +1,5 @@
 import { constants, inflateSync } from 'node:zlib'
+import { sizeText } from '../../../../common/sizes.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 
 const STREAM = Buffer.from('stream')
@@ -18,7 +19,7 @@ export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): vo
     const data = startOfData(file, at + STREAM.length)
     if (data === undefined || isPicture(file, at)) continue
     left -= measureInflated(file.subarray(data), left)
-    if (left <= 0) throw new ParseFailure('limit_exceeded', `The PDF inflates to more than ${maxInflatedBytes} bytes.`)
+    if (left <= 0) throw new ParseFailure('limit_exceeded', `The PDF inflates to more than ${sizeText(maxInflatedBytes)}.`)
   }
 }
 

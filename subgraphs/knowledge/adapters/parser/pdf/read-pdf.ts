@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import { sizeText } from '../../../../common/sizes.ts'
 import { namePages } from '../../../domain/name-pages.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
@@ -119,7 +120,7 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages 
     if (letters > limits.maxTextBytes)
       throw new ParseFailure(
         'limit_exceeded',
-        `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
+        `The document has more than ${sizeText(limits.maxTextBytes)} of text. Split it into smaller files.`,
       )
     pages.push(page)
     if (number % PAGES_PER_REPORT === 0 || number === pdf.numPages) onPages(number, pdf.numPages)

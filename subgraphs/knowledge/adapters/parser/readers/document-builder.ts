@@ -1,3 +1,4 @@
+import { sizeText } from '../../../../common/sizes.ts'
 import { findLines } from '../../../domain/text/find-lines.ts'
 import { normaliseText } from '../../../domain/text/normalise-text.ts'
 import {
@@ -88,7 +89,7 @@ export class DocumentBuilder {
     this.#bytes += separator.length + Buffer.byteLength(text)
     const { maxTextBytes, maxBlocks } = this.#limits
     if (this.#bytes > maxTextBytes)
-      throw new ParseFailure('limit_exceeded', `The document has more than ${maxTextBytes} bytes of text. Split it into smaller files.`)
+      throw new ParseFailure('limit_exceeded', `The document has more than ${sizeText(maxTextBytes)} of text. Split it into smaller files.`)
     if (this.#blocks.length >= maxBlocks)
       throw new ParseFailure('limit_exceeded', `The document has more than ${maxBlocks} paragraphs and rows. Split it into smaller files.`)
     const charStart = this.#length + separator.length

@@ -1,3 +1,4 @@
+import { sizeText } from '../../../../common/sizes.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
@@ -61,7 +62,7 @@ async function readCellTexts(parts: OfficePackage, main: string, workbook: XmlEl
         if (length > limits.maxTextBytes)
           throw new ParseFailure(
             'limit_exceeded',
-            `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
+            `The document has more than ${sizeText(limits.maxTextBytes)} of text. Split it into smaller files.`,
           )
         shared.push(text)
       },

@@ -84,6 +84,7 @@ export function Conversation({ agent, threadId, runId, onRun, onEnded }: Convers
                   setRunning(null)
                   onEnded(threadId)
                 }}
+                retry={question === null || running !== null ? undefined : () => ask(question)}
               />
             ) : failure ? (
               <FailureNotice failure={failure} retry={question === null ? undefined : () => void send(question, key)} />

@@ -5,7 +5,9 @@ import { useAnswer } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { codeOf } from '../../../parts/code.ts'
+import { FailureText } from '../../../parts/failure-text.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
+import { UnsavedGuard } from '../../../parts/unsaved-guard.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Switch } from '../../../ui/choices.tsx'
 import { Combobox } from '../../../ui/combobox.tsx'
@@ -31,7 +33,8 @@ export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: A
   const text = useText()
   const [draft, setDraft] = useState(start)
   const [isTried, setTried] = useState(false)
-  const models = useAnswer(MODELS, {}, { pause: !useScope('INFERENCE') })
+  const mayList = useScope('INFERENCE')
+  const models = useAnswer(MODELS, {}, { pause: !mayList })
   const collections = useAnswer(COLLECTIONS, {}, { pause: !useScope('KNOWLEDGE_READ'), types: ['Collection'] })
   const change = (next: Partial<Draft>) => setDraft((now) => ({ ...now, ...next }))
   const problems = isTried ? problemsOf(draft) : {}
@@ -40,7 +43,7 @@ export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: A
   const say = (field: string): ReactNode => {
     const problem = problems[field]
     if (problem) return text(`agents.problem.${problem}`)
-    return param === field || param?.startsWith(`${field}.`) ? <bdi dir="auto">{failure?.message}</bdi> : null
+    return param === field || param?.startsWith(`${field}.`) ? failure && <FailureText failure={failure} /> : null
   }
   const isPlaced = param !== null && (FIELDS.test(param) || /^mcpServers\[\d+\]\.(name|url|headers|allowedTools)/.test(param))
   const submit = (event: FormEvent) => {
@@ -51,9 +54,12 @@ export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: A
     requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid]')?.focus())
   }
   const known = models.state === 'ready' ? (models.data.models ?? []) : []
+  // A field that is typed into would be taken away from its reader when the models are here.
+  const isListed = models.state === 'loading' ? mayList : known.length > 0
   const chosen = known.find(({ id }) => id === draft.model)
   return (
     <form onSubmit={submit} noValidate aria-label={action} className="flex max-w-3xl flex-col gap-5">
+      {!isNew && <UnsavedGuard isDirty={JSON.stringify(draft) !== JSON.stringify(start)} />}
       <Card className="flex flex-col gap-5">
         <div className="grid gap-5 sm:grid-cols-2">
           <Field label={text('agents.name')} error={say('name')} isRequired>
@@ -79,7 +85,7 @@ export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: A
           isRequired
         >
           {(control) =>
-            known.length > 0 ? (
+            isListed ? (
               <Combobox
                 {...control}
                 values={draft.model === '' ? [] : [draft.model]}

@@ -1,3 +1,5 @@
+import { isObject } from '../../../data/is-object.ts'
+
 const MAX_CHARACTERS = 32_768
 const MAX_DEPTH = 100
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
@@ -57,10 +59,6 @@ function problemIn(schema: unknown, path: string, depth: number): SchemaProblem 
     if (problem) return problem
   }
   return null
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The line that a browser's message names, by line or by position. Not all of them name one. */

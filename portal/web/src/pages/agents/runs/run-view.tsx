@@ -1,7 +1,7 @@
 import { Receipt as ReceiptIcon, Search, Square, Wrench } from 'lucide-react'
 import { useEffect, useRef } from 'react'
-import { toErrorCode } from '../../../../../../schema/errors.ts'
 import { useAction, useAnswer } from '../../../data/answer.ts'
+import { failureOfWork } from '../../../data/failure.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { Source } from '../../../parts/source.tsx'
@@ -16,8 +16,15 @@ import { Receipt, useReceiptLine } from './receipt.tsx'
 import { CANCEL, RUN, type Run } from './runs.ts'
 import { useRunProgress } from './use-run.ts'
 
+interface LiveRunProps {
+  readonly runId: string
+  readonly onDone?: (threadId: string | null) => void
+  /** Asks again, if the run failed. */
+  readonly retry?: () => void
+}
+
 /** The answer of a run that goes on, as it is written; then its result. */
-export function LiveRun({ runId, onDone }: { readonly runId: string; readonly onDone?: (threadId: string | null) => void }) {
+export function LiveRun({ runId, onDone, retry }: LiveRunProps) {
   const { progress, failure } = useRunProgress(runId)
   const tell = useRef(onDone)
   tell.current = onDone
@@ -25,7 +32,7 @@ export function LiveRun({ runId, onDone }: { readonly runId: string; readonly on
   useEffect(() => {
     if (isDone) tell.current?.(threadId)
   }, [isDone, threadId])
-  if (isDone) return <EndedRun runId={runId} />
+  if (isDone) return <EndedRun runId={runId} retry={retry} />
   return (
     <div className="flex flex-col gap-3">
       <Steps progress={progress} />
@@ -87,16 +94,21 @@ function Steps({ progress }: { readonly progress: Progress }) {
 }
 
 /** A run that has ended: its answer, what it cites, and its receipt. */
-export function EndedRun({ runId }: { readonly runId: string }) {
+export function EndedRun({ runId, retry }: Pick<LiveRunProps, 'runId' | 'retry'>) {
   const answer = useAnswer(RUN, { id: runId })
   return (
     <Answered answer={answer} loading={<Loading lines={2} />}>
-      {({ agentRun }) => (agentRun ? <Result run={agentRun} /> : <NotFound />)}
+      {({ agentRun }) => (agentRun ? <Result run={agentRun} retry={retry} /> : <NotFound />)}
     </Answered>
   )
 }
 
-export function Result({ run, isReceiptOpen = false }: { readonly run: Run; readonly isReceiptOpen?: boolean }) {
+interface ResultProps extends Pick<LiveRunProps, 'retry'> {
+  readonly run: Run
+  readonly isReceiptOpen?: boolean
+}
+
+export function Result({ run, isReceiptOpen = false, retry }: ResultProps) {
   const text = useText()
   const receiptLine = useReceiptLine()
   const { status, outputText, output, citations, error } = run
@@ -104,17 +116,7 @@ export function Result({ run, isReceiptOpen = false }: { readonly run: Run; read
   return (
     <div className="flex flex-col gap-3">
       {status === 'CANCELLED' && <Notice>{text('agents.wasCancelled')}</Notice>}
-      {error && (
-        <FailureNotice
-          failure={{
-            code: toErrorCode(error.code) ?? 'internal',
-            message: error.message,
-            param: null,
-            shouldRetry: false,
-            retryAfterMs: null,
-          }}
-        />
-      )}
+      {error && <FailureNotice failure={failureOfWork(error)} retry={retry} />}
       {json === null ? (
         outputText !== null && <Answer source={outputText} citations={citations} />
       ) : (

@@ -1,8 +1,8 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Ban, History, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../../data/answer.ts'
-import { useRepeat } from '../../../data/calm.ts'
+import { useAction, useAnswer, useEvents } from '../../../data/answer.ts'
+import { useCalm, useRepeat } from '../../../data/calm.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
@@ -19,10 +19,12 @@ import { RUN_STATUSES } from '../base/search.ts'
 import { readMessages } from './messages.ts'
 import { RunStatusBadge } from './run-status.tsx'
 import { LiveRun, Result } from './run-view.tsx'
-import { CANCEL, DELETE_RUN, RUN, RUNS, type Run, type RunRow } from './runs.ts'
+import { CANCEL, DELETE_RUN, RUN, RUN_ENDED, RUNS, type Run, type RunRow } from './runs.ts'
 
-/** A run that begins elsewhere shows after this time at the latest. */
-const LOOK_AGAIN_MS = 5_000
+/** Between two questions, while many runs end. */
+const PAUSE_MS = 1_500
+/** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
+const LOOK_AGAIN_MS = 15_000
 
 const route = getRouteApi('/agents/$id')
 
@@ -40,7 +42,9 @@ export function Runs({ agentId }: { readonly agentId: string }) {
     { types: ['AgentRun', 'DeleteAgentRunPayload'] },
   )
   const refresh = answer.state === 'ready' ? answer.refresh : null
-  useRepeat(refresh, LOOK_AGAIN_MS)
+  const refreshSoon = useCalm(() => refresh?.(), PAUSE_MS)
+  useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.agentRun?.agentId === agentId && refreshSoon())
+  useRepeat(answer, LOOK_AGAIN_MS)
   return (
     <>
       <div className="mb-3 flex justify-end">

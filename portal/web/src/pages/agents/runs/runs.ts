@@ -190,3 +190,14 @@ export const DELETE_THREAD = graphql(`
     }
   }
 `)
+
+export const RUN_ENDED = graphql(`
+  subscription AgentRunEnded {
+    runEnded {
+      agentRun {
+        id
+        agentId
+      }
+    }
+  }
+`)

@@ -28,7 +28,7 @@ export function readListFilters(search: Search): ListFilters {
   return { q: readText(search.q), sort: readOne(LIST_ORDERS, search.sort), open: readOne(['new'] as const, search.open) }
 }
 
-export const TABS = ['documents', 'search', 'evaluation', 'settings'] as const
+export const TABS = ['documents', 'web', 'search', 'evaluation', 'settings'] as const
 export const STATUSES = ['QUEUED', 'PROCESSING', 'READY', 'FAILED'] as const
 export const MODES = ['HYBRID', 'VECTOR', 'LEXICAL'] as const
 export const DOCUMENT_LANGUAGES = ['ar', 'en'] as const

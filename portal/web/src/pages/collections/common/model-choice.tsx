@@ -50,7 +50,7 @@ function EmbeddingList({ label, value, onChange, without }: EmbeddingChoiceProps
             {offered.map(({ id, vendor, residency, price }) => (
               <label
                 key={id}
-                className="flex cursor-pointer items-center gap-3 rounded-lg border px-3 py-2 hover:bg-hover has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-accent"
+                className="flex cursor-pointer flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border px-3 py-2 hover:bg-hover has-checked:border-accent has-checked:bg-accent-soft has-focus-visible:outline-2 has-focus-visible:outline-accent"
               >
                 <input
                   type="radio"
@@ -59,13 +59,13 @@ function EmbeddingList({ label, value, onChange, without }: EmbeddingChoiceProps
                   onChange={() => onChange(id)}
                   className="size-4 shrink-0 accent-accent"
                 />
-                <span className="min-w-0 grow">
+                <span className="min-w-0 grow basis-40">
                   <Code className="font-sans text-sm font-medium">{id}</Code>
                   <span className="block text-xs text-muted">
                     <UserText>{vendor}</UserText>
                   </span>
                 </span>
-                <span className="flex shrink-0 flex-col items-end gap-1 text-xs text-muted">
+                <span className="flex shrink-0 flex-wrap items-center gap-x-2 gap-y-1 text-xs text-muted max-sm:ps-7 sm:flex-col sm:items-end">
                   <ResidencyBadge residency={residency} />
                   {price?.input ? (
                     <span>

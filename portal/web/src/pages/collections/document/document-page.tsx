@@ -1,5 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { ChevronLeft, Download, Ellipsis, Pencil, RotateCw, Trash2 } from 'lucide-react'
+import { Download, Ellipsis, FileUp, Pencil, RotateCw, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
@@ -17,14 +17,14 @@ import { Card, Notice } from '../../../ui/surface.tsx'
 import { Tabs } from '../../../ui/tabs.tsx'
 import { toast } from '../../../ui/toast.tsx'
 import { DOCUMENT_VIEWS } from '../common/filters.ts'
-import { useLiveDocuments } from '../documents/live.ts'
+import { type LiveDocuments, useLiveDocuments } from '../documents/live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus, DocumentWarnings } from '../documents/status.tsx'
 import { DELETE_DOCUMENT, DOCUMENT, type DocumentFacts, RETRY_DOCUMENT } from './document.ts'
 import { EditDocument } from './edit-document.tsx'
 import { useDownload } from './original.ts'
 import { Passages } from './passages.tsx'
 import { TextView } from './text-view.tsx'
-import { Versions } from './versions.tsx'
+import { takesVersions, Versions } from './versions.tsx'
 
 const route = getRouteApi('/collections/$id/documents/$documentId')
 
@@ -39,13 +39,13 @@ export function DocumentPage() {
         if (document?.collection.id !== id) return <NotFound />
         const now = live.of(documentId)
         if (now === null) return <NotFound />
-        return <Whole key={documentId} document={{ ...document, ...now, name: document.name }} />
+        return <Whole key={documentId} document={{ ...document, ...now, name: document.name }} live={live} />
       }}
     </Answered>
   )
 }
 
-function Whole({ document }: { readonly document: DocumentFacts }) {
+function Whole({ document, live }: { readonly document: DocumentFacts; readonly live: LiveDocuments }) {
   const text = useText()
   const { passage, view = passage ? 'text' : 'passages' } = route.useSearch()
   const navigate = route.useNavigate()
@@ -53,7 +53,7 @@ function Whole({ document }: { readonly document: DocumentFacts }) {
   const views = {
     passages: <Passages key={`${document.version} ${document.status}`} collectionId={collection.id} documentId={id} />,
     text: <TextView document={document} />,
-    versions: <Versions document={document} />,
+    versions: <Versions document={document} live={live} />,
   }
   return (
     <>
@@ -66,8 +66,7 @@ function Whole({ document }: { readonly document: DocumentFacts }) {
           </span>
         }
         back={
-          <Link to="/collections/$id" params={{ id: collection.id }} className="inline-flex max-w-full items-center gap-1 hover:text-ink">
-            <ChevronLeft className="size-4 shrink-0 rtl:-scale-x-100" aria-hidden />
+          <Link to="/collections/$id" params={{ id: collection.id }} className="min-w-0">
             <UserText className="min-w-0">{collection.name}</UserText>
           </Link>
         }
@@ -114,6 +113,20 @@ function Actions({ document }: { readonly document: DocumentFacts }) {
           <MenuItem icon={Pencil} onSelect={() => setOpen('edit')}>
             {text('common.edit')}
           </MenuItem>
+          {takesVersions(document) && (
+            <MenuItem
+              icon={FileUp}
+              onSelect={() =>
+                void navigate({
+                  to: '/collections/$id/documents/$documentId',
+                  params: { id: collection.id, documentId: id },
+                  search: { view: 'versions' },
+                })
+              }
+            >
+              {text('document.newVersion')}
+            </MenuItem>
+          )}
           <MenuSeparator />
           <MenuItem icon={Trash2} isDangerous onSelect={() => setOpen('delete')}>
             {text('common.delete')}
@@ -158,13 +171,13 @@ function State({ document }: { readonly document: DocumentFacts }) {
       )}
       {error && (
         <Notice tone="danger">
-          <DocumentFailure error={error} />
+          <DocumentFailure error={error} isWhole />
         </Notice>
       )}
       {replacement && (
         <Notice tone={replacement.status === 'FAILED' ? 'danger' : 'info'}>
           <p>{text(`documents.replacement.${replacement.status}`)}</p>
-          {replacement.error && <DocumentFailure error={replacement.error} />}
+          {replacement.error && <DocumentFailure error={replacement.error} isWhole />}
           {replacement.status === 'PROCESSING' && (
             <DocumentProgress document={{ status: 'PROCESSING', stage: replacement.stage, progress: replacement.progress }} name={name} />
           )}
@@ -172,7 +185,7 @@ function State({ document }: { readonly document: DocumentFacts }) {
       )}
       {warnings.length > 0 && (
         <Notice tone="warning">
-          <DocumentWarnings warnings={warnings} />
+          <DocumentWarnings warnings={warnings} isWhole />
         </Notice>
       )}
     </div>

@@ -9,7 +9,7 @@ export const DOCUMENT = graphql(
       externalId
       metadata
       createdAt
-      collection { id name embeddingModel { id residency } }
+      collection { id name ocr embeddingModel { id residency } transcriptionModel { id } }
       file { id name mediaType sizeBytes checksum createdAt }
       parent { id name }
       versions { version name createdAt replacedAt file { id name mediaType sizeBytes } }

@@ -1,4 +1,5 @@
-import { Download, History } from 'lucide-react'
+import { Download, History as HistoryIcon } from 'lucide-react'
+import { useScope } from '../../../app/session.tsx'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
@@ -6,19 +7,42 @@ import { EmptyState, FailureNotice } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { IconButton } from '../../../ui/button.tsx'
+import type { LiveDocuments } from '../documents/live.ts'
+import { UploadPanel } from '../documents/upload-panel.tsx'
 import type { DocumentFacts } from './document.ts'
 import { useDownload } from './original.ts'
 
 type Version = DocumentFacts['versions'][number]
 
+/** Whether a file may become the next version: a document of the web or of another file has its content from there. */
+export function takesVersions({ externalId, parent }: Pick<DocumentFacts, 'externalId' | 'parent'>): boolean {
+  return parent === null && !externalId?.startsWith('web_')
+}
+
+interface VersionsProps {
+  readonly document: DocumentFacts
+  readonly live: LiveDocuments
+}
+
+/** The versions of a document, and the place for the next. */
+export function Versions({ document, live }: VersionsProps) {
+  const mayWrite = useScope('KNOWLEDGE_WRITE')
+  return (
+    <>
+      {mayWrite && takesVersions(document) && <UploadPanel collection={document.collection} live={live} documentId={document.id} />}
+      <History versions={document.versions} />
+    </>
+  )
+}
+
 /** The versions before the live one. Only their files are kept. */
-export function Versions({ document: { versions } }: { readonly document: DocumentFacts }) {
+function History({ versions }: Pick<DocumentFacts, 'versions'>) {
   const text = useText()
   const { bytes } = useFormats()
   const { start, share, failure } = useDownload()
   if (versions.length === 0) {
     return (
-      <EmptyState icon={History} title={text('document.noVersions')}>
+      <EmptyState icon={HistoryIcon} title={text('document.noVersions')}>
         {text('document.noVersionsHelp')}
       </EmptyState>
     )

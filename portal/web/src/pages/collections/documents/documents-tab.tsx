@@ -22,7 +22,6 @@ import { COLLECTION_DOCUMENTS, DELETE_DOCUMENTS, type DocumentRow, RETRY_DOCUMEN
 import { type LiveDocuments, useLiveDocuments } from './live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus, DocumentWarnings } from './status.tsx'
 import { UploadPanel } from './upload-panel.tsx'
-import { WebAddresses } from './web-addresses.tsx'
 
 const route = getRouteApi('/collections/$id')
 const PAGE_SIZE = 50
@@ -40,7 +39,6 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
   const { name, status, sort = 'newest' } = route.useSearch()
   const navigate = route.useNavigate()
   const change = (next: CollectionFilters) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true, resetScroll: false })
-  const [isWebOpen, setWebOpen] = useState(false)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const paging = usePaging(`${name} ${status} ${sort}`, name ? SEARCH_PAGE_SIZE : PAGE_SIZE)
   const answer = useAnswer(
@@ -71,7 +69,7 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
           onChange={(sort) => change({ sort: sort === 'newest' ? undefined : sort })}
           options={LIST_ORDERS.map((value) => ({ value, label: text(`collections.sort.${value}`) }))}
         />
-        <Button icon={Globe} onClick={() => setWebOpen(true)}>
+        <Button icon={Globe} onClick={() => change({ tab: 'web' })}>
           {text(mayWrite ? 'documents.webAdd' : 'documents.web')}
         </Button>
       </search>
@@ -97,7 +95,6 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
           )
         }
       />
-      <WebAddresses collectionId={collection.id} mayWrite={mayWrite} isOpen={isWebOpen} onClose={() => setWebOpen(false)} />
     </>
   )
 }
@@ -239,7 +236,7 @@ function useColumns({ collectionId, live, mayWrite, chosen, setChosen, shownIds 
     {
       id: 'name',
       header: text('documents.document'),
-      className: 'max-w-52 sm:max-w-80',
+      className: 'max-w-36 sm:max-w-80',
       cell: (row) => {
         const { id, name, parent } = now(row)
         return (
@@ -263,7 +260,7 @@ function useColumns({ collectionId, live, mayWrite, chosen, setChosen, shownIds 
     {
       id: 'status',
       header: text('documents.status'),
-      className: 'min-w-40',
+      className: 'sm:min-w-40',
       cell: (row) => {
         const document = now(row)
         const { status, error, warnings, replacement } = document

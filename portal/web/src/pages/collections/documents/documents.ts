@@ -78,7 +78,6 @@ export const CREATE_UPLOAD = graphql(`
   }
 `)
 
-/** The bytes are a field of the input: the service bounds a variable of their own far below a piece. */
 export const APPEND_TO_UPLOAD = graphql(`
   mutation AppendToUpload($input: AppendToUploadInput!) {
     appendToUpload(input: $input) {
@@ -114,12 +113,6 @@ export const ATTACH_FILE = graphql(`
   }
 `)
 
-export const ATTACH_ADDRESS = graphql(`
-  mutation AttachAddress($input: CreateWebDocumentInput!) {
-    createWebDocument(input: $input) { outcome document { id name status } }
-  }
-`)
-
 export const RETRY_DOCUMENTS = graphql(`
   mutation RetryDocuments($input: DocumentsInput!) {
     retryDocuments(input: $input) { results { id document { id status stage attempts error { code message } } error { code message } } }
@@ -129,29 +122,5 @@ export const RETRY_DOCUMENTS = graphql(`
 export const DELETE_DOCUMENTS = graphql(`
   mutation DeleteDocuments($input: DocumentsInput!) {
     deleteDocuments(input: $input) { results { id error { code message } } }
-  }
-`)
-
-export const COLLECTION_SOURCES = graphql(`
-  query CollectionSources($id: ID!, $first: Int, $after: String) {
-    collection(id: $id) {
-      id
-      sources(first: $first, after: $after) {
-        pageInfo { hasNextPage endCursor }
-        edges { node { id url refreshSeconds checkedAt error document { id name } } }
-      }
-    }
-  }
-`)
-
-export const REFRESH_SOURCE = graphql(`
-  mutation RefreshSource($id: ID!) {
-    refreshWebSource(id: $id) { source { id checkedAt error } }
-  }
-`)
-
-export const DELETE_SOURCE = graphql(`
-  mutation DeleteSource($id: ID!) {
-    deleteWebSource(id: $id) { id }
   }
 `)

@@ -1,7 +1,7 @@
 import { TriangleAlert } from 'lucide-react'
-import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
+import { useFindText, useFormats, useText } from '../../../i18n/text.tsx'
 import { StatusBadge } from '../../../parts/badges.tsx'
-import { UserText } from '../../../parts/user-text.tsx'
+import { ServiceText } from '../../../parts/failure-text.tsx'
 import { Progress, type Tone } from '../../../ui/surface.tsx'
 import type { LiveDocument } from './documents.ts'
 
@@ -38,46 +38,47 @@ export function DocumentProgress({ document, name }: { readonly document: Moving
   )
 }
 
-/** Why a document failed, in words. The service's own sentence is the title. */
-export function DocumentFailure({ error }: { readonly error: NonNullable<LiveDocument['error']> }) {
+/** Why a document failed, in words. The service's own sentence is the title, or stands below where `isWhole`. */
+export function DocumentFailure({ error, isWhole }: { readonly error: NonNullable<LiveDocument['error']>; readonly isWhole?: boolean }) {
   const text = useText()
   return (
-    <span className="text-sm text-danger-text" title={error.message}>
+    <span className="text-sm text-danger-text" title={isWhole ? undefined : error.message}>
       {text(`documents.error.${error.code}`)}
+      {isWhole && error.code !== 'EMPTY' && (
+        <span className="mt-0.5 block">
+          <ServiceText>{error.message}</ServiceText>
+        </span>
+      )}
     </span>
   )
 }
 
-const WARNINGS: ReadonlySet<string> = new Set([
-  'pages_without_text',
-  'pages_unreadable',
-  'pages_read_by_ocr',
-  'ocr_low_confidence',
-  'replaced_characters',
-  'structure_lost',
-  'attachments_not_read',
-  'files_not_read',
-])
 const MAX_PAGES = 12
 
-/** What is missing from a document, in words, with the pages. */
-export function DocumentWarnings({ warnings }: Pick<LiveDocument, 'warnings'>) {
+/** What is missing from a document, in words, with the pages. What the service says is as in `DocumentFailure`. */
+export function DocumentWarnings({ warnings, isWhole }: Pick<LiveDocument, 'warnings'> & { readonly isWhole?: boolean }) {
   const text = useText()
+  const find = useFindText()
   const { number, list } = useFormats()
   if (warnings.length === 0) return null
   return (
     <ul className="flex flex-col gap-1 text-sm text-warning-text">
       {warnings.map(({ code, message, pages }) => (
-        <li key={code} className="flex gap-1.5" title={message}>
+        <li key={code} className="flex gap-1.5" title={isWhole ? undefined : message}>
           <TriangleAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
           <span>
-            {WARNINGS.has(code) ? text(`documents.warning.${code}` as MessageId) : <UserText isWhole>{message}</UserText>}{' '}
+            {find(`documents.warning.${code}`) ?? text('documents.otherWarning')}{' '}
             {pages.length > 0 &&
               text('documents.warningPages', {
                 count: pages.length,
                 more: Math.max(pages.length - MAX_PAGES, 0),
                 pages: list(pages.slice(0, MAX_PAGES).map((page) => number(page))),
               })}
+            {isWhole && (
+              <span className="block">
+                <ServiceText>{message}</ServiceText>
+              </span>
+            )}
           </span>
         </li>
       ))}

@@ -4,8 +4,8 @@ import { toBase64 } from '../../../parts/read-file.ts'
 import { APPEND_TO_UPLOAD, ATTACH_FILE, CANCEL_UPLOAD, COMPLETE_UPLOAD, CREATE_UPLOAD, UPLOAD_STATE } from './documents.ts'
 import { type Transport, UploadQueue } from './uploads.ts'
 
-/** Sends files by GraphQL, and attaches them to a collection. */
-function transportOf(client: Client, collectionId: string): Transport {
+/** Sends files by GraphQL, and attaches them to a collection: as documents, or as the next version of one. */
+function transportOf(client: Client, collectionId: string, documentId: string | null): Transport {
   const mutate = async <Data, Variables extends AnyVariables>(
     mutation: TypedDocumentNode<Data, Variables>,
     variables: Variables,
@@ -36,7 +36,7 @@ function transportOf(client: Client, collectionId: string): Transport {
     },
     cancel: async (id) => void (await mutate(CANCEL_UPLOAD, { id })),
     attach: async (fileId) => {
-      const { document, outcome } = (await mutate(ATTACH_FILE, { input: { collectionId, fileId } })).createDocument
+      const { document, outcome } = (await mutate(ATTACH_FILE, { input: { collectionId, fileId, documentId } })).createDocument
       return { documentId: document.id, isNew: outcome !== 'UNCHANGED' }
     },
   }
@@ -44,11 +44,12 @@ function transportOf(client: Client, collectionId: string): Transport {
 
 const queues = new WeakMap<Client, Map<string, UploadQueue>>()
 
-/** The queue of a collection. It goes on while the reader is on other pages, until the session ends. */
-export function queueOf(client: Client, collectionId: string): UploadQueue {
+/** The queue of a collection, or of one document's versions. It goes on while the reader is on other pages, until the session ends. */
+export function queueOf(client: Client, collectionId: string, documentId: string | null): UploadQueue {
   const ofClient = queues.get(client) ?? new Map<string, UploadQueue>()
   queues.set(client, ofClient)
-  const queue = ofClient.get(collectionId) ?? new UploadQueue(transportOf(client, collectionId))
-  ofClient.set(collectionId, queue)
+  const key = documentId ?? collectionId
+  const queue = ofClient.get(key) ?? new UploadQueue(transportOf(client, collectionId, documentId))
+  ofClient.set(key, queue)
   return queue
 }

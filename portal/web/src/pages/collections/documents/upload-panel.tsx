@@ -4,30 +4,32 @@ import { type DragEvent, type ReactNode, useEffect, useId, useMemo, useRef, useS
 import { useClient } from 'urql'
 import { useAnswer } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
-import { useFailureText } from '../../../parts/states.tsx'
+import { FailureText } from '../../../parts/failure-text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Card, Progress } from '../../../ui/surface.tsx'
 import type { CollectionFacts } from '../common/collections.ts'
 import { UPLOAD_LIMITS } from './documents.ts'
-import type { Rules } from './formats.ts'
+import { MAX_SOUND_BYTES, type Rules } from './formats.ts'
 import type { LiveDocuments } from './live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus } from './status.tsx'
 import { queueOf } from './transport.ts'
 import { isOver, type UploadItem, type UploadQueue } from './uploads.ts'
 
 interface UploadPanelProps {
-  readonly collection: CollectionFacts
+  readonly collection: Pick<CollectionFacts, 'id' | 'ocr'> & { readonly transcriptionModel: object | null }
   readonly live: LiveDocuments
+  /** The document whose next version a file becomes. Left out: each becomes a document of its own. */
+  readonly documentId?: string
 }
 
 /** Takes files that are dropped or chosen, and shows how far each is. */
-export function UploadPanel({ collection, live }: UploadPanelProps) {
+export function UploadPanel({ collection, live, documentId }: UploadPanelProps) {
   const text = useText()
   const { bytes } = useFormats()
   const client = useClient()
-  const queue = useMemo(() => queueOf(client, collection.id), [client, collection.id])
+  const queue = useMemo(() => queueOf(client, collection.id, documentId ?? null), [client, collection.id, documentId])
   const items = useSyncExternalStore(queue.watch, queue.items)
   const input = useRef<HTMLInputElement>(null)
   const helpId = useId()
@@ -40,7 +42,8 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
     readsPictures: collection.ocr === 'AUTO',
     readsSound: collection.transcriptionModel !== null,
   }
-  const add = (files: readonly File[]) => void queue.add(files, rules)
+  const whenKnown = useKnown(rules, limits.state === 'ready' || (limits.state === 'failed' && limits.failure.code !== 'unreachable'))
+  const add = (files: readonly File[]) => void queue.add(documentId ? files.slice(0, 1) : files, whenKnown())
   const isSending = items.some((item) => !isOver(item))
   useLeaveGuard(isSending)
   return (
@@ -50,7 +53,7 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
           <FileUp className="size-5" aria-hidden />
         </span>
         <div className="min-w-0 grow basis-52">
-          <p className="font-medium">{text('documents.drop')}</p>
+          <p className="font-medium">{text(documentId ? 'document.drop' : 'documents.drop')}</p>
           <p id={helpId} className="text-sm text-muted">
             {text('documents.formats')} {rules.readsPictures ? text('documents.formatsPictures') : ''}{' '}
             {rules.readsSound ? text('documents.formatsSound') : ''}{' '}
@@ -60,7 +63,7 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
         <input
           ref={input}
           type="file"
-          multiple
+          multiple={!documentId}
           // The button below opens it.
           hidden
           onChange={({ target }) => {
@@ -70,12 +73,26 @@ export function UploadPanel({ collection, live }: UploadPanelProps) {
           }}
         />
         <Button variant="primary" icon={Upload} aria-describedby={helpId} onClick={() => input.current?.click()}>
-          {text('documents.choose')}
+          {text(documentId ? 'document.choose' : 'documents.choose')}
         </Button>
       </DropZone>
       {items.length > 0 && <UploadList collectionId={collection.id} queue={queue} items={items} rules={rules} live={live} />}
     </>
   )
+}
+
+/** Gives a value once it is known. */
+function useKnown<Value>(value: Value, isKnown: boolean): () => Promise<Value> {
+  const latest = useRef(value)
+  latest.current = value
+  const [known] = useState(() => Promise.withResolvers<void>())
+  useEffect(() => {
+    if (isKnown) known.resolve()
+  }, [isKnown, known])
+  return async () => {
+    await known.promise
+    return latest.current
+  }
 }
 
 /** The browser asks before the page is left while files are on their way. */
@@ -167,7 +184,9 @@ function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListPr
   const text = useText()
   const { bytes } = useFormats()
   const { key, name, sizeBytes, state, documentId } = item
-  const document = documentId ? live.of(documentId) : undefined
+  const newest = documentId ? live.of(documentId) : undefined
+  // A file that becomes the next version is not what searches find yet.
+  const document = newest?.replacement ? { ...newest, ...newest.replacement } : newest
   const short = name.slice(0, 80)
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2 text-sm">
@@ -217,20 +236,19 @@ function UploadIcon({ state }: Pick<UploadItem, 'state'>) {
 /** Where a file is, or why it is not sent. */
 function UploadWords({ item, rules }: { readonly item: UploadItem; readonly rules: Rules }) {
   const text = useText()
-  const { bytes } = useFormats()
-  const failureText = useFailureText()
+  const { bytesApart } = useFormats()
   const { state, refusal, failure } = item
   if (refusal) {
+    const limits = { noRoom: rules.roomBytes, tooLarge: rules.maxFileBytes, soundTooLarge: MAX_SOUND_BYTES }
+    const [size, limit] = bytesApart(item.sizeBytes, (refusal in limits ? limits[refusal as keyof typeof limits] : null) ?? 0)
+    return <p className="text-danger-text">{text(`documents.refused.${refusal}`, { size, limit })}</p>
+  }
+  if (failure)
     return (
       <p className="text-danger-text">
-        {text(`documents.refused.${refusal}`, {
-          size: bytes(item.sizeBytes),
-          limit: bytes((refusal === 'noRoom' ? rules.roomBytes : rules.maxFileBytes) ?? 0),
-        })}
+        <FailureText failure={failure} />
       </p>
     )
-  }
-  if (failure) return <p className="text-danger-text">{failureText(failure)}</p>
   if (state === 'attached') return null
   return <p className="text-xs text-muted">{text(`documents.upload.${state}`)}</p>
 }

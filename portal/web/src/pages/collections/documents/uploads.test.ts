@@ -97,6 +97,19 @@ describe('the queue of uploads', () => {
     expect([...service.received.keys()]).toEqual(['up:good.txt'])
   })
 
+  it('sends nothing before it knows the rules', async () => {
+    const { service, queue } = make()
+    const rules = Promise.withResolvers<Rules>()
+    const added = queue.add([file('large.txt', 30), file('good.txt')], rules.promise)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    expect(states(queue)).toEqual(['large.txt checking', 'good.txt checking'])
+    rules.resolve({ ...RULES, maxFileBytes: 20 })
+    await added
+    await sent(queue)
+    expect(states(queue)).toEqual(['large.txt refused', 'good.txt attached'])
+    expect([...service.received.keys()]).toEqual(['up:good.txt'])
+  })
+
   it('gives the room that is left to the first files', async () => {
     const { queue } = make()
     await queue.add([file('a', 60), file('b', 60), file('c', 30)], { ...RULES, roomBytes: 100 })

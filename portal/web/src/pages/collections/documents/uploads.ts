@@ -77,8 +77,8 @@ export class UploadQueue {
   /** The files in the order in which they came. The same array until something changes. */
   items = (): readonly UploadItem[] => this.#items
 
-  /** Looks at each file and sends those that the rules allow. */
-  async add(files: readonly File[], rules: Rules): Promise<void> {
+  /** Looks at each file, once the rules are known, and sends those that they allow. */
+  async add(files: readonly File[], known: Rules | Promise<Rules>): Promise<void> {
     const added = files.map(
       (file): Entry => ({
         file,
@@ -98,6 +98,7 @@ export class UploadQueue {
     )
     this.#entries = [...this.#entries, ...added]
     this.#tell()
+    const rules = await known
     // What the plan has left goes to the files in turn.
     let room = rules.roomBytes
     for (const entry of added) {

@@ -4,24 +4,28 @@ import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useRepeat } from '../../../data/calm.ts'
+import { failureOfWork } from '../../../data/failure.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { StatusBadge } from '../../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
+import { FailureText } from '../../../parts/failure-text.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { Answered, EmptyState, FailureNotice } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
-import { UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
-import { Checkbox } from '../../../ui/choices.tsx'
 import { Dialog } from '../../../ui/dialog.tsx'
 import { Progress } from '../../../ui/surface.tsx'
 import type { CollectionFacts } from '../common/collections.ts'
-import { type CollectionFilters, MODES } from '../common/filters.ts'
+import type { CollectionFilters } from '../common/filters.ts'
 import { DELETE_EVALUATION, EVALUATIONS, type Evaluation, START_EVALUATION } from './evaluation.ts'
 import { GoldQuestions } from './gold-questions.tsx'
-import { Scores, useLabel } from './scores.tsx'
+import { Scores } from './scores.tsx'
+import { SettingsFields, useLabel } from './settings-fields.tsx'
+import { inputOf, isRepeated, type SettingsDraft } from './settings-input.ts'
+import { Watch } from './watch.tsx'
 
 const route = getRouteApi('/collections/$id')
+/** No event tells how far an evaluation is. */
 const ASK_AGAIN_MS = 2_000
 const TONES = { RUNNING: 'info', COMPLETED: 'success', FAILED: 'danger' } as const
 
@@ -35,7 +39,7 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
   const answer = useAnswer(EVALUATIONS, { id: collection.id }, { types: ['Evaluation', 'DeletePayload'] })
   const evaluations = answer.state === 'ready' ? (answer.data.collection?.evaluations.edges.map(({ node }) => node) ?? []) : []
   const running = evaluations.find(({ status }) => status === 'RUNNING')
-  useRepeat(running !== undefined && answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
+  useRepeat(answer, ASK_AGAIN_MS, running !== undefined)
   const [isStarting, setStarting] = useState(false)
   const shown = filters.evaluation ? evaluations.find(({ id }) => id === filters.evaluation) : evaluations[0]
   const against = evaluations.find(({ id }) => id === filters.against && id !== shown?.id)
@@ -82,6 +86,7 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
           }
         </Answered>
       </section>
+      <Watch collectionId={collection.id} mayWrite={mayWrite} />
       <GoldQuestions collectionId={collection.id} mayWrite={mayWrite} />
       <Start
         collectionId={collection.id}
@@ -131,7 +136,7 @@ function Evaluations({ evaluations, shownId, mayWrite, onShow }: EvaluationsProp
           )}
           {error && (
             <span className="text-sm text-danger-text">
-              <UserText isWhole>{error.message}</UserText>
+              <FailureText failure={failureOfWork(error)} />
             </span>
           )}
         </div>
@@ -182,12 +187,11 @@ interface StartProps {
 function Start({ collectionId, isOpen, onClose, onStarted }: StartProps) {
   const text = useText()
   const { run, isRunning, failure } = useAction(START_EVALUATION)
-  const [modes, setModes] = useState<readonly (typeof MODES)[number][]>(['HYBRID'])
+  const [settings, setSettings] = useState<readonly SettingsDraft[]>([{ key: 0, mode: 'HYBRID', reranker: 'default' }])
   return (
     <Dialog
       isOpen={isOpen}
       onClose={onClose}
-      size="small"
       title={text('evaluation.start')}
       description={text('evaluation.startHelp')}
       actions={
@@ -196,9 +200,9 @@ function Start({ collectionId, isOpen, onClose, onStarted }: StartProps) {
           <Button
             variant="primary"
             isBusy={isRunning}
-            disabled={modes.length === 0}
+            disabled={isRepeated(settings)}
             onClick={async () => {
-              const done = await run({ input: { collectionId, settings: modes.map((mode) => ({ mode })) } })
+              const done = await run({ input: { collectionId, settings: settings.map(inputOf) } })
               if (!done) return
               onStarted(done.startEvaluation.evaluation.id)
               onClose()
@@ -209,17 +213,7 @@ function Start({ collectionId, isOpen, onClose, onStarted }: StartProps) {
         </>
       }
     >
-      <fieldset className="flex flex-col gap-2.5">
-        <legend className="mb-2 text-sm font-medium">{text('evaluation.modes')}</legend>
-        {MODES.map((mode) => (
-          <Checkbox
-            key={mode}
-            label={text(`searching.mode.${mode}`)}
-            checked={modes.includes(mode)}
-            onChange={(isOn) => setModes(MODES.filter((each) => (each === mode ? isOn : modes.includes(each))))}
-          />
-        ))}
-      </fieldset>
+      <SettingsFields value={settings} onChange={setSettings} />
       <div className="mt-4 empty:hidden">
         <FailureNotice failure={failure} />
       </div>

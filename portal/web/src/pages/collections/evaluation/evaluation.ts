@@ -46,7 +46,20 @@ export const CHAT_MODELS = graphql(`
   }
 `)
 
-const SCORES = graphql(`
+export const RERANK_MODELS = graphql(`
+  query RerankModels {
+    models(kind: RERANK) { id }
+  }
+`)
+
+const CHANGES = graphql(`
+  fragment Changes on CollectionChanges { added replaced deleted updated settings }
+`)
+
+export type CollectionChanges = ResultOf<typeof CHANGES>
+
+const SCORES = graphql(
+  `
   fragment EvaluationScores on Evaluation {
     id
     status
@@ -55,13 +68,17 @@ const SCORES = graphql(`
     cost
     startedAt
     endedAt
+    changes { ...Changes }
+    comparison { baselineId questionCount falls { settings language measure before after } }
     settings {
       label
       mode
       scores { ranking language questionCount recallAt1 recallAt3 recallAt10 ndcgAt10 mrrAt10 }
     }
   }
-`)
+`,
+  [CHANGES],
+)
 
 export const EVALUATIONS = graphql(
   `
@@ -100,5 +117,49 @@ export const START_EVALUATION = graphql(`
 export const DELETE_EVALUATION = graphql(`
   mutation DeleteEvaluation($id: ID!) {
     deleteEvaluation(id: $id) { id }
+  }
+`)
+
+const WATCH_FACTS = graphql(
+  `
+  fragment WatchFacts on EvaluationWatch {
+    collectionId
+    settings { label mode filter rerankModel lexicalWeight }
+    minIntervalSeconds
+    maxFall
+    changes { ...Changes }
+    startedAt
+    error { code message }
+  }
+`,
+  [CHANGES],
+)
+
+export type Watch = ResultOf<typeof WATCH_FACTS>
+
+export const WATCH = graphql(
+  `
+  query EvaluationWatch($id: ID!) {
+    collection(id: $id) {
+      id
+      evaluationWatch { ...WatchFacts }
+    }
+  }
+`,
+  [WATCH_FACTS],
+)
+
+export const SET_WATCH = graphql(
+  `
+  mutation SetWatch($input: SetEvaluationWatchInput!) {
+    setEvaluationWatch(input: $input) { watch { ...WatchFacts } }
+  }
+`,
+  [WATCH_FACTS],
+)
+
+export const DELETE_WATCH = graphql(`
+  mutation DeleteWatch($collectionId: ID!) {
+    deleteEvaluationWatch(collectionId: $collectionId) { id }
   }
 `)

@@ -1,28 +1,21 @@
-import { useState } from 'react'
+import { useId, useState } from 'react'
 import { useAnswer } from '../../../data/answer.ts'
-import { useFormats, useText } from '../../../i18n/text.tsx'
+import { useFindText, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
 import { Answered } from '../../../parts/states.tsx'
 import { useTime } from '../../../parts/time.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
-import { Button } from '../../../ui/button.tsx'
+import { DisclosureButton } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Field } from '../../../ui/field.tsx'
 import { Select } from '../../../ui/input.tsx'
-import { MODES } from '../common/filters.ts'
+import { Notice } from '../../../ui/surface.tsx'
 import { change, MEASURES, type Measure, type ScoreRow, toRows } from './compare.ts'
 import { EVALUATED_QUESTIONS, type Evaluation, type Score } from './evaluation.ts'
+import { useLabel } from './settings-fields.tsx'
+import { useChangesText } from './watch.tsx'
 
 type Row = ScoreRow<Score>
-
-/** Settings without a name of their own have that of their mode. */
-export function useLabel(): (label: string) => string {
-  const text = useText()
-  return (label) => {
-    const mode = MODES.find((each) => each === label.toUpperCase())
-    return mode ? text(`searching.mode.${mode}`) : label
-  }
-}
 
 interface ScoresProps {
   readonly evaluation: Evaluation
@@ -37,6 +30,7 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
   const time = useTime()
   const { number } = useFormats()
   const labelOf = useLabel()
+  const questionsId = useId()
   const [areQuestionsOpen, setQuestionsOpen] = useState(false)
   const rows = toRows(evaluation.settings, against?.settings ?? null)
   const columns: readonly Column<Row>[] = [
@@ -52,7 +46,7 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
       cell: ({ score: { language } }) =>
         language === 'ar' || language === 'en' ? text(`documents.language.${language}`) : text('common.all'),
     },
-    { id: 'count', header: text('evaluation.questions'), isNumber: true, cell: ({ score }) => number(score.questionCount) },
+    { id: 'count', header: text('evaluation.questions'), isNumber: true, shown: 'wide', cell: ({ score }) => number(score.questionCount) },
     ...MEASURES.map((measure) => ({
       id: measure,
       header: text(`evaluation.${measure}`),
@@ -83,18 +77,53 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
           </Field>
         )}
       </div>
+      <Falls evaluation={evaluation} />
       {rows.length > 0 && <RowsTable label={text('evaluation.scoresLabel')} columns={columns} rows={rows} rowId={({ key }) => key} />}
-      <Button
-        variant="ghost"
-        size="small"
+      <DisclosureButton
+        variant="secondary"
         className="self-start"
-        aria-expanded={areQuestionsOpen}
-        onClick={() => setQuestionsOpen(!areQuestionsOpen)}
+        aria-controls={questionsId}
+        isOpen={areQuestionsOpen}
+        onToggle={setQuestionsOpen}
       >
         {text('evaluation.byQuestion')}
-      </Button>
-      {areQuestionsOpen && <Questions evaluation={evaluation} />}
+      </DisclosureButton>
+      <div id={questionsId} className="empty:hidden">
+        {areQuestionsOpen && <Questions evaluation={evaluation} />}
+      </div>
     </div>
+  )
+}
+
+/** What had changed before an evaluation of the watch, and what fell since the one before. */
+function Falls({ evaluation: { changes, comparison } }: { readonly evaluation: Evaluation }) {
+  const text = useText()
+  const { percent } = useFormats()
+  const labelOf = useLabel()
+  const changesText = useChangesText()
+  const find = useFindText()
+  if (!changes) return null
+  const falls = comparison?.falls ?? []
+  return (
+    <Notice tone={falls.length > 0 ? 'warning' : 'neutral'}>
+      <p>{text('evaluation.afterChanges', { changes: changesText(changes) })}</p>
+      {comparison && falls.length === 0 && <p>{text('evaluation.nothingFell')}</p>}
+      {falls.length > 0 && (
+        <ul className="mt-1 list-disc ps-5">
+          {falls.map(({ settings, language, measure, before, after }) => (
+            <li key={`${settings} ${language} ${measure}`}>
+              {text('evaluation.fell', {
+                settings: labelOf(settings),
+                measure: find(`evaluation.${measure.replace(/_at_/, 'At')}`) ?? measure,
+                language: language === 'ar' || language === 'en' ? text(`documents.language.${language}`) : text('common.all'),
+                before: percent(before),
+                after: percent(after),
+              })}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Notice>
   )
 }
 

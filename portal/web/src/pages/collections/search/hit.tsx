@@ -3,7 +3,7 @@ import { useId, useState } from 'react'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { MarkedText } from '../../../parts/marked-text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
-import { Button } from '../../../ui/button.tsx'
+import { DisclosureButton } from '../../../ui/button.tsx'
 import { Badge, Card } from '../../../ui/surface.tsx'
 import { Place } from '../common/place.tsx'
 import type { Hit } from './search.ts'
@@ -62,16 +62,9 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
           <MarkedText key={id} text={text} marks={[]} className="mt-2 text-sm text-muted" />
         ))}
         <footer className="mt-2 flex flex-wrap gap-2">
-          <Button
-            variant="ghost"
-            size="small"
-            aria-expanded={isWhyOpen}
-            aria-controls={whyId}
-            onClick={() => setWhyOpen(!isWhyOpen)}
-            className="-ms-2.5 text-accent-text"
-          >
+          <DisclosureButton isOpen={isWhyOpen} onToggle={setWhyOpen} aria-controls={whyId} className="-ms-2.5 text-accent-text">
             {text('searching.why')}
-          </Button>
+          </DisclosureButton>
         </footer>
         <div id={whyId}>{isWhyOpen && <Why hit={hit} />}</div>
       </Card>

@@ -5,7 +5,7 @@ import { useFormats, useText } from '../../../i18n/text.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { EmptyState, ErrorState, Loading } from '../../../parts/states.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
-import { Button } from '../../../ui/button.tsx'
+import { Button, DisclosureButton } from '../../../ui/button.tsx'
 import { Switch } from '../../../ui/choices.tsx'
 import { Field } from '../../../ui/field.tsx'
 import { Input, Select } from '../../../ui/input.tsx'
@@ -120,16 +120,9 @@ function SearchForm({ collection, filters, isBusy, onSearch }: SearchFormProps) 
             {text('common.search')}
           </Button>
         </div>
-        <Button
-          variant="ghost"
-          size="small"
-          icon={SlidersHorizontal}
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-          className="self-start"
-        >
+        <DisclosureButton icon={SlidersHorizontal} isOpen={isOpen} onToggle={setOpen} className="self-start">
           {text('searching.options')}
-        </Button>
+        </DisclosureButton>
         {isOpen && (
           <div className="grid grid-cols-2 items-end gap-4 rounded-xl border bg-surface p-4 lg:grid-cols-4">
             <Field label={text('documents.language')}>

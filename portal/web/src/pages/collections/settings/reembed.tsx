@@ -3,14 +3,15 @@ import { useClient } from 'urql'
 import { useScope } from '../../../app/session.tsx'
 import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useRepeat } from '../../../data/calm.ts'
-import { type Failure, toFailure } from '../../../data/failure.ts'
+import { type Failure, failureOfWork, toFailure } from '../../../data/failure.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge, StatusBadge } from '../../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
+import { FailureText } from '../../../parts/failure-text.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { Answered, FailureNotice, Loading } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
-import { Code, UserText } from '../../../parts/user-text.tsx'
+import { Code } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { ConfirmDialog } from '../../../ui/dialog.tsx'
 import { Card, Notice, Progress } from '../../../ui/surface.tsx'
@@ -26,6 +27,7 @@ import {
   START_REEMBEDDING,
 } from './reembedding.ts'
 
+/** No event tells how far it is. */
 const ASK_AGAIN_MS = 2_000
 
 /** Another embedding model: its price, then how far it is, and what was before. */
@@ -40,7 +42,7 @@ export function Reembed({ collection, onEnded }: { readonly collection: Collecti
     if (wasUnderWay.current && !current) onEnded()
     wasUnderWay.current = current !== undefined
   }, [current, onEnded])
-  useRepeat(current !== undefined && answer.state === 'ready' ? answer.refresh : null, ASK_AGAIN_MS)
+  useRepeat(answer, ASK_AGAIN_MS, current !== undefined)
   return (
     <Card aria-labelledby="reembed">
       <h2 id="reembed" className="text-base">
@@ -162,7 +164,7 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
       </p>
       {error && (
         <Notice tone="warning">
-          <UserText isWhole>{error.message}</UserText>
+          <FailureText failure={failureOfWork(error)} />
         </Notice>
       )}
       <FailureNotice failure={cancelling.failure} />
@@ -203,7 +205,7 @@ function Earlier({ runs }: { readonly runs: readonly Reembedding[] }) {
           <StatusBadge tone={TONES[status]} label={`settings.status.${status}`} />
           {error && (
             <p className="mt-1 text-sm text-danger-text">
-              <UserText isWhole>{error.message}</UserText>
+              <FailureText failure={failureOfWork(error)} />
             </p>
           )}
         </>

@@ -2,10 +2,10 @@ import { ImagePlus, SendHorizontal, Square, X } from 'lucide-react'
 import { type ChangeEvent, type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useEvents } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
-import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
+import { type MessageId, Text, useFormats, useText } from '../../../i18n/text.tsx'
 import { toDataUrl } from '../../../parts/read-file.ts'
 import { FailureNotice } from '../../../parts/states.tsx'
-import { UserText } from '../../../parts/user-text.tsx'
+import { Code, UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { classes } from '../../../ui/classes.ts'
 import { Field } from '../../../ui/field.tsx'
@@ -16,7 +16,7 @@ import { CHAT } from './operations.ts'
 import { Spent } from './spent.tsx'
 
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
-const MAX_IMAGE_BYTES = 4_000_000
+const MAX_IMAGE_BYTES = 4 * 1024 * 1024
 /** What the page's own sentence does not tell apart. */
 const CUT: Readonly<Record<string, MessageId>> = { LENGTH: 'models.try.cutLength', CONTENT_FILTER: 'models.try.cutFilter' }
 
@@ -51,6 +51,12 @@ export function ChatTrial({ modelId, takesImages }: { readonly modelId: string; 
     setTyped('')
     setImage(null)
   }
+  /** Asks the same again. */
+  const repeat = () => {
+    setReply(NO_REPLY)
+    setFailure(null)
+    setCall((now) => now && { ...now, id: now.id + 1 })
+  }
   const begin = () => {
     setTurns([])
     setReply(NO_REPLY)
@@ -72,12 +78,12 @@ export function ChatTrial({ modelId, takesImages }: { readonly modelId: string; 
           ))}
           <div aria-live="polite" aria-busy={isBusy} className="flex flex-col gap-2">
             {(reply.text || isBusy) && <Bubble turn={{ role: 'assistant', text: reply.text || text('models.try.waiting') }} />}
-            <FailureNotice failure={failure} />
+            <FailureNotice failure={failure} retry={repeat} />
             {isStopped && <p className="text-sm text-muted">{text('models.try.stopped')}</p>}
             {reply.finishReason && CUT[reply.finishReason] && <Notice tone="warning">{text(CUT[reply.finishReason]!)}</Notice>}
             {reply.warnings.map((warning) => (
               <Notice key={warning} tone="warning">
-                <UserText isWhole>{warning}</UserText>
+                <WarningText warning={warning} />
               </Notice>
             ))}
             {reply.cost !== null && <Spent cost={reply.cost}>{reply.usage && <Tokens usage={reply.usage} />}</Spent>}
@@ -152,7 +158,8 @@ interface ComposerProps {
 
 function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, onStop, onBegin }: ComposerProps) {
   const text = useText()
-  const [problem, setProblem] = useState<MessageId | null>(null)
+  const { bytes } = useFormats()
+  const [isProblem, setProblem] = useState(false)
   const picker = useRef<HTMLInputElement>(null)
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -163,7 +170,7 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
     target.value = ''
     if (!file) return
     const isGood = IMAGE_TYPES.includes(file.type) && file.size <= MAX_IMAGE_BYTES
-    setProblem(isGood ? null : 'models.try.imageProblem')
+    setProblem(!isGood)
     if (isGood) onImage(await toDataUrl(file))
   }
   // Enter sends, as in every chat; Shift and Enter begin a line. While a word is composed, Enter belongs to the keyboard.
@@ -174,7 +181,7 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Field label={text('models.try.message')} error={problem && text(problem)}>
+      <Field label={text('models.try.message')} error={isProblem && text('models.try.imageProblem', { size: bytes(MAX_IMAGE_BYTES) })}>
         {(control) => (
           <Textarea {...control} rows={3} value={typed} onKeyDown={onKeyDown} onChange={({ target }) => onType(target.value)} />
         )}
@@ -219,4 +226,12 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
       </div>
     </form>
   )
+}
+
+/** What the service did not honor, such as `seed_not_honored`, or `answered_by:<model>`. */
+function WarningText({ warning }: { readonly warning: string }) {
+  const model = /^answered_by:(.*)$/s.exec(warning)?.[1]
+  if (model !== undefined) return <Text id="models.try.answeredBy" values={{ model: <Code key="model">{decodeURI(model)}</Code> }} />
+  const setting = /^(.*)_not_honored$/s.exec(warning)?.[1] ?? warning
+  return <Text id="models.try.notHonored" values={{ setting: <Code key="setting">{setting}</Code> }} />
 }

@@ -1,4 +1,5 @@
-import { type FormEvent, useState } from 'react'
+import { FileAudio } from 'lucide-react'
+import { type FormEvent, useRef, useState } from 'react'
 import { useAction } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
@@ -24,6 +25,7 @@ interface Result {
 export function TranscriptionTrial({ modelId }: { readonly modelId: string }) {
   const text = useText()
   const { number, bytes } = useFormats()
+  const picker = useRef<HTMLInputElement>(null)
   const [file, setFile] = useState<File | null>(null)
   const [language, setLanguage] = useState('')
   const [result, setResult] = useState<Result | null>(null)
@@ -50,13 +52,27 @@ export function TranscriptionTrial({ modelId }: { readonly modelId: string }) {
         error={isLarge && text('error.payload_too_large')}
       >
         {(control) => (
-          <Input
-            {...control}
-            type="file"
-            accept=".flac,.mp3,.mp4,.m4a,.ogg,.wav,.webm,audio/*"
-            className="h-auto py-1.5"
-            onChange={({ target }) => setFile(target.files?.[0] ?? null)}
-          />
+          <div className="flex items-center gap-3 text-sm">
+            <input
+              {...control}
+              ref={picker}
+              type="file"
+              accept=".flac,.mp3,.mp4,.m4a,.ogg,.wav,.webm,audio/*"
+              className="peer sr-only"
+              onChange={({ target }) => setFile(target.files?.[0] ?? null)}
+            />
+            {/* The browser writes on its own button in its own language. */}
+            <Button
+              icon={FileAudio}
+              tabIndex={-1}
+              aria-hidden
+              className="peer-focus-visible:outline-2 peer-focus-visible:outline-offset-2"
+              onClick={() => picker.current?.click()}
+            >
+              {text('models.try.chooseRecording')}
+            </Button>
+            {file && <UserText>{file.name}</UserText>}
+          </div>
         )}
       </Field>
       <Field label={text('models.try.language')} help={text('models.try.languageHelp')} className="max-w-60">

@@ -1,5 +1,4 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { ArrowLeft } from 'lucide-react'
 import { useAnswer } from '../../../data/answer.ts'
 import { Text, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge } from '../../../parts/badges.tsx'
@@ -48,8 +47,7 @@ export function TryPage() {
               }
               lead={text(`models.try.${model.kind}`)}
               back={
-                <Link to="/models" search={{ model: id }} className="inline-flex items-center gap-1.5 hover:text-ink">
-                  <ArrowLeft className="size-4 rtl:-scale-x-100" aria-hidden />
+                <Link to="/models" search={{ model: id }}>
                   {text('models.title')}
                 </Link>
               }

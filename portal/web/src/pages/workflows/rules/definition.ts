@@ -1,3 +1,5 @@
+import type { JsonObject } from '../../../data/is-object.ts'
+
 /** A definition as the service keeps it; `schema/workflow.schema.json` describes it. */
 export interface Definition {
   readonly inputs?: JsonObject
@@ -13,16 +15,8 @@ export interface DefinitionNode extends JsonObject {
   readonly after?: readonly string[]
 }
 
-export interface JsonObject {
-  readonly [name: string]: unknown
-}
-
 const NODE_TYPES = ['chat', 'agent', 'search', 'transcribe', 'template', 'branch', 'map'] as const
 export type NodeType = (typeof NODE_TYPES)[number]
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** As people read and edit it. */
 export function writeJson(value: unknown): string {

@@ -1,4 +1,5 @@
-import { type Definition, type DefinitionNode, isObject } from './definition.ts'
+import { isObject } from '../../../data/is-object.ts'
+import type { Definition, DefinitionNode } from './definition.ts'
 
 /** A node waits for another; if that is a branch, for one of its cases. */
 export interface Edge {

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '../../../data/is-object.ts'
 import { toLatinDigits } from '../../../parts/typed-number.ts'
-import { isObject, type JsonObject, writeJson } from './definition.ts'
+import { writeJson } from './definition.ts'
 import { findProblems, type Problem } from './problems.ts'
 import { parseSource } from './source.ts'
 

@@ -1,5 +1,5 @@
 import { type Schema, Validator } from '@cfworker/json-schema'
-import { isObject } from './definition.ts'
+import { isObject } from '../../../data/is-object.ts'
 import type { Path } from './source.ts'
 
 /** What is wrong with a value, by the keyword of its schema. */

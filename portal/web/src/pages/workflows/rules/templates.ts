@@ -1,4 +1,5 @@
-import type { Definition, JsonObject } from './definition.ts'
+import type { JsonObject } from '../../../data/is-object.ts'
+import type { Definition } from './definition.ts'
 
 /** What a template asks for before it makes a definition. */
 export interface Needs {

@@ -1,0 +1,23 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Pool } from 'undici'
+
+/**
+ * The least that a proxy in Node does: reads the request's JSON, sends it on, and passes each piece of the answer on when
+ * it comes. No keys, no money, no checks. Takes the engine's address as its argument, and sends its own to the process
+ * that started it.
+ */
+const engine = new URL(process.argv[2]!)
+const pool = new Pool(engine.origin, { connections: 64 })
+
+const server = createServer(async (request, response) => {
+  const body = JSON.stringify(JSON.parse(await text(request)))
+  const headers = { 'content-type': 'application/json' }
+  const answer = await pool.request({ method: 'POST', path: `${engine.pathname}/chat/completions`, headers, body })
+  response.writeHead(answer.statusCode, { 'content-type': String(answer.headers['content-type']) })
+  for await (const piece of answer.body) response.write(piece)
+  response.end()
+})
+server.listen(0, '127.0.0.1', () => process.send!(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,88 @@
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
+
+/**
+ * How long a file's lock is waited for while those of earlier files are held. All writes to these wait too, and the
+ * service gives up after 2 s.
+ */
+const NEXT_LOCK_MS = 200
+/** Nobody waits for the first one. */
+const FIRST_LOCK_MS = 5_000
+/** Writes of a busy service may win many times. */
+const MAX_TRIES = 100
+const SQLITE_BUSY = 5
+
+/** Read-only connections, each with a transaction that shows its file at the same moment, by the path of the file. */
+export class Snapshot implements Disposable {
+  readonly madeAt: Date
+  readonly #connections: ReadonlyMap<string, DatabaseSync>
+
+  private constructor(connections: ReadonlyMap<string, DatabaseSync>) {
+    this.madeAt = new Date()
+    this.#connections = connections
+  }
+
+  /**
+   * Takes the write locks of all files, begins the reading transactions, and lets the locks go. While the locks are
+   * held nothing is committed anywhere, so the files show one moment: what a loss of power at that moment would leave.
+   * @throws {Error} a file cannot be opened, or its lock cannot be had
+   */
+  static async take(paths: readonly string[]): Promise<Snapshot> {
+    for (let tries = 1; ; tries++) {
+      const snapshot = attempt(paths, (connections) => new Snapshot(connections))
+      if (snapshot) return snapshot
+      if (tries === MAX_TRIES) throw new Error('The service writes so much that no moment between two writes was found: try again later.')
+      await sleep(Math.random() * NEXT_LOCK_MS)
+    }
+  }
+
+  get(path: string): DatabaseSync {
+    return this.#connections.get(path)!
+  }
+
+  [Symbol.dispose](): void {
+    closeAll(this.#connections)
+  }
+}
+
+/** Null: a lock was not free in time. */
+function attempt(paths: readonly string[], make: (connections: ReadonlyMap<string, DatabaseSync>) => Snapshot): Snapshot | null {
+  const readers = new Map<string, DatabaseSync>()
+  let file = ''
+  try {
+    for (const path of paths) {
+      file = path
+      const reader = new DatabaseSync(path, { readOnly: true, timeout: FIRST_LOCK_MS })
+      readers.set(path, reader)
+      look(reader)
+    }
+    // Closed before the readers, which have opened their files: the last connection that may write would remove the log
+    // of a process that was killed.
+    using locks = new DisposableStack()
+    for (const [place, path] of paths.entries()) {
+      file = path
+      const lock = new DatabaseSync(path, { timeout: place === 0 ? FIRST_LOCK_MS : NEXT_LOCK_MS })
+      locks.defer(() => lock.close())
+      lock.exec('BEGIN IMMEDIATE')
+    }
+    for (const reader of readers.values()) {
+      reader.exec('BEGIN')
+      look(reader)
+    }
+    return make(readers)
+  } catch (error) {
+    closeAll(readers)
+    if (((error as { readonly errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return null
+    throw toOpeningFailure(file, error)
+  }
+}
+
+/** The first read opens the file, and in a transaction says which moment it shows. */
+function look(reader: DatabaseSync): void {
+  reader.prepare('SELECT count(*) FROM sqlite_schema').get()
+}
+
+function closeAll(connections: ReadonlyMap<string, DatabaseSync>): void {
+  for (const connection of connections.values()) connection.close()
+}

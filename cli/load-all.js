@@ -1,0 +1,19 @@
+// Loads everything that a start may load, and keeps it compiled. The image's build runs this: code that does not load
+// ends it.
+import { keepCompiledCode } from './compiled-code.js'
+
+keepCompiledCode()
+for (const file of [
+  './npm-parent.ts',
+  './main.ts',
+  './start.ts',
+  '../gateway/main.ts',
+  '../rest-adapter/main.ts',
+  '../subgraphs/inference/main.ts',
+  '../subgraphs/knowledge/main.ts',
+  '../subgraphs/common/telemetry/open-tracer.ts',
+  '../subgraphs/common/adapters/mongodb/claimed-store.ts',
+  '../subgraphs/knowledge/adapters/mongodb/blob-store.ts',
+  '../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts',
+])
+  await import(file)

@@ -1,0 +1,107 @@
+import { parseArgs } from 'node:util'
+import { acceptLoss } from './accept-loss.ts'
+import type { BackupArguments, RestoreArguments } from './backups.ts'
+import { reindex } from './reindex.ts'
+import { openService } from './service.ts'
+import { verify } from './verify.ts'
+import { verifyAll } from './verify-all.ts'
+
+export const MAINTENANCE_USAGE = `kis verify           check the files, the ledger, the stored bytes and the chunk index
+    --repair         delete what the index has too much, and ingest again what it lacks
+    --collection ID  the index of one collection only
+    --json           lines of JSON instead of text
+kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
+kis reindex          build the chunk index anew while the service runs, then verify it
+    --json           lines of JSON instead of text
+kis backup FILE      copy the data folder, of a running service too, into one archive
+    --since EARLIER  only what has changed since this archive
+    --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
+kis restore FILE     put a backup into an empty data folder
+    --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
+    --check          read and check everything, and write nothing`
+
+/** An error in the arguments. */
+class Usage extends Error {}
+
+/**
+ * Runs a maintenance command, most of them against the running service. Gives the exit code: 0 all in order, 1
+ * differences remain, 2 it failed; undefined when the command is unknown.
+ */
+export async function maintain([command, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number | undefined> {
+  try {
+    if (command === 'verify') {
+      const options = verifyOptions(args)
+      return await verifyAll(openService(env), options, console)
+    }
+    if (command === 'reindex') {
+      const options = reindexOptions(args)
+      const service = openService(env)
+      const replaced = await reindex(service, options, console.log)
+      return (await verify(service, { ...options, repair: replaced, collectionId: undefined }, console.log)) ? 0 : 1
+    }
+    if (command === 'accept-loss') {
+      if (args.length !== 1) throw new Usage('kis accept-loss takes one name.')
+      acceptLoss(args[0]!, env, console.log)
+      return 0
+    }
+    if (command === 'backup') {
+      const { makeBackup } = await import('./backups.ts')
+      await makeBackup(backupArguments(args), env, console.log)
+      return 0
+    }
+    if (command === 'restore') {
+      const { restoreBackup } = await import('./backups.ts')
+      await restoreBackup(restoreArguments(args), env, console.log)
+      return 0
+    }
+    return undefined
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    if (error instanceof Usage) console.error(`\n${MAINTENANCE_USAGE}`)
+    return 2
+  }
+}
+
+function verifyOptions(args: readonly string[]) {
+  const { repair, collection, json } = parseOptions(args, {
+    repair: { type: 'boolean', default: false },
+    collection: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  })
+  return { repair: repair === true, collectionId: collection as string | undefined, json: json === true }
+}
+
+function reindexOptions(args: readonly string[]) {
+  return { json: parseOptions(args, { json: { type: 'boolean', default: false } }).json === true }
+}
+
+function backupArguments(args: readonly string[]): BackupArguments {
+  const [file, options] = splitFile('backup', args)
+  const { since, 'with-secret': withSecret } = parseOptions(options, {
+    since: { type: 'string' },
+    'with-secret': { type: 'boolean', default: false },
+  })
+  return { file, since: since as string | undefined, withSecret: withSecret === true }
+}
+
+function restoreArguments(args: readonly string[]): RestoreArguments {
+  const [file, options] = splitFile('restore', args)
+  const { since, check } = parseOptions(options, {
+    since: { type: 'string', multiple: true, default: [] },
+    check: { type: 'boolean', default: false },
+  })
+  return { file, since: since as string[], check: check === true }
+}
+
+function splitFile(command: string, [file, ...options]: readonly string[]): readonly [string, readonly string[]] {
+  if (file === undefined || file.startsWith('-')) throw new Usage(`kis ${command} takes the name of a file first.`)
+  return [file, options]
+}
+
+function parseOptions(args: readonly string[], options: NonNullable<Parameters<typeof parseArgs>[0]>['options']) {
+  try {
+    return parseArgs({ args: [...args], options: options!, strict: true }).values
+  } catch (error) {
+    throw new Usage((error as Error).message)
+  }
+}

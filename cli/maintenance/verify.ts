@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { Service } from './service.ts'
+
+export interface VerifyOptions {
+  readonly repair: boolean
+  /** Undefined: all collections. */
+  readonly collectionId: string | undefined
+  /** Prints lines of JSON instead of text. */
+  readonly json: boolean
+}
+
+type Kind = 'MISSING' | 'INCOMPLETE' | 'EXTRA' | 'REPAIRING'
+
+interface Finding {
+  readonly kind: Kind
+  readonly collectionId: string
+  readonly documentId: string | null
+  readonly generation: string | null
+  readonly expected: number | null
+  readonly found: number | null
+  readonly repaired: boolean
+  readonly restored: boolean
+}
+
+interface Page {
+  readonly collections: number
+  readonly documents: number
+  readonly chunks: number
+  readonly findings: readonly Finding[]
+  readonly needsRebuild: boolean
+  readonly next: string | null
+}
+
+const VERIFY_INDEX = `mutation VerifyIndex($input: VerifyIndexInput!) {
+  verifyIndex(input: $input) {
+    collections documents chunks needsRebuild next
+    findings { kind collectionId documentId generation expected found repaired restored }
+  }
+}`
+
+const OLD_TERMS = 'the index has words of an earlier version, so searches miss some: run `kis reindex`'
+
+/** How often documents that are being ingested again are checked. */
+const LOOK_MS = 1_000
+/** When no document finishes for this long, waiting stops. Six failures of one document take up to half an hour. */
+const STALLED_MS = 35 * 60_000
+
+/**
+ * Compares the index with the store and prints the differences. With `repair` it mends them, and waits until documents
+ * that are ingested again have finished. True: no difference remains.
+ */
+export async function verify(
+  service: Service,
+  { repair, collectionId, json }: VerifyOptions,
+  say: (line: string) => void,
+): Promise<boolean> {
+  const told = new Set<string>()
+  const tell = (finding: Finding) => {
+    const line = json ? JSON.stringify({ part: 'index', ...finding, kind: finding.kind.toLowerCase() }) : describeFinding(finding)
+    if (!told.has(line)) say(line)
+    told.add(line)
+  }
+  const first = await pass(service, { repair, collectionId }, tell)
+  const result = first.requeued.size === 0 && !first.mended ? first : await afterRepair(service, first, collectionId, tell)
+  if (result.needsRebuild) say(json ? JSON.stringify({ part: 'index', kind: 'old_terms' }) : OLD_TERMS)
+  say(json ? JSON.stringify({ part: 'index', ...result.counts }) : describeCounts(result.counts))
+  const { missing, incomplete, extra, repairing } = result.counts
+  return missing + incomplete + extra + repairing === 0
+}
+
+interface Pass {
+  readonly counts: Readonly<Record<'collections' | 'documents' | 'chunks' | 'missing' | 'incomplete' | 'extra' | 'repairing', number>>
+  /** Something was repaired at once. */
+  readonly mended: boolean
+  /** The index has the terms of an earlier version. */
+  readonly needsRebuild: boolean
+  /** Collections with documents that are ingested again. */
+  readonly requeued: ReadonlySet<string>
+}
+
+async function pass(
+  service: Service,
+  { repair, collectionId }: { readonly repair: boolean; readonly collectionId: string | undefined },
+  tell: (finding: Finding) => void,
+): Promise<Pass> {
+  const counts = { collections: 0, documents: 0, chunks: 0, missing: 0, incomplete: 0, extra: 0, repairing: 0 }
+  const requeued = new Set<string>()
+  let mended = false
+  for (let after: string | null = null; ; ) {
+    const { verifyIndex: page }: { verifyIndex: Page } = await service.ask(VERIFY_INDEX, {
+      input: { collectionId: collectionId ?? null, repair, after },
+    })
+    for (const sum of ['collections', 'documents', 'chunks'] as const) counts[sum] += page[sum]
+    for (const finding of page.findings) {
+      tell(finding)
+      counts[finding.kind.toLowerCase() as Lowercase<Kind>]++
+      mended ||= finding.repaired
+      if (finding.kind === 'REPAIRING' || (finding.repaired && finding.kind !== 'EXTRA')) requeued.add(finding.collectionId)
+    }
+    if (page.next === null) return { counts, mended, needsRebuild: page.needsRebuild, requeued }
+    after = page.next
+  }
+}
+
+/** Waits for the documents that are ingested again, then compares everything once more without repairing. */
+async function afterRepair(
+  service: Service,
+  { requeued }: Pass,
+  collectionId: string | undefined,
+  tell: (finding: Finding) => void,
+): Promise<Pass> {
+  for (const waited of requeued) {
+    let open = Number.POSITIVE_INFINITY
+    let since = Date.now()
+    for (;;) {
+      const repairing = await repairingIn(service, waited)
+      if (repairing === 0) break
+      if (repairing < open) since = Date.now()
+      else if (Date.now() - since > STALLED_MS) break
+      open = Math.min(open, repairing)
+      await sleep(LOOK_MS)
+    }
+  }
+  return pass(service, { repair: false, collectionId }, tell)
+}
+
+async function repairingIn(service: Service, collectionId: string): Promise<number> {
+  try {
+    return (await pass(service, { repair: false, collectionId }, () => undefined)).counts.repairing
+  } catch (error) {
+    // It was deleted meanwhile.
+    if (error instanceof KisError && error.code === 'not_found') return 0
+    throw error
+  }
+}
+
+function describeFinding({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
+  const place = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
+  const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', put back' : documentId ? ', is ingested again' : ', made') : ''
+  const what = {
+    MISSING: documentId ? `${found ?? 0} of ${expected ?? 'its'} chunks` : 'no room in the index',
+    INCOMPLETE: `${found} of ${expected} chunks`,
+    EXTRA: `${found} chunks too many`,
+    REPAIRING: 'is being ingested again',
+  }
+  return `${kind.toLowerCase()} ${place}: ${what[kind]}${done}`
+}
+
+function describeCounts({ collections, documents, chunks, missing, incomplete, extra, repairing }: Pass['counts']): string {
+  return `${collections} collections, ${documents} documents, ${chunks} chunks: ${missing} missing, ${incomplete} incomplete, ${extra} extra, ${repairing} being repaired`
+}

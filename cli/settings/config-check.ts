@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
+import type { Config } from './config.ts'
+import { ROLES, type Role } from './roles.ts'
+import { readPlaces } from './variables.ts'
+
+export const CONFIG_USAGE = `kis config check     what is wrong with the configuration, all at once, without starting anything
+    ROLE             as this role would read it`
+
+/** Stands for the secret that a first start would make. It signs nothing here. */
+const NOT_YET_MADE = 'x'.repeat(32)
+
+/** Runs `kis config check`. Gives the exit code; undefined when the arguments are for another command. */
+export async function configCheck(
+  [command, verb, role, ...others]: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number | undefined> {
+  if (command !== 'config' || verb !== 'check' || others.length > 0) return undefined
+  if (role !== undefined && !ROLES.includes(role as Role)) return undefined
+  const { code, lines } = await checkConfig(role as Role | undefined, env)
+  for (const line of lines) console[code === 0 ? 'log' : 'error'](line)
+  return code
+}
+
+/** Gives 0 and what the service would use, or 1 and every problem. Writes nothing, and connects to nothing. */
+export async function checkConfig(
+  role: Role | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly code: 0 | 1; readonly lines: readonly string[] }> {
+  // Here, because no other command needs what it loads.
+  const { readConfig } = await import('./config.ts')
+  try {
+    return { code: 0, lines: describe(readConfig(isFirstStart(role, env) ? { ...env, KIS_SECRET: NOT_YET_MADE } : env, role)) }
+  } catch (error) {
+    if (error instanceof ConfigError) return { code: 1, lines: error.problems }
+    throw error
+  }
+}
+
+/** Reading the configuration of a whole service makes its data folder and its secret. */
+function isFirstStart(role: Role | undefined, env: NodeJS.ProcessEnv): boolean {
+  return role === undefined && !env.KIS_SECRET && !env.KIS_SECRET_FILE && !existsSync(join(readPlaces(env).KIS_DATA_DIR, 'secret'))
+}
+
+/** Names no value that may hold a password. */
+function describe({ dataDirectory, settings, portal, ignored }: Config): readonly string[] {
+  const { catalog, knowledge, oidc } = settings
+  const on = catalog.engines.filter((engine) => engine.on).length
+  return [
+    'The configuration is right.',
+    `data       ${knowledge.mongodb ? 'MongoDB' : dataDirectory}${knowledge.elasticsearch ? ', Elasticsearch' : ''}`,
+    `catalog    ${on} of ${catalog.engines.length} engines on (kis catalog check)`,
+    `sign-in    ${oidc ? `by key, and by ${oidc.name}` : 'by key'}`,
+    `portal     ${portal ? 'on' : 'off'}`,
+    ...ignored,
+  ]
+}

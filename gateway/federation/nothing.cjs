@@ -1,0 +1,1 @@
+// Stands for packages that are not used: see no-telemetry.ts.

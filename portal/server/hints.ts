@@ -1,0 +1,62 @@
+import type { Language } from '../../subgraphs/common/languages.ts'
+
+/** What Vite writes of each file that the build made, by the path of its source. */
+type Manifest = Readonly<Record<string, { readonly file: string; readonly name?: string; readonly imports?: readonly string[] }>>
+
+/** Fonts that nearly every page shows, as `portal/build/fonts.ts` names them. */
+const COMMON_FONT = /-common-[\w-]+\.woff2$/
+const ARABIC = /arabic/
+/** What every page shows in the language of its reader. */
+const COMMON_MESSAGES = 'common'
+/** What pages show beside the messages of their own name. */
+const MORE_MESSAGES: Readonly<Record<string, readonly string[]>> = {
+  home: ['documents', 'wallet'],
+  collections: ['documents', 'models'],
+  operator: ['wallet'],
+  organization: ['models', 'wallet'],
+  wallet: ['usage'],
+}
+/** What the first script runs after the first paint. */
+const APPLICATION = 'src/main.tsx'
+
+/** Writes links to the files that a page needs. The browser then loads them at once, not one after the other. */
+export class Hints {
+  readonly #manifest: Manifest
+  /** The keys of files that hold several sources. */
+  readonly #named: ReadonlyMap<string, string>
+
+  constructor(manifest: Manifest) {
+    this.#manifest = manifest
+    this.#named = new Map(Object.entries(manifest).flatMap(([key, { name }]) => (key.startsWith('_') && name ? [[name, key]] : [])))
+  }
+
+  /**
+   * The links for a path of the portal. The module of `/agents` is `agents-page.tsx`, the one of `/agents/agt_1`
+   * `agent-page.tsx`. Where a module is named otherwise, the page loads it when it gets there.
+   */
+  of(path: string, language: Language): string {
+    const [, page = '', id] = path.split('/')
+    // `portal/vite.config.ts` has some messages in one file.
+    const messages = [COMMON_MESSAGES, page, ...(MORE_MESSAGES[page] ?? [])].map(
+      (name) => this.#named.get(`${name}-${language}`) ?? `messages/${language}/${name}.json`,
+    )
+    const modules = new Set<string>()
+    for (const source of [APPLICATION, ...messages, `src/pages/${page}/${id ? page.replace(/s$/, '') : page}-page.tsx`])
+      this.#add(source, modules)
+    const fonts = Object.values(this.#manifest)
+      .map(({ file }) => file)
+      .filter((file) => COMMON_FONT.test(file) && (language === 'ar' || !ARABIC.test(file)))
+    return [
+      ...fonts.map((file) => `<link rel="preload" href="/${file}" as="font" type="font/woff2" crossorigin>`),
+      ...[...modules].map((file) => `<link rel="modulepreload" href="/${file}" fetchpriority="low" crossorigin>`),
+    ].join('')
+  }
+
+  /** Adds the file of a source and those that it imports. */
+  #add(source: string, files: Set<string>): void {
+    const chunk = this.#manifest[source]
+    if (!chunk || files.has(chunk.file)) return
+    files.add(chunk.file)
+    for (const each of chunk.imports ?? []) this.#add(each, files)
+  }
+}

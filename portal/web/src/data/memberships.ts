@@ -1,0 +1,19 @@
+import { graphql, type ResultOf } from './graphql.ts'
+
+/** The organizations of the person who is signed in, the last one used first. A key alone has none. */
+export const MEMBERSHIPS = graphql(`
+  query Memberships {
+    viewer {
+      id
+      organization { id }
+      member { id memberships { organizationId organizationName role } }
+    }
+  }
+`)
+
+export type Membership = NonNullable<NonNullable<ResultOf<typeof MEMBERSHIPS>['viewer']>['member']>['memberships'][number]
+
+/** Signs in again, to another organization of the person. The provider knows them, so most ask nothing. */
+export function addressOfOrganization(organizationId: string, returnTo: string): string {
+  return `/session/oidc?${new URLSearchParams({ organization: organizationId, return: returnTo })}`
+}

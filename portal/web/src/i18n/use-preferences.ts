@@ -1,0 +1,6 @@
+import { useSyncExternalStore } from 'react'
+import { type Preferences, readPreferences, watchPreferences } from './preferences.ts'
+
+export function usePreferences(): Preferences {
+  return useSyncExternalStore(watchPreferences, readPreferences)
+}

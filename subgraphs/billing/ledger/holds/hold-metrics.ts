@@ -1,0 +1,32 @@
+import { type Metrics, type Reading, readRarely } from '../../../common/telemetry/metrics.ts'
+import type { Collections } from '../../use-cases/tables.ts'
+import { walletsByExpiry } from './wallets-by-expiry.ts'
+
+const NANO_USD = 1e9
+/** A wallet is a document of up to a megabyte, so those of more organizations at once are not read. */
+const MAX_WALLETS = 200
+
+/** Tells of the open holds. All processes on one store tell the same. */
+export function watchHolds(metrics: Metrics, collections: Pick<Collections, 'wallets'>): Disposable {
+  const stack = new DisposableStack()
+  let held = 0
+  const holds = readRarely(async (): Promise<readonly Reading[]> => {
+    let wallets = 0
+    let open = 0
+    held = 0
+    for await (const wallet of walletsByExpiry(collections, null)) {
+      open += Object.keys(wallet.holds).length
+      held += wallet.held / NANO_USD
+      if (++wallets === MAX_WALLETS) break
+    }
+    return [[open]]
+  })
+  stack.use(metrics.gauge('kis_wallet_holds', holds))
+  stack.use(
+    metrics.gauge('kis_wallet_held_usd', async () => {
+      await holds()
+      return [[held]]
+    }),
+  )
+  return stack
+}

@@ -1,0 +1,19 @@
+import type { MongoDatabase } from '../../documents/mongodb-url.ts'
+import type { Installation } from '../../identity/installation.ts'
+import type { DocumentStore } from '../../ports/document-store.ts'
+import { openMongoDocumentStore } from './document-store.ts'
+import { claimDatabase } from './store-mark.ts'
+
+/**
+ * Claims a database, and opens the documents in it. Import it when a database is configured: the driver takes ten
+ * megabytes.
+ * @throws as `claimDatabase` and `openMongoDocumentStore`
+ */
+export async function openClaimedMongoStore(
+  database: MongoDatabase,
+  claim: Parameters<typeof claimDatabase>[1],
+  options: Parameters<typeof claimDatabase>[2],
+): Promise<{ readonly store: DocumentStore; readonly installation: Installation }> {
+  const installation = await claimDatabase(database, claim, options)
+  return { store: await openMongoDocumentStore({ ...database, log: options.log }), installation }
+}

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/** What `/healthz` and `kis version` say of this build. */
+export interface Versions {
+  /** Of the service, as in `package.json` and the header `x-kis-version`. */
+  readonly version: string
+  /** Of the REST API: the first part of its paths. */
+  readonly api: string
+  /** The first 12 hexadecimal digits of the SHA-256 of the supergraph: processes with the same value have the same schema. */
+  readonly schema: string
+}
+
+export const VERSIONS: Versions = {
+  version: JSON.parse(text('package.json')).version,
+  api: 'v1',
+  schema: createHash('sha256').update(text('schema/supergraph.graphql')).digest('hex').slice(0, 12),
+}
+
+function text(path: string): string {
+  return readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+}

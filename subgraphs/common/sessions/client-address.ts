@@ -1,0 +1,31 @@
+import type { IncomingMessage } from 'node:http'
+import { isIP, isIPv6 } from 'node:net'
+import { isPublicAddress } from '../egress/egress-address.ts'
+
+/**
+ * The address that a request comes from. A proxy in front of the service, which is on the same machine or network, adds
+ * it at the end of `x-forwarded-for`. What others write there does not count.
+ */
+export function clientAddress({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string {
+  const peer = socket.remoteAddress ?? ''
+  if (isPublicAddress(peer)) return peer
+  const last = String(headers['x-forwarded-for'] ?? '')
+    .split(',')
+    .at(-1)!
+    .trim()
+  return isIP(last) ? last : peer
+}
+
+/** Who has an address: one subscriber has a whole network of 64 bits in IPv6. */
+export function subscriberOf(address: string): string {
+  const plain = address.replace(/^::ffff:(?=.*\.)/i, '')
+  return isIPv6(plain) ? networkOf(plain) : plain
+}
+
+/** The first 64 bits, written in one way: `::` stands for as many zeros as are missing. */
+function networkOf(address: string): string {
+  const [front, back] = address.split('::').map((part) => (part === '' ? [] : part.split(':')))
+  const zeros = back ? Array<string>(Math.max(0, 8 - front!.length - back.length)).fill('0') : []
+  const network = [...front!, ...zeros, ...(back ?? [])].slice(0, 4)
+  return network.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
+}

@@ -1,0 +1,13 @@
+import type { IncomingMessage } from 'node:http'
+
+/**
+ * Makes what takes note that a request came by https, if people reach the service at an https address and the request
+ * names that host. So the cookie of a session is for https alone, whatever the proxy in front of the service says.
+ */
+export function httpsAt(publicUrl: string | null): (request: Pick<IncomingMessage, 'headers'>) => void {
+  const url = publicUrl === null ? null : new URL(publicUrl)
+  if (url?.protocol !== 'https:') return () => {}
+  return ({ headers }) => {
+    if (headers.host?.toLowerCase() === url.host) headers['x-forwarded-proto'] = 'https'
+  }
+}

@@ -1,0 +1,64 @@
+import { isAbort, KisError } from '../errors.ts'
+import type { NameOf } from './metric-list.ts'
+import type { Telemetry } from './telemetry.ts'
+import type { Attributes } from './tracer.ts'
+
+export interface PortDescription {
+  readonly metric: NameOf<'histogram'>
+  /** Label values of the metric before the operation and its outcome. */
+  readonly labels: readonly string[]
+  /** What follows the operation in the names of spans. */
+  readonly what: string
+  readonly attributes: Attributes
+}
+
+/**
+ * Stands in for a port, and tells of each call of its methods: its time, its outcome, its span. What is not a method, or
+ * gives no promise, is passed on.
+ */
+export function observedPort<P extends object>(
+  port: P,
+  { metric, labels, what, attributes }: PortDescription,
+  { metrics, tracer }: Pick<Telemetry, 'metrics' | 'tracer'>,
+): P {
+  if (!metrics.isOn && !tracer.isOn) return port
+  const methods = new Map<PropertyKey, unknown>()
+  const observed = (operation: string, method: (...args: unknown[]) => unknown) => {
+    const ofSpan = { attributes: { ...attributes, 'db.operation.name': operation } }
+    return (...args: unknown[]) => {
+      const startedMs = performance.now()
+      const span = tracer.start(`${operation} ${what}`, ofSpan)
+      const result = span.within(() => method.apply(port, args))
+      if (!(result instanceof Promise)) {
+        span.end()
+        return result
+      }
+      const end = (outcome: string) => {
+        metrics.observe(metric, (performance.now() - startedMs) / 1_000, ...labels, operation, outcome)
+        span.end(outcome === 'failed' ? outcome : undefined)
+      }
+      result.then(
+        () => end('ok'),
+        (error) => end(outcomeOf(error)),
+      )
+      return result
+    }
+  }
+  return new Proxy(port, {
+    get(target, name) {
+      const known = methods.get(name)
+      if (known) return known
+      const value: unknown = Reflect.get(target, name, target)
+      if (typeof value !== 'function' || typeof name === 'symbol') return typeof value === 'function' ? value.bind(target) : value
+      const method = observed(name, value as (...args: unknown[]) => unknown)
+      methods.set(name, method)
+      return method
+    },
+  })
+}
+
+/** A refused write, such as of a key that exists, is an answer like any other. */
+function outcomeOf(error: unknown): 'failed' | 'refused' | 'left' {
+  if (isAbort(error)) return 'left'
+  return error instanceof KisError && error.code === 'service_unavailable' ? 'failed' : 'refused'
+}

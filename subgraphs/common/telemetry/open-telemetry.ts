@@ -1,0 +1,70 @@
+import type { Log } from '../process/log.ts'
+import { type Metrics, noMetrics, PrometheusMetrics } from './metrics.ts'
+import { serveMetrics } from './metrics-server.ts'
+import { watchProcess } from './process-metrics.ts'
+import { RequestFacts } from './request-facts.ts'
+import { RequestLines } from './request-lines.ts'
+import type { Telemetry } from './telemetry.ts'
+import { noTracer, type Tracer } from './tracer.ts'
+
+/** The process that tells. */
+export interface Whose {
+  /** `all` for all roles in one process. */
+  readonly role: string
+  readonly version: string
+}
+
+export interface TelemetrySettings {
+  readonly hasAccessLog: boolean
+  /** Null: no request counts as slow. */
+  readonly slowMs: number | null
+  /** Null: nothing is measured. */
+  readonly metrics: { readonly host: string; readonly port: number; readonly byOrganization: boolean } | null
+  /** Null: nothing is traced. `serviceName` null: `kis`, and the role. */
+  readonly traces: { readonly endpoint: string; readonly ratio: number; readonly serviceName: string | null } | null
+}
+
+/** Opens what the settings ask for. `stack` closes it. */
+export async function openTelemetry(
+  whose: Whose,
+  { hasAccessLog, slowMs, metrics: asked, traces }: TelemetrySettings,
+  log: Log,
+  stack: AsyncDisposableStack,
+): Promise<Telemetry> {
+  const metrics: Metrics = asked ? await openMetrics(whose, asked, log, stack) : noMetrics
+  const byOrganization = asked?.byOrganization ?? false
+  const wantsFacts = hasAccessLog || slowMs !== null || byOrganization
+  return {
+    isOn: wantsFacts || asked !== null || traces !== null,
+    metrics,
+    tracer: traces ? await openTraces(whose, traces, log, stack) : noTracer,
+    requests: new RequestFacts(wantsFacts),
+    lines: new RequestLines({ log, metrics, hasAccessLog, slowMs, byOrganization }),
+  }
+}
+
+async function openTraces(
+  { role, version }: Whose,
+  { endpoint, ratio, serviceName }: NonNullable<TelemetrySettings['traces']>,
+  log: Log,
+  stack: AsyncDisposableStack,
+): Promise<Tracer> {
+  // Its packages are loaded for those alone who want traces.
+  const { openTracer } = await import('./open-tracer.ts')
+  const name = serviceName ?? (role === 'all' ? 'kis' : `kis-${role}`)
+  return stack.use(openTracer({ endpoint, ratio, serviceName: name, version, log }))
+}
+
+async function openMetrics(
+  { role, version }: Whose,
+  { host, port }: NonNullable<TelemetrySettings['metrics']>,
+  log: Log,
+  stack: AsyncDisposableStack,
+): Promise<Metrics> {
+  const metrics = new PrometheusMetrics()
+  metrics.gauge('kis_build_info', () => [[1, version, role]])
+  stack.use(watchProcess(metrics))
+  const server = stack.use(await serveMetrics(metrics, { host, port }))
+  log.info({ url: server.url }, 'metrics')
+  return metrics
+}

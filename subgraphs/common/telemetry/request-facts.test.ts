@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { RequestFacts } from './request-facts.ts'
+
+const charge = { inputTokens: 30, outputTokens: 5, costNanoUsd: 40_000n }
+
+describe('what is known of a request', () => {
+  it('passes from process to process once, and adds up where it arrives', () => {
+    const [gateway, door] = [new RequestFacts(true), new RequestFacts(true)]
+    for (const each of [gateway, door]) each.begin('req_1')
+    gateway.tell('req_1', { organizationId: 'org_1', apiKeyId: 'key_1' })
+    gateway.spent('req_1', charge)
+    door.merge('req_1', gateway.takeUnsent('req_1'))
+    expect(gateway.takeUnsent('req_1')).toBeUndefined()
+    gateway.spent('req_1', charge)
+    door.merge('req_1', gateway.takeUnsent('req_1'))
+    expect(door.end('req_1')).toMatchObject({
+      organizationId: 'org_1',
+      apiKeyId: 'key_1',
+      inputTokens: 60,
+      outputTokens: 10,
+      costNanoUsd: 80_000n,
+    })
+  })
+
+  it('keeps the first error and the first operation', () => {
+    const requests = new RequestFacts(true)
+    requests.begin('req_1')
+    requests.tell('req_1', { error: 'insufficient_quota' })
+    requests.tell('req_1', { error: 'internal', operation: 'query A' })
+    expect(requests.end('req_1')).toMatchObject({ error: 'insufficient_quota', operation: 'query A' })
+  })
+
+  it('is kept until the last operation of the request has ended, and no longer', () => {
+    const requests = new RequestFacts(true)
+    for (let i = 0; i < 2; i++) requests.begin('req_1')
+    expect(requests.end('req_1')).toBeDefined()
+    requests.spent('req_1', charge)
+    expect(requests.end('req_1')).toMatchObject(charge)
+    requests.spent('req_1', charge)
+    expect(requests.end('req_1')).toBeUndefined()
+  })
+
+  it('lists a bounded number of fetches, and counts all', () => {
+    const requests = new RequestFacts(true)
+    requests.begin('req_1')
+    for (let i = 0; i < 50; i++) requests.fetched('req_1', 'billing: Read', performance.now())
+    const { fetches, fetchCount } = requests.end('req_1')!
+    expect([fetches.length, fetchCount]).toEqual([20, 50])
+  })
+
+  it('is not kept while nobody wants to know, nor taken over from a text that is too long', () => {
+    const off = new RequestFacts(false)
+    off.begin('req_1')
+    expect(off.end('req_1')).toBeUndefined()
+    const requests = new RequestFacts(true)
+    requests.begin('req_1')
+    requests.merge('req_1', JSON.stringify({ organizationId: 'x'.repeat(3_000) }))
+    expect(requests.end('req_1')).not.toHaveProperty('organizationId')
+  })
+})

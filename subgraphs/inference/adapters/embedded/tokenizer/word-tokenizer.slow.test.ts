@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs'
+import { Tokenizer } from '@huggingface/tokenizers'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { packUnigram, Unigram } from './unigram.ts'
+import { WordTokenizer } from './word-tokenizer.ts'
+
+const MODEL = new URL('../../../../../models/e5-small-ar-en/', import.meta.url)
+const json = (name: string) => JSON.parse(readFileSync(new URL(name, MODEL), 'utf8'))
+const { model } = json('tokenizer.json') as { readonly model: { readonly vocab: [string, number][]; readonly unk_id: number } }
+const byWord = await WordTokenizer.load(MODEL)
+const whole = new Tokenizer(json('tokenizer.json'), json('tokenizer_config.json'))
+
+/** The library's tokens, which begin a text with a space whether it has one or not; ours have none for it. */
+const expected = (text: string) => whole.encode(text, { add_special_tokens: false }).ids
+
+const piece = fc.constantFrom(...model.vocab.map(([text]) => text.replaceAll('▁', ' ')))
+const letters = fc.constantFrom(
+  ...'ابتثجحخدذرزسشصضطظعغفقكلمنهويىةءآأؤإئًٌٍَُِّْٰـabcxyzéßﬁ0123٠١٢٪،؛؟.,-/<>s½①ｓ´¨\u00a0\u3000\u0301\u0001\u007f漢🌙',
+)
+const word = fc
+  .oneof(
+    fc.array(piece, { minLength: 1, maxLength: 6 }).map((pieces) => pieces.join('')),
+    fc.array(letters, { minLength: 1, maxLength: 12 }).map((all) => all.join('')),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }),
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
+    fc.constantFrom('<s>', '</s>x', 'a<unk>b<pad>', '＜s＞', '\ud83c', '\udf19\ud83c', 'ـ'.repeat(40)),
+  )
+  // The words of a text are what lies between what the tokenizer takes for spaces.
+  .map((text) => text.replaceAll(/[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/g, ''))
+  .filter((text) => text !== '')
+
+it('gives any word the tokens that the library gives it', () => {
+  fc.assert(
+    fc.property(word, (text) => {
+      expect(byWord.tokens(text)).toEqual(expected(text))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+it('gives each piece of the vocabulary the tokens that the library gives it', () => {
+  for (const [text] of model.vocab.slice(4).filter((_, index) => index % 7 === 0)) {
+    const bare = text.replaceAll('▁', '')
+    if (bare !== '') expect([bare, byWord.tokens(bare)]).toEqual([bare, expected(bare)])
+  }
+})
+
+it('gives the tokens that the whole text has', () => {
+  const texts = [
+    readFileSync(new URL('README.md', MODEL), 'utf8').trim(),
+    'السَّلامُ عليكم ورحمةُ الله — ٢٠٢٦م، «نصّ» مع English وأرقام 12.5%!',
+    'ﬁne\u00a0print\u200bhere\tnow\r\nline … ½ ①',
+    'a  b   c',
+    'emoji 🌙🚀 and 漢字',
+  ]
+  for (const text of texts) expect(byWord.tokens(text)).toEqual(expected(text))
+})
+
+it('stops at a limit', () => expect(byWord.tokens('water '.repeat(30), 7)).toHaveLength(7))
+
+it('is shipped as made from the vocabulary', () => {
+  const made = packUnigram(model.vocab, model.unk_id)
+  expect(Buffer.compare(made, readFileSync(new URL('vocabulary.bin', MODEL)))).toBe(0)
+})
+
+it('refuses a damaged vocabulary, and one that has a piece twice', () => {
+  const made = packUnigram([['a', -1]], 0)
+  expect(() => new Unigram(made.slice(0, -1))).toThrow('damaged')
+  expect(() => new Unigram(made.map((byte) => byte ^ 1))).toThrow('damaged')
+  for (const piece of ['a', ''])
+    expect(() =>
+      packUnigram(
+        [
+          ['a', -1],
+          [piece, -2],
+        ],
+        0,
+      ),
+    ).toThrow('twice, or empty')
+})

@@ -1,0 +1,152 @@
+import { isAbort, KisError } from '../../common/errors.ts'
+import type { Telemetry } from '../../common/telemetry/telemetry.ts'
+import type { Span } from '../../common/telemetry/tracer.ts'
+import type { EngineCall, EngineParts, ProtocolObject } from '../ports/engines.ts'
+
+/** As GenAI's semantic conventions of OpenTelemetry name them, but for the last two, which they do not have. */
+type EngineOperation = 'chat' | 'embeddings' | 'rerank' | 'transcription'
+
+/** Tells of each call of an engine: its time, its first piece, its outcome, and its span. `vendor` is the kind of engine. */
+export function observedEngine(
+  parts: EngineParts,
+  name: string,
+  vendor: string,
+  telemetry: Pick<Telemetry, 'metrics' | 'tracer'>,
+): EngineParts {
+  const { metrics, tracer } = telemetry
+  const { chat, embedding, transcription, rerank } = parts
+  if (!metrics.isOn && !tracer.isOn) return parts
+
+  const begin = (operation: EngineOperation, { engineModel, requestId }: EngineCall) => {
+    const startedMs = performance.now()
+    const span = tracer.start(`${operation} ${engineModel}`, {
+      kind: 'client',
+      attributes: {
+        'gen_ai.operation.name': operation,
+        'gen_ai.provider.name': vendor,
+        'gen_ai.request.model': engineModel,
+        'kis.engine': name,
+        'kis.request_id': requestId,
+      },
+    })
+    let isOver = false
+    const end = (outcome: string) => {
+      if (isOver) return
+      isOver = true
+      metrics.observe('kis_engine_seconds', (performance.now() - startedMs) / 1_000, name, operation, outcome)
+      span.end(outcome === 'ok' || outcome === 'left' ? undefined : outcome)
+    }
+    const first = () => {
+      const seconds = (performance.now() - startedMs) / 1_000
+      metrics.observe('kis_engine_first_token_seconds', seconds, name, operation)
+      span.set({ 'gen_ai.response.time_to_first_chunk': seconds })
+    }
+    return { span, end, first }
+  }
+
+  async function once<T>(
+    operation: EngineOperation,
+    call: EngineCall,
+    work: () => Promise<T>,
+    told?: (answer: T, span: Span) => void,
+  ): Promise<T> {
+    const { span, end } = begin(operation, call)
+    try {
+      const answer = await span.within(work)
+      told?.(answer, span)
+      end('ok')
+      return answer
+    } catch (error) {
+      end(outcomeOf(error))
+      throw error
+    }
+  }
+
+  async function streamed(
+    operation: EngineOperation,
+    call: EngineCall,
+    work: () => Promise<AsyncIterableIterator<readonly ProtocolObject[]>>,
+  ) {
+    const { span, end, first } = begin(operation, call)
+    const failed = (error: unknown): never => {
+      end(outcomeOf(error))
+      throw error
+    }
+    const chunks = await span.within(work).catch(failed)
+    let isFirst = true
+    const told: AsyncIterableIterator<readonly ProtocolObject[]> = {
+      async next() {
+        const item = await chunks.next().catch(failed)
+        if (isFirst && !item.done) first()
+        isFirst = false
+        if (item.done) end('ok')
+        else if (tracer.isOn) for (const chunk of item.value) tellUsage(chunk, span)
+        return item
+      },
+      async return(value) {
+        end('left')
+        return chunks.return ? chunks.return(value) : { done: true, value }
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    }
+    return told
+  }
+
+  return {
+    ...parts,
+    ...(chat && {
+      chat: {
+        fetchesImages: chat.fetchesImages,
+        complete: (call, request, signal) => once('chat', call, () => chat.complete(call, request, signal), tellUsage),
+        stream: (call, request, signal) => streamed('chat', call, () => chat.stream(call, request, signal)),
+      },
+    }),
+    ...(embedding && {
+      embedding: {
+        get calibration() {
+          return embedding.calibration
+        },
+        get maxBatch() {
+          return embedding.maxBatch
+        },
+        countTokens: (...given) => embedding.countTokens(...given),
+        ...(embedding.tokenize && { tokenize: (...given: Parameters<typeof embedding.countTokens>) => embedding.tokenize!(...given) }),
+        embed: (...given) =>
+          once(
+            'embeddings',
+            given[0],
+            () => embedding.embed(...given),
+            ({ tokens }, span) => span.set({ 'gen_ai.usage.input_tokens': tokens }),
+          ),
+      },
+    }),
+    ...(transcription && {
+      transcription: {
+        transcribe: (...given) => once('transcription', given[0], () => transcription.transcribe(...given)),
+        stream: (...given) => streamed('transcription', given[0], () => transcription.stream(...given)),
+      },
+    }),
+    ...(rerank && {
+      rerank: { maxBatch: rerank.maxBatch, rerank: (...given) => once('rerank', given[0], () => rerank.rerank(...given)) },
+    }),
+  }
+}
+
+/** What the vendor says of its answer, beside the text. */
+function tellUsage({ id, model, usage }: ProtocolObject, span: Span): void {
+  const { prompt_tokens: input, completion_tokens: output } = (usage ?? {}) as Record<string, unknown>
+  if (typeof input !== 'number' || typeof output !== 'number') return
+  span.set({
+    'gen_ai.usage.input_tokens': input,
+    'gen_ai.usage.output_tokens': output,
+    ...(typeof id === 'string' && { 'gen_ai.response.id': id }),
+    ...(typeof model === 'string' && { 'gen_ai.response.model': model }),
+  })
+}
+
+function outcomeOf(error: unknown): string {
+  if (error instanceof KisError) return error.code
+  return isAbort(error) ? 'left' : 'internal'
+}

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { openCollections } from '../tables.ts'
+import { listThreads } from './threads.ts'
+
+it('lists no thread that has expired, also before it is deleted', async () => {
+  const collections = openCollections(new MemoryDocumentStore())
+  const now = new Date('2027-01-01T00:00:00Z')
+  const id = (last: string) => `thr_${last.padStart(32, '0')}`
+  for (const [last, afterMs] of [
+    ['1', -1],
+    ['2', 0],
+    ['3', 1],
+  ] as const)
+    await collections.threads.insertOne({
+      ...{ _id: id(last), organizationId: 'org', agentId: 'agt', messages: '[]', revision: 1 },
+      ...{ updatedAt: now, expiresAt: new Date(now.getTime() + afterMs) },
+    })
+  // Only the time is asked of the clock.
+  const deps = { collections, clock: { now: () => now } as Parameters<typeof listThreads>[0]['clock'] }
+  const { edges } = await listThreads(deps, { _id: 'agt', organizationId: 'org' }, { first: 10 }, new AnswerBudget())
+  expect(edges.map(({ node }) => node._id)).toEqual([id('3')])
+})

@@ -1,0 +1,103 @@
+/**
+ * Keeps the ids with the highest scores of all offered ones: at least `count` of them, and with a `margin` also those
+ * whose scores are so little below that rounding may have misplaced them. Among equals the lowest ids stay.
+ */
+export class Best {
+  readonly #count: number
+  readonly #margin: number
+  readonly #ids: Uint32Array
+  readonly #scores: Float64Array
+  readonly #order: Float64Array
+  #length = 0
+  /** A score must be at least this to get in. */
+  least = Number.NEGATIVE_INFINITY
+
+  /** `margin`: a share of the score. */
+  constructor(count: number, margin = 0) {
+    this.#count = count
+    this.#margin = margin
+    // Room for as many as are dropped together, and for equals.
+    this.#ids = new Uint32Array(4 * count + ROOM)
+    this.#scores = new Float64Array(4 * count + ROOM)
+    this.#order = new Float64Array(4 * count + ROOM)
+  }
+
+  /** NaN never gets in. */
+  offer(id: number, score: number): void {
+    if (!(score >= this.least)) return
+    this.#ids[this.#length] = id
+    this.#scores[this.#length++] = score
+    if (this.#length === this.#ids.length) this.settle()
+  }
+
+  /** Raises `least` as far as what has been offered allows. */
+  settle(): void {
+    if (this.#length <= this.#count) return
+    this.#order.set(this.#scores.subarray(0, this.#length))
+    this.raise(highest(this.#order.subarray(0, this.#length), this.#count) * (1 - this.#margin))
+    let kept = 0
+    for (let i = 0; i < this.#length; i++) {
+      if (this.#scores[i]! < this.least) continue
+      this.#ids[kept] = this.#ids[i]!
+      this.#scores[kept++] = this.#scores[i]!
+    }
+    this.#length = kept
+    if (kept > this.#ids.length / 2) this.#dropEquals()
+  }
+
+  /** An empty one that keeps as many, and what this one would not keep either is refused. */
+  another(): Best {
+    const other = new Best(this.#count, this.#margin)
+    other.least = this.least
+    return other
+  }
+
+  /** There are `count` scores of at least this. */
+  raise(least: number): void {
+    if (least > this.least) this.least = least
+  }
+
+  get ids(): readonly number[] {
+    this.settle()
+    return [...this.#ids.subarray(0, this.#length)]
+  }
+
+  /** So many are about equal that room must be made. */
+  #dropEquals(): void {
+    const order = Array.from({ length: this.#length }, (_, i) => i)
+      .sort((a, b) => this.#scores[b]! - this.#scores[a]! || this.#ids[a]! - this.#ids[b]!)
+      .slice(0, Math.floor(this.#ids.length / 2))
+    const ids = order.map((i) => this.#ids[i]!)
+    const scores = order.map((i) => this.#scores[i]!)
+    this.#ids.set(ids)
+    this.#scores.set(scores)
+    this.#length = ids.length
+  }
+}
+
+/** Places of `Best` beyond four for each that is kept, so that a short list is not settled all the time. */
+const ROOM = 1_000
+
+/** The `count`-th highest of these values, which it reorders (quickselect). */
+export function highest(values: Float64Array | Float32Array, count: number): number {
+  const at = values.length - count
+  let low = 0
+  let high = values.length - 1
+  while (low < high) {
+    const pivot = values[(low + high) >> 1]!
+    let i = low
+    let j = high
+    while (i <= j) {
+      while (values[i]! < pivot) i++
+      while (values[j]! > pivot) j--
+      if (i > j) break
+      const value = values[i]!
+      values[i++] = values[j]!
+      values[j--] = value
+    }
+    if (at <= j) high = j
+    else if (at >= i) low = i
+    else break
+  }
+  return values[at]!
+}

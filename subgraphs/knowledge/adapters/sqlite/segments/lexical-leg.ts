@@ -1,0 +1,173 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { CollectionRow, Tables } from '../chunk-index-schema.ts'
+import { Best } from './best-places.ts'
+import { aligned, type Kernels } from './kernels.ts'
+import { findInPack, openList, type PostingList, RANGE } from './posting-lists.ts'
+import type { Segment } from './segment-cache.ts'
+import { B, K1, TERMS } from './segment-tables.ts'
+
+export type Leg = 'w' | 'g'
+
+/**
+ * Scores are summed with 24 bits here, and exactly for what is found. Rounding moves a sum of a thousand terms by less
+ * than this share.
+ */
+const ROUNDING = 1e-4
+
+interface Term {
+  readonly id: number
+  readonly weight: number
+  /** Chunks of the collection that contain it. */
+  readonly chunks: number
+}
+
+/** One lexical leg of a query over one collection. */
+export interface LexicalLeg {
+  /** Has at least the `count` chunks with the best coverage above 0 of those that `isEligible` accepts. */
+  best(segments: readonly Segment[], count: number, isEligible: (id: number) => boolean): readonly number[]
+  /** Share of the query that a chunk with these counts covers, 0 to 1: BM25 divided by the query's own maximum. */
+  coverage(counts: ReadonlyMap<number, number>, length: number): number
+  readonly termIds: readonly number[]
+}
+
+export function lexicalLeg(
+  db: DatabaseSync,
+  tables: Tables,
+  kernels: Kernels,
+  collection: CollectionRow,
+  leg: Leg,
+  query: readonly string[],
+): LexicalLeg {
+  const averageLength = (leg === 'w' ? collection.words : collection.grams) / collection.chunks || 1
+  const find = db.prepare(`SELECT id, chunks FROM ${tables.terms} WHERE term = ?`)
+  const terms: Term[] = []
+  let ceiling = 0
+  for (const text of new Set(query)) {
+    const found = find.get(leg + text) as { id: number; chunks: number } | undefined
+    const chunks = found?.chunks ?? 0
+    const weight = Math.log(1 + (collection.chunks - chunks + 0.5) / (chunks + 0.5)) * (K1 + 1)
+    ceiling += weight
+    if (found) terms.push({ id: found.id, chunks, weight })
+  }
+  terms.sort((a, b) => a.chunks - b.chunks || a.id - b.id)
+
+  return {
+    termIds: terms.map(({ id }) => id),
+    best(segments, count, isEligible) {
+      if (terms.length === 0) return []
+      const best = new Best(count, ROUNDING)
+      const lists = new ListReader(db, tables)
+      for (const segment of segments) scoreSegment(kernels, lists, { segment, leg, terms, averageLength }, best, isEligible)
+      return best.ids
+    },
+    coverage(counts, length) {
+      let sum = 0
+      for (const { id, weight } of terms) {
+        const count = counts.get(id)
+        if (count) sum += (weight * count) / (count + K1 * (1 - B + (B * length) / averageLength))
+      }
+      return ceiling === 0 ? 0 : sum / ceiling
+    },
+  }
+}
+
+class ListReader {
+  readonly #read
+
+  constructor(db: DatabaseSync, { lists }: Tables) {
+    this.#read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
+  }
+
+  find(segment: number, term: number): PostingList | null {
+    const first = segment * TERMS
+    const row = this.#read.get(first + term) as { id: number; data: Uint8Array } | undefined
+    if (!row || row.id < first) return null
+    const list = findInPack(row.id - first, row.data, term)
+    return list && openList(list)
+  }
+}
+
+interface Scoring {
+  readonly segment: Segment
+  readonly leg: Leg
+  /** Rarest first. */
+  readonly terms: readonly Term[]
+  readonly averageLength: number
+}
+
+/**
+ * Offers the passages of one segment (MaxScore, Turtle and Flood 1995). Once the terms that are left give too little for
+ * a passage that has none of those before, only ranges are read in which a passage can still become one of the best.
+ */
+function scoreSegment(
+  kernels: Kernels,
+  lists: ListReader,
+  { segment, leg, terms, averageLength }: Scoring,
+  best: Best,
+  isEligible: (id: number) => boolean,
+): void {
+  const lengths = leg === 'w' ? segment.words : segment.grams
+  const writtenAverage = leg === 'w' ? segment.wordsAverage : segment.gramsAverage
+  // With a longer average a passage is shorter beside it, and its share higher, by no more than that.
+  const drift = Math.max(1, averageLength / writtenAverage)
+  const found = terms.flatMap(({ id, weight }) => {
+    const list = lists.find(segment.segment, id)
+    return list ? [{ list, weight, most: weight * Math.min(1, list.highest * drift) }] : []
+  })
+  if (found.length === 0) return
+  const left = found.map(({ most }) => most)
+  for (let i = left.length - 2; i >= 0; i--) left[i]! += left[i + 1]!
+  if (left[0]! * (1 + ROUNDING) < best.least) return
+
+  const bytes = lengths.byteLength
+  const ranges = lengths.length / RANGE
+  const [normsAt, singleAt, scoresAt, reachedAt] = [bytes, 2 * bytes, 3 * bytes, 4 * bytes]
+  const startsAt = aligned(reachedAt + ranges)
+  const listAt = aligned(startsAt + 4 * (ranges + 1))
+  const longest = found.reduce((max, { list }) => Math.max(max, list.postings.length), 0)
+  const buffer = kernels.reserve(listAt + longest)
+  const memory = new Uint8Array(buffer)
+  const reached = memory.subarray(reachedAt, reachedAt + ranges)
+  const starts = new Uint32Array(buffer, startsAt, ranges + 1)
+  const scores = new Float32Array(buffer, scoresAt, lengths.length).fill(0)
+  new Float32Array(buffer, 0, lengths.length).set(lengths)
+  const { norms, score, scoreReached, reaching } = kernels.functions
+  norms(0, lengths.length, K1 * (1 - B), (K1 * B) / averageLength, normsAt, singleAt)
+
+  const { chunks, passages } = segment
+  // The largest segment comes first, and shows what the others have to beat.
+  let nextLook = best.least > 0 ? 0 : left[0]! / 2
+  for (const [i, { list, weight }] of found.entries()) {
+    memory.set(list.postings, listAt)
+    if (list.ranges === null) {
+      score(listAt, listAt + list.postings.length, -1, weight, normsAt, singleAt, scoresAt)
+      continue
+    }
+    if (left[i]! < nextLook) {
+      raiseBy(best, scores, segment, isEligible)
+      nextLook = left[i]! / 2
+    }
+    const least = best.least - left[i]! * (1 + ROUNDING)
+    if (least > 0) reaching(scoresAt, ranges, least, reachedAt)
+    else reached.fill(1)
+    starts.fill(list.postings.length)
+    starts.set(list.ranges)
+    scoreReached(listAt, startsAt, reachedAt, ranges, weight, normsAt, singleAt, scoresAt)
+  }
+  for (let place = 0; place < passages; place++) {
+    const sum = scores[place]!
+    if (sum > 0 && sum >= best.least && isEligible(chunks[place]!)) best.offer(chunks[place]!, sum)
+  }
+  best.settle()
+}
+
+/** What passages have so far they will have in the end, too. */
+function raiseBy(best: Best, scores: Float32Array, { chunks, passages }: Segment, isEligible: (id: number) => boolean): void {
+  const soFar = best.another()
+  for (let place = 0; place < passages; place++) {
+    const sum = scores[place]!
+    if (sum > 0 && sum >= soFar.least && isEligible(chunks[place]!)) soFar.offer(chunks[place]!, sum)
+  }
+  soFar.settle()
+  best.raise(soFar.least)
+}

@@ -1,0 +1,210 @@
+import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type CollectionRow, createTables, nameTables } from '../chunk-index-schema.ts'
+import { Kernels } from './kernels.ts'
+import { lexicalLeg } from './lexical-leg.ts'
+import { nearestTo } from './nearest.ts'
+import { SegmentCache } from './segment-cache.ts'
+import { listSegments } from './segment-tables.ts'
+import { addSegment, bury, type SegmentPassage, tidySegments } from './segment-writer.ts'
+import { vectorReader, writeVectors } from './vectors.ts'
+
+const DIMENSIONS = 12
+const tables = nameTables({ key: 1 })
+const kernels = new Kernels()
+
+/** A collection whose passages are kept beside it, to compare with. */
+class Collection {
+  readonly db = new DatabaseSync(':memory:')
+  readonly live = new Map<number, SegmentPassage>()
+  readonly vectors = new Map<number, Float32Array>()
+  readonly #cache = new SegmentCache()
+  readonly #dimensions: number
+
+  constructor(dimensions = DIMENSIONS) {
+    this.#dimensions = dimensions
+    createTables(this.db, tables)
+  }
+
+  /** Replaces those that exist. */
+  put(passages: readonly SegmentPassage[], vectorOf: (id: number) => Float32Array): void {
+    this.#bury(passages.map(({ id }) => id))
+    for (const passage of passages) {
+      this.live.set(passage.id, passage)
+      this.vectors.set(passage.id, vectorOf(passage.id))
+    }
+    const vectors = new Map(passages.map(({ id }) => [id, vectorOf(id)]))
+    writeVectors(this.db, tables, vectors)
+    addSegment(this.db, tables, this.#dimensions, passages, vectorOf)
+    this.#tidy()
+  }
+
+  delete(ids: readonly number[]): void {
+    this.#bury(ids)
+    for (const id of ids) {
+      this.live.delete(id)
+      this.vectors.delete(id)
+      this.db.prepare(`DELETE FROM ${tables.vectors} WHERE id = ?`).run(id)
+    }
+    this.#tidy()
+  }
+
+  /** As the index keeps it. */
+  get row(): CollectionRow {
+    const sum = (of: (passage: SegmentPassage) => number) => [...this.live.values()].reduce((total, passage) => total + of(passage), 0)
+    const terms = new Map<number, number>()
+    for (const { counts } of this.live.values()) for (const term of counts.keys()) terms.set(term, (terms.get(term) ?? 0) + 1)
+    this.db.exec(`DELETE FROM ${tables.terms}`)
+    for (const [term, chunks] of terms) {
+      this.db.prepare(`INSERT INTO ${tables.terms} (id, term, chunks) VALUES (?, ?, ?)`).run(term, `w${term}`, chunks)
+    }
+    const lengths = { words: sum(({ words }) => words), grams: sum(({ grams }) => grams) }
+    return { key: 1, organizationId: 'org', dimensions: this.#dimensions, chunks: this.live.size, ...lengths }
+  }
+
+  segments() {
+    return this.#cache.open(this.db, tables)
+  }
+
+  #bury(ids: readonly number[]): void {
+    const existing = ids.filter((id) => this.live.has(id))
+    bury(this.db, tables, this.#dimensions, existing)
+  }
+
+  #tidy(): void {
+    tidySegments(this.db, tables, this.#dimensions, vectorReader(this.db, tables, this.#dimensions))
+  }
+}
+
+/** Compares the best of a leg with all passages scored one by one. */
+function expectExact(collection: Collection, query: readonly number[], count: number, isEligible: (id: number) => boolean): void {
+  const leg = lexicalLeg(collection.db, tables, kernels, collection.row, 'w', query.map(String))
+  const toScore = (id: number) => {
+    const { counts, words } = collection.live.get(id)!
+    return leg.coverage(counts, words)
+  }
+  const ranked = (ids: readonly number[]) => ids.toSorted((a, b) => toScore(b) - toScore(a) || a - b).slice(0, count)
+  const found = leg.best(collection.segments(), count, isEligible)
+  expect(found.every((id) => collection.live.has(id) && isEligible(id))).toBe(true)
+  expect(ranked(found)).toEqual(ranked([...collection.live.keys()].filter((id) => isEligible(id) && toScore(id) > 0)))
+}
+
+function makePassage(id: number, terms: readonly number[]): SegmentPassage {
+  const counts = new Map<number, number>()
+  for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1)
+  return { id, words: terms.length, grams: 0, counts }
+}
+
+function seeded(seed: number): () => number {
+  let state = seed + 1
+  return () => {
+    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9
+    state ^= state >>> 13
+    return (state >>> 0) / 2 ** 32
+  }
+}
+
+function vectorFor(id: number, dimensions = DIMENSIONS): Float32Array {
+  const random = seeded(id)
+  return Float32Array.from({ length: dimensions }, () => random() + random() - 1)
+}
+
+it('finds what scoring each passage finds, after any writes, replacements and deletions', () => {
+  const id = fc.integer({ min: 1, max: 60 })
+  const passage = fc.tuple(id, fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 15 }))
+  const write = fc.uniqueArray(passage, { minLength: 1, maxLength: 12, selector: ([of]) => of })
+  const step = fc.oneof({ weight: 3, arbitrary: write }, fc.array(id, { minLength: 1, maxLength: 10 }))
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), fc.integer({ min: 1, max: 8 }), (steps, count) => {
+      const collection = new Collection()
+      for (const items of steps) {
+        if (typeof items[0] === 'number') collection.delete(items as number[])
+        else
+          collection.put(
+            (items as [number, number[]][]).map(([of, terms]) => makePassage(of, terms)),
+            (of) => vectorFor(of),
+          )
+      }
+      if (collection.live.size === 0) return
+      expectExact(collection, [1, 2, 3, 11, 99], count, () => true)
+      expectExact(collection, [4, 5, 6, 7, 8, 9, 10], count, (of) => of % 3 === 0)
+      const query = vectorFor(500)
+      const all = nearestTo(collection.db, tables, kernels, collection.segments(), query, count, { ids: null, has: () => true })
+      expect(all.size).toBe(Math.min(count, collection.live.size))
+      for (const [of, cosine] of all) expect(cosine).toBeCloseTo(cosineOf(query, collection.vectors.get(of)!), 1)
+      collection.db.close()
+    }),
+    { numRuns: 60 },
+  )
+})
+
+it('skips ranges of long lists without missing one of the best', () => {
+  const collection = new Collection()
+  const random = seeded(7)
+  // Common and rare terms, as in a language: the term of rank r in one passage of r / 2.
+  const drawTerms = () => Array.from({ length: 30 }, () => Math.floor(1 / (random() + 0.004)))
+  for (let first = 1; first <= 15_000; first += 5_000) {
+    collection.put(
+      Array.from({ length: 5_000 }, (_, i) => makePassage(first + i, drawTerms())),
+      (of) => vectorFor(of),
+    )
+  }
+  collection.delete(Array.from({ length: 900 }, (_, i) => 1 + i * 7))
+  for (const query of [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 90, 120], [1], [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43]]) {
+    expectExact(collection, query, 10, () => true)
+    expectExact(collection, query, 50, () => true)
+    expectExact(collection, query, 5, (of) => of % 11 === 0)
+  }
+  collection.db.close()
+})
+
+it('merges segments as they become many, and leaves out what is buried', () => {
+  const collection = new Collection()
+  for (let of = 1; of <= 200; of++) collection.put([makePassage(of, [of % 5, 7])], (at) => vectorFor(at))
+  expect(listSegments(collection.db, tables).length).toBeLessThan(24)
+  collection.delete(Array.from({ length: 150 }, (_, i) => i + 1))
+  const segments = listSegments(collection.db, tables)
+  expect(segments.reduce((sum, { passages, buried }) => sum + passages - buried, 0)).toBe(50)
+  for (const { passages, buried } of segments) expect(buried * 2).toBeLessThanOrEqual(passages)
+  collection.delete([...collection.live.keys()])
+  for (const table of [tables.segments, tables.segmentData, tables.lists, tables.vectors]) {
+    expect(collection.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 })
+  }
+  collection.db.close()
+})
+
+it('finds .98 of the ten nearest vectors by their codes', () => {
+  const dimensions = 256
+  const collection = new Collection(dimensions)
+  const random = seeded(3)
+  const normal = () => random() + random() + random() + random() - 2
+  // Texts lie around some subjects, and all of them on one side.
+  const subjects = Array.from({ length: 40 }, () => Float32Array.from({ length: dimensions }, () => normal()))
+  const draw = () => {
+    const subject = subjects[Math.floor(random() * subjects.length)]!
+    return Float32Array.from({ length: dimensions }, (_, i) => 1 + subject[i]! + 0.7 * normal())
+  }
+  const vectors = Array.from({ length: 4_000 }, draw)
+  for (let first = 0; first < vectors.length; first += 2_000) {
+    collection.put(
+      vectors.slice(first, first + 2_000).map((_, i) => makePassage(first + i, [1])),
+      (of) => vectors[of]!,
+    )
+  }
+  let found = 0
+  for (let question = 0; question < 20; question++) {
+    const query = draw()
+    const nearest = nearestTo(collection.db, tables, kernels, collection.segments(), query, 10, { ids: null, has: () => true })
+    const cosines = vectors.map((vector) => cosineOf(query, vector))
+    const exact = [...cosines.keys()].sort((a, b) => cosines[b]! - cosines[a]!).slice(0, 10)
+    found += exact.filter((of) => nearest.has(of)).length
+  }
+  expect(found / 200).toBeGreaterThanOrEqual(0.98)
+  collection.db.close()
+})
+
+function cosineOf(a: Float32Array, b: Float32Array): number {
+  const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
+  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))
+}

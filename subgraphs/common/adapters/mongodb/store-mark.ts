@@ -1,7 +1,8 @@
 import type { Db } from 'mongodb'
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
+import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../identity/installation.ts'
 import type { Log } from '../../process/log.ts'
+import type { SecretMark } from '../../rotation/secret-mark.ts'
 import type { Kind } from '../documents/kinds.ts'
 import { connectMongo } from './connection.ts'
 import { isDuplicateKey, translated } from './failures.ts'
@@ -14,7 +15,7 @@ interface Mark {
 }
 
 /** A claim without an id is for the database that names the installation: the first caller gives it a new id. */
-type Claim = Installation | { readonly id: null; readonly newId: () => string; readonly secretFingerprint: string }
+type Claim = OwnInstallation | (Omit<OwnInstallation, 'id'> & { readonly id: null; readonly newId: () => string })
 
 /**
  * Prepares a database for use: checks that the server is suitable, marks the database if it has no mark, and brings its
@@ -32,9 +33,10 @@ export async function claimDatabase(
     const db = client.db(database)
     const claim = await claiming()
     const found = await markIn(db, claim)
-    const own = { id: claim.id ?? found.id, secretFingerprint: claim.secretFingerprint }
-    const problem = explainForeign(`The database ${database} in MongoDB`, found, own)
+    const own = { ...claim, id: claim.id ?? found.id }
+    const problem = explainForeign(nameOf(database), found, own)
     if (problem) throw new Error(problem)
+    if (hasToMove(found, own)) await setSecret(db, own)
     await migrateDatabase(db, kinds, log)
     return found
   } catch (error) {
@@ -42,6 +44,30 @@ export async function claimDatabase(
   } finally {
     await client.close()
   }
+}
+
+/** The secret in the mark of a claimed database. `found`: its mark. */
+export function secretMarkOf({ url, database }: MongoDatabase, found: Installation, own: OwnInstallation): SecretMark {
+  return {
+    store: nameOf(database),
+    fingerprint: found.secretFingerprint,
+    async move() {
+      const client = await connectMongo({ url, database })
+      try {
+        await setSecret(client.db(database), own)
+      } catch (error) {
+        throw translated(error, 'installation', 'The document store')
+      } finally {
+        await client.close()
+      }
+    },
+  }
+}
+
+const nameOf = (database: string) => `The database ${database} in MongoDB`
+
+async function setSecret(db: Db, { secretFingerprint }: Installation): Promise<void> {
+  await db.collection<Mark>('installation').updateOne({ _id: 'installation' }, { $set: { secretFingerprint } })
 }
 
 async function markIn(db: Db, claim: Claim): Promise<Installation> {

@@ -1,9 +1,6 @@
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { FileLock } from '../../subgraphs/common/adapters/sqlite/database.ts'
-import { keptFiles, newSecretText } from '../../subgraphs/common/identity/kept-secret.ts'
-import { syncFolder } from '../backup/archive-writer.ts'
-import { type Environment, trackReads } from '../settings/environment.ts'
+import { trackReads } from '../settings/environment.ts'
 import { readPlaces } from '../settings/variables.ts'
+import { rotateKeptSecret } from './rotate-kept-secret.ts'
 import type { Service } from './service.ts'
 
 type Say = (line: string) => void
@@ -75,45 +72,14 @@ export async function finishRotation(service: Service, say: Say): Promise<void> 
   say(`revoked ${sum.revokedKeys} keys and ${sum.revokedInvitations} invitations`)
 }
 
-/**
- * Gives the data folder a new secret, and keeps the one before beside it. A kill at any moment leaves a folder with which
- * the service starts; repeating it goes on.
- * @throws {Error} the secret is not in the data folder, a rotation is under way, or the storage fails
- */
+/** Gives the data folder a new secret. @throws {Error} as `rotateKeptSecret`, or the secret is not in the data folder */
 export function rotateSecret(environment: NodeJS.ProcessEnv, say: Say): void {
-  const { env } = trackReads(environment)
-  refuseElsewhere(env)
+  if (trackReads(environment).env.KIS_SECRET)
+    throw new Error('The secret comes from KIS_SECRET, not from the data folder: docs/operate/secrets.md says how to rotate it there.')
   const dataDirectory = readPlaces(environment).KIS_DATA_DIR
-  const { secret, previous } = keptFiles(dataDirectory)
-  if (!existsSync(secret)) throw new Error(`${secret} is not there. KIS_DATA_DIR names the data folder; the first start makes its secret.`)
-  using _lock = new FileLock(secret)
-  const text = readFileSync(secret)
-  if (existsSync(previous) && !readFileSync(previous).equals(text))
-    throw new Error('A rotation is under way: `kis secret` says what is left of it. Restart the service if you have not yet.')
-  // As long as both files have the same text, nothing is rotated.
-  replaceFile(previous, text, dataDirectory)
-  replaceFile(secret, newSecretText(), dataDirectory)
+  const { secret, previous } = rotateKeptSecret({ dataDirectory })
   say(`${secret} is new, and ${previous} has the one before. Restart the service: it moves what depends on the old one, and removes`)
   say('that file once nothing does. `kis secret` says how far it is. Keep the old secret as long as you keep backups from before.')
-}
-
-function refuseElsewhere(env: Environment): void {
-  if (env.KIS_SECRET)
-    throw new Error('The secret comes from KIS_SECRET, not from the data folder: docs/operate/secrets.md says how to rotate it there.')
-}
-
-/** All of the text or none of it, also after a loss of power. */
-function replaceFile(file: string, text: string | Uint8Array, folder: string): void {
-  const beside = `${file}.new`
-  const descriptor = openSync(beside, 'w', 0o600)
-  try {
-    writeFileSync(descriptor, text)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(beside, file)
-  syncFolder(folder)
 }
 
 function conclusion(rotations: readonly Rotation[]): string {

@@ -70,7 +70,12 @@ export const TEST_SECRETS = {
 export const TEST_MARK = { store: 'a store of a test', fingerprint: 'f7', move: async () => {} }
 
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
-export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
+export function openBilling(
+  store: DocumentStore,
+  clock: Clock,
+  ids: IdSource = idSource(clock),
+  secrets: Partial<Pick<BillingDeps, 'peppers' | 'sealed' | 'secretMark'>> = {},
+): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
   const writer = new WalletWriter(collections, pump)
@@ -82,7 +87,8 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
     plans: [SELF_HOSTED, SMALL_PLAN],
     ...TEST_SECRETS,
     secretMark: TEST_MARK,
-    rotation: { progress: async () => ({ state: 'none', parts: [] }), isLooked: true, countLeft: async () => 0 },
+    ...secrets,
+    rotation: { progress: async () => ({ state: 'none', parts: [] }), isLooked: true },
     egress: new Egress(),
     publicUrl: 'https://kis.example',
     retryBackoffMs: 1_000,

@@ -26,7 +26,7 @@ export interface BillingDeps {
   readonly sealed: SealedTexts
   /** Its fingerprint is that of the secret on which documents depend that name none. */
   readonly secretMark: SecretMark
-  readonly rotation: Pick<SecretRotation, 'progress' | 'isLooked' | 'countLeft'>
+  readonly rotation: Pick<SecretRotation, 'progress' | 'isLooked'>
   /** Calls the addresses of webhooks. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
   /** The address at which people reach the service, without a slash at its end; null: the operator has not said. */

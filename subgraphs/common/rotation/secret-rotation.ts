@@ -92,22 +92,29 @@ export class SecretRotation {
 
   /** Works until the signal aborts, if there is a previous secret. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { fingerprints, mark, clock, log } = this.#parts
-    const { previous } = fingerprints
-    if (previous === null) return
+    const { fingerprints, clock, log } = this.#parts
+    if (fingerprints.previous === null) return
     let tookMs = 0
     const round = async () => {
       const begun = performance.now()
-      if (!this.#isLooked && mark.fingerprint === previous) await this.#lookAtAll(previous, signal)
-      this.#isLooked = true
-      await this.#pass(previous, signal)
-      if ((await this.countLeft()) === 0) await this.#end()
-      else this.#isMoved = false
+      await this.step(signal)
       tookMs = performance.now() - begun
     }
     const failed = (error: unknown) => log.warn({ err: error }, 'what depends on the previous secret could not be moved; it is tried again')
     const pauseMs = () => Math.max(LEAST_PAUSE_MS, tookMs * PAUSE_PER_PASS)
     await keepWorking(round, { clock, pauseMs, failed }, signal)
+  }
+
+  /** Moves what can be moved now. The first step looks at every document; later ones only at those that are left. */
+  async step(signal: AbortSignal): Promise<void> {
+    const { fingerprints, mark } = this.#parts
+    const { previous } = fingerprints
+    if (previous === null) return
+    if (!this.#isLooked && mark.fingerprint === previous) await this.#lookAtAll(previous, signal)
+    this.#isLooked = true
+    await this.#pass(previous, signal)
+    if (await this.#hasLeft(previous)) this.#isMoved = false
+    else await this.#end()
   }
 
   async progress(): Promise<RotationProgress> {
@@ -127,12 +134,10 @@ export class SecretRotation {
     return this.#isLooked
   }
 
-  /** 1 stands for any number. */
-  async countLeft(): Promise<number> {
-    const { dependents, fingerprints } = this.#parts
-    for (const { collection } of dependents)
-      if ((await collection.countDocuments({ secretFingerprint: fingerprints.previous }, { limit: 1 })) > 0) return 1
-    return 0
+  async #hasLeft(previous: string): Promise<boolean> {
+    for (const { collection } of this.#parts.dependents)
+      if ((await collection.countDocuments({ secretFingerprint: previous }, { limit: 1 })) > 0) return true
+    return false
   }
 
   async #lookAtAll(previous: string, signal: AbortSignal): Promise<void> {

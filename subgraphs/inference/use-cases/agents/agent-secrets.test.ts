@@ -6,12 +6,14 @@ import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { SecretRotation } from '../../../common/rotation/secret-rotation.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
-import { asking, CATALOG, parts } from '../../test-support/parts.ts'
+import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
 import { secretDependents } from './agent-secrets.ts'
 import { createAgent, findVersion, updateAgent } from './agents.ts'
 import { headersPlace } from './mcp-tools.ts'
 
-const [a, b] = ['a', 'b'].map((name) => createHash('sha256').update(name).digest()) as [Uint8Array, Uint8Array]
+const secret = (name: string) => createHash('sha256').update(name).digest()
+const [a, b] = [secret('a'), secret('b')] as const
+const OWNER = { ...somebody, scopes: ['agents', 'inference'] } as const
 const HEADERS = { authorization: 'Bearer of a secret' }
 const URL = 'https://crm.test/mcp'
 
@@ -47,9 +49,9 @@ const input = { name: 'Guide', model: 'chat', mcpServers: [server] }
 
 it('headers of MCP servers open in every process of the same time, and are sealed anew in agents and in their versions', async () => {
   const { start, initial, mark } = world()
-  const agent = await createAgent(initial, asking(), { ...input, code: 'sealed' })
-  await updateAgent(initial, asking(), { id: agent._id, name: 'Other' })
-  const plain = await createAgent(initial, asking(), { ...input, code: 'plain', mcpServers: [{ name: 'crm', url: URL }] })
+  const agent = await createAgent(initial, asking(OWNER), { ...input, code: 'sealed' })
+  await updateAgent(initial, asking(OWNER), { id: agent._id, name: 'Other' })
+  const plain = await createAgent(initial, asking(OWNER), { ...input, code: 'plain', mcpServers: [{ name: 'crm', url: URL }] })
   // As version 0.2.0 has written them.
   const { agents, agentVersions } = initial.collections
   await agents.findOneAndUpdate({ _id: agent._id }, { $unset: { secretFingerprint: '' } })
@@ -79,7 +81,7 @@ it('headers of MCP servers open in every process of the same time, and are seale
   expect(await agents.findOne({ _id: plain._id })).toEqual(before)
 
   // A process of the step before seals with its own secret what it changes, and it is moved again.
-  await updateAgent(p1, asking(), { id: agent._id, name: 'Third' })
+  await updateAgent(p1, asking(OWNER), { id: agent._id, name: 'Third' })
   await expect(alone.rotation.requireAccepted()).rejects.toThrow('KIS_SECRET_PREVIOUS')
   await p2.step()
   await alone.rotation.requireAccepted()
@@ -88,16 +90,19 @@ it('headers of MCP servers open in every process of the same time, and are seale
 
 it('a change of an agent seals what it keeps anew; headers that nothing opens stay as they are and keep nothing up', async () => {
   const { start, initial } = world()
-  const agent = await createAgent(initial, asking(), { ...input, code: 'changed' })
-  const lost = await createAgent({ ...initial, secrets: new SealedTexts(new Uint8Array(32).fill(3)) }, asking(), { ...input, code: 'lost' })
+  const agent = await createAgent(initial, asking(OWNER), { ...input, code: 'changed' })
+  const lost = await createAgent({ ...initial, secrets: new SealedTexts(new Uint8Array(32).fill(3)) }, asking(OWNER), {
+    ...input,
+    code: 'lost',
+  })
   const p2 = start(PREVIOUS)
-  const updated = await updateAgent(p2, asking(), { id: agent._id, name: 'Other' })
+  const updated = await updateAgent(p2, asking(OWNER), { id: agent._id, name: 'Other' })
   expect(updated.secretFingerprint).toBe(p2.fingerprints.current)
   const { sealedHeaders } = readDefinition(updated.definition).mcpServers[0]!
   expect(JSON.parse(start(ALONE).secrets.open(sealedHeaders!, headersPlace(agent.organizationId, URL)))).toEqual(HEADERS)
   await p2.step()
   expect((await p2.rotation.progress()).state).toBe('moved')
   expect((await p2.collections.agents.findOne({ _id: lost._id }))!.definition).toBe(lost.definition)
-  const bare = await updateAgent(p2, asking(), { id: agent._id, mcpServers: [] })
+  const bare = await updateAgent(p2, asking(OWNER), { id: agent._id, mcpServers: [] })
   expect(bare.secretFingerprint).toBeUndefined()
 })

@@ -42,7 +42,7 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
       return store
     }
     const claim = { ...ownInstallation('', fingerprints), id: null, newId: () => ids('inst') } as const
-    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
     const claimed = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
     const { store } = claimed
     secretMark.set(claimed.secretMark(ownInstallation(claimed.installation.id, fingerprints)))

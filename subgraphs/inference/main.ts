@@ -122,7 +122,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
         mark.set(secretMarkOf(file, own))
         return opened
       }
-      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
       const claimed = await openClaimedMongoStore(mongodb, look, { kinds, log })
       mark.set(claimed.secretMark(await look()))
       return claimed.store

@@ -1,0 +1,50 @@
+import type { Db } from 'mongodb'
+import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../../identity/installation.ts'
+import type { SecretMark } from '../../../rotation/secret-mark.ts'
+import { isDuplicateKey } from '../failures.ts'
+
+interface Mark {
+  readonly _id: 'installation'
+  readonly installationId: string
+  readonly secretFingerprint: string
+}
+
+/** A claim without an id is for the database that names the installation: the first caller gives it a new id. */
+export type Claim = OwnInstallation | (Omit<OwnInstallation, 'id'> & { readonly id: null; readonly newId: () => string })
+
+/**
+ * Marks a database if it has no mark, and moves the mark of one in which nothing depends on the previous secret. Gives
+ * the mark that it had.
+ * @throws {Error} it has the mark of another installation or another secret
+ */
+export async function claimDatabase(db: Db, claiming: () => Promise<Claim>): Promise<Installation> {
+  const claim = await claiming()
+  const found = await markIn(db, claim)
+  const own = { ...claim, id: claim.id ?? found.id }
+  const problem = explainForeign(nameOf(db), found, own)
+  if (problem) throw new Error(problem)
+  if (hasToMove(found, own)) await setSecret(db, own)
+  return found
+}
+
+/** The secret in the mark of a claimed database. `found`: the mark that it had. */
+export function secretMarkOf(db: Db, found: Installation, own: Installation): SecretMark {
+  return { store: nameOf(db), fingerprint: found.secretFingerprint, move: () => setSecret(db, own) }
+}
+
+async function setSecret(db: Db, { secretFingerprint }: Installation): Promise<void> {
+  await db.collection<Mark>('installation').updateOne({ _id: 'installation' }, { $set: { secretFingerprint } })
+}
+
+const nameOf = (db: Db) => `The database ${db.databaseName} in MongoDB`
+
+async function markIn(db: Db, claim: Claim): Promise<Installation> {
+  const first = { installationId: claim.id ?? claim.newId(), secretFingerprint: claim.secretFingerprint }
+  const marked = () =>
+    db
+      .collection<Mark>('installation')
+      .findOneAndUpdate({ _id: 'installation' }, { $setOnInsert: first }, { upsert: true, returnDocument: 'after' })
+  // Another process of the same first start was faster.
+  const mark = await marked().catch((error) => (isDuplicateKey(error) ? marked() : Promise.reject(error)))
+  return { id: mark!.installationId, secretFingerprint: mark!.secretFingerprint }
+}

@@ -402,8 +402,10 @@ class Start {
   }
 
   #tokens(): PrincipalTokens {
-    const [current, ...others] = listKeys(this.#keys('principal tokens'))
-    this.#tokensOfAll ??= principalTokens(current, this.#basics.clock, ...others)
+    if (!this.#tokensOfAll) {
+      const [current, ...others] = listKeys(this.#keys('principal tokens'))
+      this.#tokensOfAll = principalTokens(current, this.#basics.clock, ...others)
+    }
     return this.#tokensOfAll
   }
 

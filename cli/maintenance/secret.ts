@@ -13,6 +13,8 @@ const KINDS = {
   AGENTS: 'agents with headers',
   AGENT_VERSIONS: 'versions of such agents',
 } as const
+/** Nobody else may read what is written. */
+const GROUP_AND_OTHERS = 0o077
 /** The service counts no further. */
 const MAX_COUNTED = 100_000
 
@@ -76,6 +78,7 @@ export async function finishRotation(service: Service, say: Say): Promise<void> 
 export function rotateSecret(environment: NodeJS.ProcessEnv, say: Say): void {
   if (trackReads(environment).env.KIS_SECRET)
     throw new Error('The secret comes from KIS_SECRET, not from the data folder: docs/operate/secrets.md says how to rotate it there.')
+  process.umask(GROUP_AND_OTHERS)
   const dataDirectory = readPlaces(environment).KIS_DATA_DIR
   const { secret, previous } = rotateKeptSecret({ dataDirectory })
   say(`${secret} is new, and ${previous} has the one before. Restart the service: it moves what depends on the old one, and removes`)

@@ -141,39 +141,43 @@ export class SecretRotation {
   }
 
   async #lookAtAll(previous: string, signal: AbortSignal): Promise<void> {
-    for (const dependents of this.#parts.dependents)
-      await this.#each(
-        (after) => dependents.collection.find({ _id: { $gt: after } }, { limit: BATCH }),
-        async (document) => {
-          if ((document.secretFingerprint ?? previous) === previous) await dependents.move(document, previous)
-        },
-        signal,
-      )
+    await this.#each(
+      ({ collection }, after) => collection.find({ _id: { $gt: after } }, { limit: BATCH }),
+      async ({ move }, document) => {
+        if ((document.secretFingerprint ?? previous) === previous) await move(document, previous)
+      },
+      signal,
+    )
   }
 
   async #pass(previous: string, signal: AbortSignal): Promise<void> {
-    for (const dependents of this.#parts.dependents)
-      await this.#each(
-        (after) => dependents.collection.find({ secretFingerprint: previous, _id: { $gt: after } }, { sort: { _id: 1 }, limit: BATCH }),
-        (document) => dependents.move(document, previous),
-        signal,
-      )
+    await this.#each(
+      ({ collection }, after) => collection.find({ secretFingerprint: previous, _id: { $gt: after } }, { sort: { _id: 1 }, limit: BATCH }),
+      ({ move }, document) => move(document, previous),
+      signal,
+    )
   }
 
+  /** Works on each document. One that fails keeps no other from it; the first failure is thrown at the end. */
   async #each(
-    read: (after: string) => Promise<readonly SecretDependent[]>,
-    work: (document: SecretDependent) => Promise<unknown>,
+    read: (dependents: Dependents, after: string) => Promise<readonly SecretDependent[]>,
+    work: (dependents: Dependents, document: SecretDependent) => Promise<unknown>,
     signal: AbortSignal,
   ): Promise<void> {
-    for (let after = ''; ; ) {
-      const batch = await read(after)
-      for (const document of batch) {
-        signal.throwIfAborted()
-        await work(document)
+    let failed: { readonly error: unknown } | undefined
+    for (const dependents of this.#parts.dependents)
+      for (let after = '', isMore = true; isMore; ) {
+        const batch = await read(dependents, after)
+        for (const document of batch) {
+          signal.throwIfAborted()
+          await work(dependents, document).catch((error) => {
+            failed ??= { error }
+          })
+        }
+        isMore = batch.length === BATCH
+        if (isMore) after = batch.at(-1)!._id
       }
-      if (batch.length < BATCH) return
-      after = batch.at(-1)!._id
-    }
+    if (failed) throw failed.error
   }
 
   async #end(): Promise<void> {

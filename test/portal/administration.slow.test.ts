@@ -14,6 +14,7 @@ import { plain, wordsOf } from './support/words.ts'
 
 /** The service ends keys and sessions within 5 s. The rest is for a busy machine. */
 const ENDED_MS = 20_000
+const MIB = 1024 * 1024
 const PASSES = [
   { language: 'en', theme: 'light', width: 1440 },
   { language: 'ar', theme: 'dark', width: 360 },
@@ -215,8 +216,14 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
         expect(await visitor.findOverflow()).toEqual([])
       }
       await visitor.signIn(tenant.key, '/models/vendor-chat/try')
-      await page.locator('main input[type=file]').setInputFiles([{ name: 'plan.png', mimeType: 'image/png', buffer: png(64, 64) }])
+      const pick = (name: string, buffer: Buffer) =>
+        page.locator('main input[type=file]').setInputFiles([{ name, mimeType: 'image/png', buffer }])
+      await pick('too-large.png', png(64, 64, { padding: 4 * MIB }))
+      await page.getByText('too-large.png').waitFor()
+      // More than a message of a socket may have.
+      await pick('plan.png', png(64, 64, { padding: 3.9 * MIB }))
       await page.getByRole('button', { name: say('models.try.removeImage') }).waitFor()
+      expect(await page.getByText('too-large.png').count()).toBe(0)
       await fill('models.try.message', 'What is this?')
       await press('models.try.send')
       await page.getByText(SEEN).waitFor()

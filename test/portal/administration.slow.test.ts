@@ -1,7 +1,7 @@
 import type { LLMock } from '@copilotkit/aimock'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { newOrganization } from '../support/client.ts'
+import { type Json, newOrganization } from '../support/client.ts'
 import { png } from '../support/data/pictures.ts'
 import { wav } from '../support/data/sound.ts'
 import { eventually } from '../support/eventually.ts'
@@ -203,6 +203,54 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await provider.click()
       await member.page.getByText(say('signIn.error.not_a_member')).waitFor()
     }, 120_000)
+
+    it('a member of two organizations chooses one after signing in, and goes over to the other', async () => {
+      const login = `two-${language}`
+      const names = [`First الأولى ${language}`, `Second الثانية ${language}`] as const
+      const both = [
+        await newOrganization(portal.operator, portal.service, { name: names[0] }),
+        await newOrganization(portal.operator, portal.service, { name: names[1] }),
+      ]
+      const ids = both.map(({ organizationId }) => organizationId)
+      issuer.people.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
+      await using visitor = await come(pass)
+      const { page } = visitor
+      await visitor.open('/sign-in?next=/collections')
+      await page.getByRole('link', { name: /Example/ }).click()
+      await page.locator('input[name=login]').fill(login)
+      await page.locator('input[name=password]').fill('anything')
+      await page.getByRole('button', { name: 'Sign-in' }).click()
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByRole('heading', { name: say('signIn.organization') }).waitFor()
+      await page.getByRole('link', { name: names[0] }).waitFor()
+      expect(await visitor.findBarriers()).toEqual([])
+      expect(await visitor.findOverflow()).toEqual([])
+      await page.getByRole('link', { name: names[1] }).click()
+      await page.waitForURL(/\/collections$/)
+      await visitor.settle()
+      const brand = page.getByRole('link', { name: names[1] })
+      const openMenu = async () => {
+        const menu = page.getByRole('button', { name: say('shell.menu') })
+        if (await menu.isVisible()) await menu.click()
+      }
+      await brand.first().waitFor()
+      const own = () => page.evaluate<Json>(`fetch('/v1/key').then((response) => response.json())`)
+      const { organization_id, member } = await own()
+      expect(organization_id).toBe(ids[1])
+      expect(member.memberships.map((each: Json) => [each.organization_id, each.organization_name, each.role])).toEqual([
+        [ids[1], names[1], 'editor'],
+        [ids[0], names[0], 'editor'],
+      ])
+      await openMenu()
+      await page.getByRole('button', { name: 'Mona' }).click()
+      await page.getByText(say('shell.otherOrganizations')).waitFor()
+      expect(await visitor.findBarriers()).toEqual([])
+      await page.getByRole('menuitem', { name: names[0] }).click()
+      await page.waitForURL(/\/home$/)
+      await visitor.settle()
+      await page.getByRole('link', { name: names[0] }).first().waitFor()
+      expect((await own()).organization_id).toBe(ids[0])
+    }, 90_000)
 
     it('each kind of model can be tried: a chat with a picture, two texts, an order, a recording', async () => {
       const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })

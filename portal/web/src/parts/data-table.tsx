@@ -109,10 +109,10 @@ function Cards<Row>({ label, columns, rows, rowId, isBusy, card }: RowsTableProp
               <Fragment key={id}>{cell(row)}</Fragment>
             ))}
           </div>
-          <dl className="mt-2 grid grid-cols-[repeat(auto-fit,minmax(5.25rem,1fr))] gap-x-3 gap-y-2">
+          <dl className="grid grid-cols-[repeat(auto-fit,minmax(5.25rem,1fr))] gap-x-3">
             {facts.map(({ id, header, cell }) => (
-              <div key={id} className="flex min-w-0 flex-col justify-between">
-                <dt className="text-xs text-muted">{header}</dt>
+              <div key={id} className="row-span-2 grid min-w-0 grid-rows-subgrid gap-y-0">
+                <dt className="mt-2 text-xs text-muted">{header}</dt>
                 <dd className="tabular-nums">{cell(row)}</dd>
               </div>
             ))}

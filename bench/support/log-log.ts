@@ -60,7 +60,7 @@ function panel({ title, unit, points }: Growth): string {
 }
 
 function label(x: number, y: number, anchor: string, value: number): string {
-  return `<text x="${x}" y="${y}" text-anchor="${anchor}">${value.toLocaleString('en')}</text>`
+  return `<text x="${x}" y="${y}" text-anchor="${anchor}">${value.toLocaleString('en', { notation: 'compact' })}</text>`
 }
 
 function round(value: number): number {

@@ -92,8 +92,8 @@ describe('an operator', () => {
     const tenant = await newOrganization(operator, service)
     const made = await tenant.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })
     const narrow = makeCaller(service, made.body.key)
-    const collection = await newCollection(tenant)
-    await addDocument(tenant, collection, 'a.md', '# A\nA text.')
+    const { id: collectionId } = await newCollection(tenant)
+    await addDocument(tenant, collectionId, 'a.md', '# A\nA text.')
 
     expect((await operator.rest('GET', '/v1/plans')).body.data).toContainEqual(
       expect.objectContaining({ code: 'self-hosted', limits: expect.objectContaining({ vectors: 1_000_000 }) }),

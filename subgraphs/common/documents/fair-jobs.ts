@@ -48,8 +48,8 @@ export class FairJobs<T extends FairRecord> {
   readonly #turn: Turn
   /** The organization of the last claim. */
   #after = ''
-  /** How many more claims are left of its turn. */
-  #left = 0
+  /** Who may claim more in its turn, before others. */
+  #turnOf: { readonly organizationId: string; left: number } | null = null
   /** Claims run one after the other, so that two do not get the same turn. */
   #claiming: Promise<unknown> = Promise.resolve()
 
@@ -70,11 +70,8 @@ export class FairJobs<T extends FairRecord> {
 
   async #claim(): Promise<Claimed<T> | null> {
     const now = this.#clock.now()
-    if (this.#left > 0 && !this.#places.isFull) {
-      const next = await this.#claimFor(this.#after, now)
-      this.#left = next ? this.#left - 1 : 0
-      if (next) return next
-    }
+    const again = await this.#claimInTurn(now)
+    if (again) return again
     const first = this.#after
     let isSecondRound = first === ''
     for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull; looked++) {
@@ -92,15 +89,31 @@ export class FairJobs<T extends FairRecord> {
       this.#after = next.organizationId
       const claimed = next.job!.dueAt <= now && (await this.#claimFor(next.organizationId, now))
       if (!claimed) continue
-      this.#left = (claimed.record.job!.weight ?? 1) - 1
+      const { organizationId, job } = claimed.record
+      this.#turnOf = { organizationId, left: (job!.weight ?? 1) - 1 }
       return claimed
     }
     return this.#claimWithoutTurn(now)
   }
 
+  /** While the organization waits for a place, its turn goes on, and others may claim. */
+  async #claimInTurn(now: Date): Promise<Claimed<T> | null> {
+    const turn = this.#turnOf
+    if (!turn?.left || this.#places.isFull) return null
+    const due = await this.#findDue(turn.organizationId, now)
+    if (due.length === 0) this.#turnOf = null
+    const claimed = await this.#claimFirst(due, now)
+    if (claimed) turn.left -= 1
+    return claimed
+  }
+
   async #claimFor(organizationId: string, now: Date): Promise<Claimed<T> | null> {
+    return this.#claimFirst(await this.#findDue(organizationId, now), now)
+  }
+
+  #findDue(organizationId: string, now: Date): Promise<readonly T[]> {
     const due = { [`job.${this.#turn}`]: organizationId, 'job.dueAt': { $lte: now } }
-    return this.#claimFirst(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
+    return this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
   }
 
   /** For records of a version without turns, which may still run beside this one. */

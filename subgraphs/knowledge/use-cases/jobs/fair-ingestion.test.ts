@@ -133,8 +133,9 @@ it(
       await eventually(() => inference.embedded.size >= 30, TIMEOUT_MS)
       const first = [...inference.embedded.keys()].slice(0, 30)
       const heavy = first.filter((text) => text.includes('heavyn')).length
-      expect(heavy).toBeGreaterThan(27)
-      expect(heavy).toBeLessThan(50)
+      // It has two of three places that are taken, for most of the time.
+      expect(heavy).toBeGreaterThanOrEqual(17)
+      expect(heavy).toBeLessThanOrEqual(23)
     } finally {
       await store[Symbol.asyncDispose]()
     }

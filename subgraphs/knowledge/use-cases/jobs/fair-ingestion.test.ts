@@ -104,7 +104,7 @@ function suite(name: string, open: () => Promise<{ readonly store: DocumentStore
 
 suite('SQLite', async () => {
   const store = await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog })
-  return { store, close: () => store[Symbol.asyncDispose]() }
+  return { store, close: async () => store[Symbol.asyncDispose]() }
 })
 
 await onEngine('KIS_TEST_MONGODB_URL', 'a flood of documents, on MongoDB', (url) => {

@@ -47,11 +47,16 @@ async function attach(deps: Deps, organizationId: string, count: number, plan = 
   const context = as(organizationId, plan)
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const ids: string[] = []
-  for (let i = 0; i < count; i++) {
-    const contentBase64 = base64(paragraphs(1, `${organizationId}n${i}n`))
-    const file = await uploadFile(deps, context, { name: `${i}.txt`, contentBase64 })
-    ids.push((await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })).document._id)
+  let next = 0
+  const attachNext = async () => {
+    while (next < count) {
+      const i = next++
+      const contentBase64 = base64(paragraphs(1, `${organizationId}n${i}n`))
+      const file = await uploadFile(deps, context, { name: `${i}.txt`, contentBase64 })
+      ids.push((await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })).document._id)
+    }
   }
+  await Promise.all(Array.from({ length: 4 }, attachNext))
   return ids
 }
 

@@ -6,7 +6,7 @@ import { type Amounts, isFree, type Meters, type RateWaits, takeFrom, waitsOf } 
 
 /**
  * All processes together keep at most this part of a limit ahead, so that at most as much is refused although nobody
- * used it. A limit of fewer than 80 calls for two processes is kept exactly: each call asks the store.
+ * used it. A limit below 80 for each process is kept exactly: each call asks the store.
  */
 const AHEAD_PART = 1 / 40
 /** The clocks of the processes differ by less. A time that is further ahead is from before the clock was set back. */

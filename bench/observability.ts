@@ -7,10 +7,10 @@ import { Child } from './support/child.ts'
 import { compared } from './support/compared.ts'
 import { quantile } from './support/quantile.ts'
 
-const WARM_UP = { warmUpMs: 8_000, roundMs: 500, rounds: 1 }
-const ROUND = { warmUpMs: 0, roundMs: 2_000, rounds: 1 }
+const WARM_UP = { warmUpMs: 5_000, roundMs: 500, rounds: 1 }
+const ROUND = { warmUpMs: 0, roundMs: 1_500, rounds: 1 }
 /** The median of so many ratios counts: those of one round differ by some percent. */
-const ROUNDS = 12
+const ROUNDS = 8
 /** More often than Prometheus asks. */
 const SCRAPE_MS = 5_000
 const SAMPLED = '0.1'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
 import { DocsTable } from '../../support/docs/docs-table.ts'
 import { ELASTICSEARCH } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -126,7 +126,6 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
           await eventually(() => probes.holdsNothing(), HOLDS_END_MS)
           table.note(where, name, [seen.chat, seen.stream, seen.run, seen.read, seen.search, seen.upload, await probes.charged(), well])
         }
-        expect(made).toHaveLength(FAULTS.length)
         table.check()
       }, 400_000)
     })

@@ -38,7 +38,6 @@ const QUICK: readonly string[] = [
   'rest-adapter, gateway: blackhole',
   'gateway, billing: 500 ms each way',
   'gateway, inference: half-open',
-  'inference, billing: cut',
   'inference, vendor: blackhole',
   'billing, MongoDB: half-open',
   'knowledge, Elasticsearch: cut',

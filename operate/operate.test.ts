@@ -67,7 +67,8 @@ await onEngine(
   'the alert rules by promtool',
   (promtool) => {
     describe('the alert rules by promtool', () => {
-      const run = (...args: readonly string[]) => execFileSync(promtool, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
+      const run = (...args: readonly string[]) =>
+        execFileSync(promtool, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
       it('can be read', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
       it('each fire when they should', () => void run('test', 'rules', 'alerts.test.yaml'))
     })

@@ -67,7 +67,10 @@ export class Probes {
     const collection = await newCollection(direct, 'mock-embed')
     await addDocument(direct, collection.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
     const agent = await direct.rest('POST', '/v1/agents', { code: 'a', name: 'A', model: 'metered', collection_ids: [collection.id] })
-    const key = await direct.rest('POST', '/v1/keys', { name: 'late', scopes: ['inference', 'agents', 'knowledge:read', 'knowledge:write'] })
+    const key = await direct.rest('POST', '/v1/keys', {
+      name: 'late',
+      scopes: ['inference', 'agents', 'knowledge:read', 'knowledge:write'],
+    })
     expect([agent.status, key.status]).toEqual([201, 201])
     const probes = new Probes(parts, id, direct, key.body.key, collection, agent.body)
     // So that every link has connections.

@@ -6,6 +6,7 @@ import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
 import { benchNeighbours } from './neighbours.ts'
+import { benchObservability } from './observability.ts'
 import { benchOverload } from './overload.ts'
 import { benchOverspend } from './overspend.ts'
 import { PEERS_HAVE_LESS } from './peers.ts'
@@ -23,6 +24,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   chat: benchChat,
   prompts: benchPrompts,
   'slow-streams': benchSlowStreams,
+  observability: () => benchObservability(),
   overload: () => benchOverload(),
   neighbours: () => benchNeighbours(),
   flood: () => benchFlood(),

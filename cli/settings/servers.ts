@@ -44,7 +44,7 @@ export function readServers(environment: NodeJS.ProcessEnv): {
       },
       elasticsearch: elasticsearchSettings(values)!,
     },
-    secret: parseSecret(values.KIS_SECRET!),
+    secret: parseSecret(env.KIS_SECRET!),
     logLevel: values.KIS_LOG_LEVEL,
   }
 }

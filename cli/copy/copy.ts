@@ -1,6 +1,6 @@
 import { checkLedger, type LedgerVerification, sumWallets } from '../../subgraphs/billing/stored.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
-import { copyBlobs, copyIndex, emptyIndex, markNewTerms } from '../../subgraphs/knowledge/stored.ts'
+import { copyBlobs, copyIndex, emptyIndex, markNewTerms, refuseLostVectors } from '../../subgraphs/knowledge/stored.ts'
 import type { Servers } from '../settings/servers.ts'
 import { compareStores, isEqual, toTable } from './compare.ts'
 import { fillDocuments, pruneDocuments } from './documents.ts'
@@ -38,6 +38,8 @@ export async function copyInstallation({ dataDirectory, direction, servers, secr
     await using source = await (direction === 'to servers'
       ? openSourceFolder(dataDirectory, sourceOptions)
       : openSourceServers(servers, sourceOptions))
+    // Before the target has anything.
+    await refuseLostVectors(source.knowledge)
     const targetOptions = { installation: source.installation, log }
     await using target = await (direction === 'to servers'
       ? openTargetServers(servers, targetOptions)

@@ -11,7 +11,7 @@ import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { markTerms } from './use-cases/chunk-index/index-mark.ts'
-import { compareIndices, copyIndex as copyPassages, type IndexSums } from './use-cases/copy/copy-index.ts'
+import { compareIndices, copyIndex as copyPassages, type IndexSums, refuseUnkept } from './use-cases/copy/copy-index.ts'
 import type { StillKnowledge } from './use-cases/copy/indexed-generations.ts'
 
 export type { BlobStore } from './ports/blob-store.ts'
@@ -77,6 +77,11 @@ export async function isIndexEmpty(elasticsearch: ElasticsearchConfig, log: Log)
   const { openElasticsearchChunkIndex } = await import('./adapters/elasticsearch/chunk-index.ts')
   await using index = await openElasticsearchChunkIndex({ ...elasticsearch, log })
   return (await index.listCollections('', 1)).length === 0
+}
+
+/** @throws {Error} the source has documents whose vectors could not be copied, because they are in its index only */
+export function refuseLostVectors(from: KnowledgeParts): Promise<void> {
+  return refuseUnkept(still(from))
 }
 
 /** Fills an index with the passages of the source. Embeds nothing. */

@@ -1,22 +1,15 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import {
-  addDocument,
-  balancedWallet,
-  base64,
-  type Caller,
-  type Json,
-  makeCaller,
-  newCollection,
-  newOrganization,
-} from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
 import { type Service, ServiceProcess, startEmbedded, startFiveProcesses, TEST_SECRET } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
@@ -240,13 +233,12 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
 
       it('gives roles on servers the same searches, money, keys and records, and pays nothing again', async () => {
         const caller = await startOn(() => startFiveProcesses({ catalog: testCatalog(mock.url), env: servers }))
+        // It looks for signs of life for 20 s.
+        const refused = copy(servers, 'servers', `embedded:${join(folder, 'new')}`)
         await expectAll(caller)
         const added = await addDocument(caller, made.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')
         expect(added.status).toBe('ready')
-        expect(await copy(servers, 'servers', `embedded:${join(folder, 'new')}`).ended).toMatchObject({
-          code: 2,
-          errors: expect.stringContaining('uses the source'),
-        })
+        expect(await refused.ended).toMatchObject({ code: 2, errors: expect.stringContaining('uses the source') })
         expect(existsSync(join(folder, 'new'))).toBe(false)
         await settle(caller)
         await stop()
@@ -275,25 +267,21 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       it('a target that a copy has begun keeps every role waiting, and gets what the source has changed since', async () => {
         servers = newServers()
         const half = copy(servers, source, 'servers')
-        // Killed once the target is marked.
-        const { MongoClient } = await import('mongodb')
         await using client = new MongoClient(mongodb)
-        const marks = client.db(`${databases.at(-1)}_billing`).collection<Json>('installation')
-        for (let isMarked = false; !isMarked; ) isMarked = (await marks.findOne({ copying: true })) !== null
+        // Killed once the target has documents.
+        const contents = client.db(`${databases.at(-1)}_knowledge`).collection('contents')
+        await eventually(async () => (await contents.findOne({})) !== null, 60_000)
         half.kill()
         await half.ended
-        await using waiting = {
-          billing: launch(['billing'], servers),
-          [Symbol.asyncDispose]: () => waiting.billing.end('SIGKILL').then(() => undefined),
-        }
-        while (!waiting.billing.lines.some((line) => line.includes('has not ended'))) {
-          expect(waiting.billing.hasEnded).toBe(false)
-          await new Promise((resolve) => setTimeout(resolve, 50))
-        }
-        expect(waiting.billing.address).toBeUndefined()
-        await waiting.billing.end()
+        const billing = launch(['billing'], servers)
+        await eventually(() => billing.lines.some((line) => line.includes('has not ended')), 60_000)
+        expect(billing.address).toBeUndefined()
+        expect(await billing.end()).toBe(0)
         const caller = await startOn(startInFolder(folder))
-        await caller.rest('POST', `/v1/files`, { file_name: 'late.txt', content_base64: base64('It came late.') })
+        const path = `/v1/collections/${made.collection}/documents`
+        const [first] = (await get(caller, path)).data
+        expect((await caller.rest('DELETE', `${path}/${first.id}`)).status).toBeLessThan(300)
+        await addDocument(caller, made.mocked, 'late.txt', 'It came late.')
         await settle(caller)
         await stop()
         await expectCopied(copy(servers, source, 'servers'))

@@ -21,11 +21,9 @@ type Moved = (passages: number) => void
 /**
  * Fills an index with what that of the source has: passages with vectors, token states and attributes, and the terms of
  * this version. Embeds nothing. What is there with the same number of passages stays. Repeatable.
- * @throws {Error} the source's index has passages of documents whose vectors are not kept beside it, or of which a part
- * is lost
+ * @throws {Error} the source's index has passages that are not kept beside it
  */
 export async function copyIndex(from: StillKnowledge, to: ChunkIndex, moved: Moved): Promise<void> {
-  await refuseUnkept(from)
   for await (const index of listIndices(from)) {
     await to.createCollection({ organizationId: index.organizationId, collectionId: index.name, dimensions: index.dimensions })
     for await (const page of listPages(from, index)) {
@@ -47,7 +45,8 @@ function isLive({ document, generation }: KnownGeneration): boolean {
   return document.listed && document.liveGeneration === generation
 }
 
-async function refuseUnkept(from: StillKnowledge): Promise<void> {
+/** @throws {Error} documents that searches find have vectors in the index only */
+export async function refuseUnkept(from: StillKnowledge): Promise<void> {
   const unkept: string[] = []
   for await (const index of listIndices(from))
     for await (const page of listPages(from, index))

@@ -2,19 +2,18 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DataFolder } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { explainForeign, fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
-import type { DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
-import { countProcesses } from '../../subgraphs/inference/stored.ts'
+import { readReplicas } from '../../subgraphs/inference/stored.ts'
 import { dataFiles } from '../backup/data-files.ts'
 import { refuseHalfRestored } from '../backup/restoring.ts'
 import type { Servers } from '../settings/servers.ts'
 import { refuseHalfCopied } from './copying.ts'
-import { openFolder, openServers, type Stores, SUBGRAPHS } from './stores.ts'
+import { kindsOf, openFolder, openServers, type Stores, SUBGRAPHS } from './stores.ts'
 
-/** A process that was killed looks alive for 15 s. */
-const GONE_AFTER_MS = 20_000
+/** A process of any role says every 30 s that it is there. */
+const GONE_AFTER_MS = 40_000
 const LOOK_MS = 1_000
 const PING_TIMEOUT_MS = 10_000
 
@@ -62,41 +61,40 @@ export async function openSourceFolder(dataDirectory: string, { secret, log }: S
 }
 
 /**
- * Opens the stores on servers. Processes of the service cannot be kept off them, so what shows that one lives is looked
- * at before and after.
+ * Opens the stores on servers. Processes of the service cannot be kept off them, so what they say of themselves is
+ * looked at before and after.
  * @throws {Error} a process lives, the databases do not belong together, or were made with another secret
  * @throws {Unfit} a server cannot serve
  */
 export async function openSourceServers(servers: Servers, { secret, log, say }: SourceOptions): Promise<Source> {
-  const { lookAtDatabase } = await import('../../subgraphs/common/adapters/mongodb/copy-mark.ts')
-  const { installation } = await lookAtDatabase(servers.mongodb.billing)
-  if (!installation)
-    throw new Error(
-      `The database ${servers.mongodb.billing.database} in MongoDB has no data of the service. KIS_MONGODB_URL names the databases.`,
-    )
-  const problem = explainForeign(`The database ${servers.mongodb.billing.database} in MongoDB`, installation, {
-    ...installation,
-    secretFingerprint: fingerprintSecret(secret),
-  })
-  if (problem) throw new Error(problem)
-  for (const { database, url } of Object.values(servers.mongodb)) {
-    const found = await lookAtDatabase({ database, url })
-    if (!found.installation)
-      throw new Error(`The database ${database} in MongoDB has no data of the service, though those of other subgraphs have.`)
+  const { lookAtDatabase } = await import('../../subgraphs/common/adapters/mongodb/claimed/copy-mark.ts')
+  let installation: Installation | undefined
+  for (const subgraph of SUBGRAPHS) {
+    const database = servers.mongodb[subgraph]
+    const name = `The database ${database.database} in MongoDB`
+    const found = await lookAtDatabase(database, kindsOf(subgraph))
+    if (!found.installation) throw new Error(`${name} has no data of the service. KIS_MONGODB_URL names the databases.`)
+    installation ??= { id: found.installation.id, secretFingerprint: fingerprintSecret(secret) }
+    const problem = explainForeign(name, found.installation, installation)
+    if (problem) throw new Error(problem)
+    if (found.isCopying) throw new Error(`${name} is the target of a copy that has not ended.`)
+    if (found.otherKinds.length > 0)
+      throw new Error(
+        `${name} has documents in another version than this program writes (${found.otherKinds.join(', ')}). Start the service with this version, wait until its log says that all are converted, then stop it.`,
+      )
   }
-  const stores = await openServers(servers, { installation, log, isCopy: false })
+  const stores = await openServers(servers, { installation: installation!, log, isSource: true })
   await using closing = new AsyncDisposableStack()
   closing.use(stores)
-  await refuseAlive(stores.documents.inference, say)
-  const seen = await startsIn(stores)
+  await refuseAlive(stores, servers, say)
+  const seen = await readAllSigns(stores, servers)
   const opened = closing.move()
   return {
     ...stores,
-    installation,
+    installation: installation!,
     async refuseUsed() {
-      // First, because the next look writes there.
-      if (JSON.stringify(await startsIn(stores)) !== JSON.stringify(seen)) throw new Error(IN_USE)
-      await refuseAlive(stores.documents.inference, say)
+      const now = await readAllSigns(stores, servers)
+      if (now.some((sign) => !seen.includes(sign))) throw new Error(IN_USE)
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
@@ -104,31 +102,24 @@ export async function openSourceServers(servers: Servers, { secret, log, say }: 
 
 const IN_USE = 'A process of the service uses the source: stop all of them, and run the same command again.'
 
-/** @throws {Error} a process of inference announces itself */
-async function refuseAlive(inference: DocumentStore, say: (line: string) => void): Promise<void> {
+/** @throws {Error} a process says again that it is there */
+async function refuseAlive(stores: Stores, servers: Servers, say: (line: string) => void): Promise<void> {
+  const seen = await readAllSigns(stores, servers)
+  if (seen.length === 0) return
+  say('Processes of the service were there a moment ago. Waiting for up to 40 s until it is certain that they are gone.')
   const deadline = performance.now() + GONE_AFTER_MS
-  for (let told = false; ; told = true) {
-    // Processes announce themselves with the time of the store.
-    const now = await inference.ping(AbortSignal.timeout(PING_TIMEOUT_MS))
-    const living = await countProcesses(inference, now)
-    if (living === 0) return
-    if (performance.now() > deadline) throw new Error(IN_USE)
-    if (!told) say(`${living} processes of the service were alive a moment ago; waiting until it is certain that they are gone`)
+  while (performance.now() < deadline) {
     await sleep(LOOK_MS)
+    const now = await readAllSigns(stores, servers)
+    if (now.some((sign) => !seen.includes(sign))) throw new Error(IN_USE)
+    if (now.length === 0) return
   }
 }
 
-interface LastStart extends StoredDocument {
-  readonly at: Date
-}
-
-/** Every start and every check of a store on MongoDB writes the time into this document. Billing checks every 30 s. */
-function startsOf(store: DocumentStore) {
-  return store.collection<LastStart>({ name: 'starts', indexes: [] })
-}
-
-async function startsIn({ documents }: Stores): Promise<readonly (number | null)[]> {
-  return Promise.all(
-    SUBGRAPHS.map(async (subgraph) => (await startsOf(documents[subgraph]).findOne({ _id: 'last' }))?.at.getTime() ?? null),
-  )
+async function readAllSigns({ documents }: Stores, { mongodb }: Servers): Promise<readonly string[]> {
+  const { readSigns } = await import('../../subgraphs/common/adapters/mongodb/claimed/copy-mark.ts')
+  // Replicas announce themselves with the time of the store.
+  const now = await documents.inference.ping(AbortSignal.timeout(PING_TIMEOUT_MS))
+  const signs = await Promise.all([readReplicas(documents.inference, now), ...SUBGRAPHS.map((subgraph) => readSigns(mongodb[subgraph]))])
+  return signs.flat()
 }

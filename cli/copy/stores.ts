@@ -1,5 +1,5 @@
 import { billingCollections } from '../../subgraphs/billing/stored.ts'
-import { collectKinds } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { collectKinds, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import type { MongoDatabase } from '../../subgraphs/common/documents/mongodb-url.ts'
 import type { Installation } from '../../subgraphs/common/identity/installation.ts'
@@ -47,7 +47,7 @@ export async function openFolder(
   await using stack = new AsyncDisposableStack()
   const files = dataFiles(dataDirectory)
   const documents = await openEach(async (subgraph) => {
-    const options = { file: files[subgraph].path, installation, kinds: collectKinds(DECLARE[subgraph]), log }
+    const options = { file: files[subgraph].path, installation, kinds: kindsOf(subgraph), log }
     return stack.use(await openSqliteDocumentStore(options))
   })
   const parts = await openInFolder(dataDirectory, { installation, isIndexLost, log, stack })
@@ -55,23 +55,33 @@ export async function openFolder(
 }
 
 /**
- * Opens all stores on servers. `isCopy`: those of a copy that has not ended, too.
+ * Opens all stores on servers: as a source, or to fill them.
  * @throws {Error} a store is another installation's
  * @throws {Unfit} a server cannot serve
  */
-export async function openServers(servers: Servers, { installation, log, isCopy }: Opening & { isCopy: boolean }): Promise<Stores> {
+export async function openServers(servers: Servers, { installation, log, isSource }: Opening & { isSource: boolean }): Promise<Stores> {
   await using stack = new AsyncDisposableStack()
-  const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed-store.ts')
+  const [{ openMongoDocumentStore }, { openClaimedMongoStore }] = await Promise.all([
+    import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
+    import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts'),
+  ])
   const open = async (subgraph: Subgraph, database: MongoDatabase) => {
-    const options = { kinds: collectKinds(DECLARE[subgraph]), log, isCopy }
-    return stack.use((await openClaimedMongoStore(database, async () => installation, options)).store)
+    // Without a sign of life: the next try would wait for a process that was killed.
+    if (isSource) return openMongoDocumentStore({ ...database, log })
+    const options = { kinds: kindsOf(subgraph), log, isCopy: true }
+    return (await openClaimedMongoStore(database, async () => installation, options)).store
   }
-  const documents = await openEach((subgraph) => open(subgraph, servers.mongodb[subgraph]))
+  const documents = await openEach(async (subgraph) => stack.use(await open(subgraph, servers.mongodb[subgraph])))
   const parts = await openOnServers(
     { mongodb: servers.mongodb.knowledge, elasticsearch: servers.elasticsearch },
     { installation, log, stack },
   )
   return opened(documents, parts, stack)
+}
+
+/** The kinds of documents of a subgraph. */
+export function kindsOf(subgraph: Subgraph): readonly Kind[] {
+  return collectKinds(DECLARE[subgraph])
 }
 
 async function openEach(open: (subgraph: Subgraph) => Promise<DocumentStore>): Promise<Stores['documents']> {

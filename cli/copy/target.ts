@@ -68,12 +68,12 @@ function markFolder(dataDirectory: string): void {
  * @throws {Unfit} a server cannot serve
  */
 export async function openTargetServers(servers: Servers, { installation, log }: TargetOptions): Promise<Target> {
-  const { beginCopyInto, endCopyInto, lookAtDatabase } = await import('../../subgraphs/common/adapters/mongodb/copy-mark.ts')
+  const { beginCopyInto, endCopyInto, lookAtDatabase } = await import('../../subgraphs/common/adapters/mongodb/claimed/copy-mark.ts')
   const { mongodb, elasticsearch } = servers
-  const { isCopying: isRepeated } = await lookAtDatabase(mongodb.billing)
+  const { isCopying: isRepeated } = await lookAtDatabase(mongodb.billing, [])
   for (const database of Object.values(mongodb)) {
     const name = `The database ${database.database} in MongoDB`
-    const found = await lookAtDatabase(database)
+    const found = await lookAtDatabase(database, [])
     const problem = found.installation && explainForeign(name, found.installation, installation)
     if (problem) throw new Error(problem)
     if (isRepeated) continue
@@ -87,7 +87,7 @@ export async function openTargetServers(servers: Servers, { installation, log }:
       'Elasticsearch has passages under this prefix already. Set KIS_ELASTICSEARCH_PREFIX to another, or delete these indices.',
     )
   await beginCopyInto(mongodb.billing, installation)
-  const stores = await openServers(servers, { installation, log, isCopy: true })
+  const stores = await openServers(servers, { installation, log, isSource: false })
   return {
     ...stores,
     isRepeated,

@@ -12,15 +12,6 @@ const LIVE_MS = 15_000
 /** Longest time that a stop waits for the store. Without it the other processes notice the stop by themselves. */
 const GOODBYE_MS = 1_000
 
-/** Counts the processes that have announced themselves lately. */
-export function countLive(replicas: DocumentCollection<Replica>, now: Date): Promise<number> {
-  return replicas.countDocuments({ seenAt: { $gte: livingSince(now) } })
-}
-
-function livingSince(now: Date): Date {
-  return new Date(now.getTime() - LIVE_MS)
-}
-
 /**
  * Counts the processes of the inference subgraph, which announce themselves in the store. While the store is
  * unavailable, the last count applies: it divides limits, and no money depends on it.
@@ -58,9 +49,10 @@ export class LiveReplicas implements AsyncDisposable {
    */
   async beat(): Promise<void> {
     const now = this.#clock.now()
+    const gone = new Date(now.getTime() - LIVE_MS)
     await this.#replicas.findOneAndUpdate({ _id: this.#id }, { $set: { seenAt: now } }, { upsert: true })
-    await this.#replicas.deleteMany({ seenAt: { $lt: livingSince(now) } })
-    this.#count = Math.max(1, await countLive(this.#replicas, now))
+    await this.#replicas.deleteMany({ seenAt: { $lt: gone } })
+    this.#count = Math.max(1, await this.#replicas.countDocuments({ seenAt: { $gte: gone } }))
   }
 
   /** Removes this process from the store. The others notice at their next beat. */

@@ -91,6 +91,8 @@ export async function openTargetServers(servers: Servers, { installation, log }:
   return {
     ...stores,
     isRepeated,
-    finish: () => endCopyInto(mongodb.billing),
+    async finish() {
+      for (const subgraph of ['knowledge', 'inference', 'billing'] as const) await endCopyInto(mongodb[subgraph])
+    },
   }
 }

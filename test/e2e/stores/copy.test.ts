@@ -140,10 +140,10 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         embedded: mock.embeddings,
         documents: (await get(caller, `/v1/collections/${made.collection}/documents`)).data,
         others: (await get(caller, `/v1/collections/${made.mocked}/documents`)).data,
-        run: await get(caller, `/v1/agents/${made.agent}/runs/${made.run}`),
+        run: await get(caller, `/v1/runs/${made.run}`),
         files: await Promise.all(made.files.map((file) => get(caller, `/v1/files/${file}`))),
         texts: await Promise.all(made.files.map((file) => contentOf(caller, file))),
-        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { nodes { id name } } }')).data,
+        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }')).data,
       })
       const contentOf = async (caller: Caller, file: string) => {
         const answer = await fetch(`${caller.service.rest}/v1/files/${file}/content`, {
@@ -233,7 +233,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
 
       it('gives roles on servers the same searches, money, keys and records, and pays nothing again', async () => {
         const caller = await startOn(() => startFiveProcesses({ catalog: testCatalog(mock.url), env: servers }))
-        // It looks for signs of life for 20 s.
+        // It looks for signs of life for some seconds.
         const refused = copy(servers, 'servers', `embedded:${join(folder, 'new')}`)
         await expectAll(caller)
         const added = await addDocument(caller, made.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')

@@ -78,9 +78,11 @@ export function beginCopyInto(database: MongoDatabase, { id, secretFingerprint }
   })
 }
 
-/** Lets the service start on the database. */
+/** Lets the service start on the database. Repeatable. */
 export function endCopyInto(database: MongoDatabase): Promise<void> {
   return withDatabase(database, async (db) => {
+    // Only copies can have been here, of which some were killed.
+    await db.collection<Program>(PROGRAMS).deleteMany({})
     await db.collection<Mark>(MARKS).updateOne({ _id: 'installation' }, { $unset: { copying: '' } })
   })
 }

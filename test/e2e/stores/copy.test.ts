@@ -12,12 +12,14 @@ import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../suppo
 import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
 import { type Service, ServiceProcess, startEmbedded, startFiveProcesses, TEST_SECRET } from '../../support/processes/service.ts'
-import { full } from '../../support/soak.ts'
+import { soaking } from '../../support/soak.ts'
 
 /** SQLite keeps vectors as bytes. */
 const SCORE_DIGITS = 2
 /** About what a copy takes, with the start of its process. */
 const COPY_MS = 3_000
+
+const KILLS = soaking ? 20 : 1
 
 const NAME = 'kis copy between a data folder and MongoDB with Elasticsearch'
 
@@ -143,7 +145,8 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         run: await get(caller, `/v1/runs/${made.run}`),
         files: await Promise.all(made.files.map((file) => get(caller, `/v1/files/${file}`))),
         texts: await Promise.all(made.files.map((file) => contentOf(caller, file))),
-        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }')).data,
+        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }'))
+          .data,
       })
       const contentOf = async (caller: Caller, file: string) => {
         const answer = await fetch(`${caller.service.rest}/v1/files/${file}/content`, {
@@ -220,8 +223,8 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         expect(existsSync(join(folder, 'new'))).toBe(false)
       }, 120_000)
 
-      it(`${full(20)} kills of a copy to servers: nothing starts on what is half there, and the same command ends right`, async () => {
-        for (let round = 0; round < full(20); round++) {
+      it(`${KILLS} kills of a copy to servers: nothing starts on what is half there, and the same command ends right`, async () => {
+        for (let round = 0; round < KILLS; round++) {
           servers = newServers()
           const killed = copy(servers, source, 'servers')
           await Promise.race([new Promise((resolve) => setTimeout(resolve, Math.random() * COPY_MS)), killed.ended])
@@ -244,9 +247,9 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         await stop()
       }, 180_000)
 
-      it(`${full(20)} kills of a copy back: nothing starts on what is half there, and the new folder has everything`, async () => {
+      it(`${KILLS} kills of a copy back: nothing starts on what is half there, and the new folder has everything`, async () => {
         const back = join(folder, 'back')
-        for (let round = 0; round < full(20); round++) {
+        for (let round = 0; round < KILLS; round++) {
           rmSync(back, { recursive: true, force: true })
           const data = join(back, 'data')
           const killed = copy(servers, 'servers', `embedded:${data}`)

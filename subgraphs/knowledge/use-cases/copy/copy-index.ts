@@ -1,6 +1,6 @@
 import { canonicalJson, RecordSum } from '../../../common/documents/record-sum.ts'
 import type { ChunkIndex, IndexedDocument } from '../../ports/chunk-index.ts'
-import type { KeptGroup } from '../chunk-index/kept-passages.ts'
+import { isGroupKept, type KeptGroup } from '../chunk-index/kept-passages.ts'
 import { toTerms } from '../chunk-index/rebuild-index.ts'
 import { type KnownGeneration, type KnownIndex, listIndices, listPages, type StillKnowledge } from './indexed-generations.ts'
 import { type GenerationGroup, isKept, readGeneration } from './kept-generation.ts'
@@ -51,7 +51,8 @@ export async function refuseUnkept(from: StillKnowledge): Promise<void> {
   for await (const index of listIndices(from))
     for await (const page of listPages(from, index))
       await inParallel(page.filter(isLive), MAX_AT_ONCE, async (generation) => {
-        if (!(await isKept(from, generation))) unkept.push(generation.documentId)
+        const ingestion = { documentId: generation.documentId, generation: generation.generation, collectionId: index.name }
+        if (!(await isGroupKept(from, ingestion, 0))) unkept.push(generation.documentId)
       })
   if (unkept.length > 0)
     throw new Error(

@@ -273,7 +273,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
             await expect(refused.ready()).rejects.toThrow(/A copy into .* has not ended/)
             expect(await launchKis({ KIS_DATA_DIR: data }, 'backup', join(folder, 'a.kis')).ended).toMatchObject({ code: 2 })
           }
-          if (isMarked || !existsSync(data)) await expectCopied(copy(servers, 'servers', `embedded:${data}`))
+          if (isMarked || !existsSync(join(data, 'billing.sqlite'))) await expectCopied(copy(servers, 'servers', `embedded:${data}`))
         }
         await expectAll(await startOn(startInFolder(back)))
         await stop()

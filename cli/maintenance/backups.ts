@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { backUp } from '../backup/back-up.ts'
 import { restore } from '../backup/restore.ts'
+import { refuseHalfCopied } from '../copy/copying.ts'
 import { type Environment, trackReads } from '../settings/environment.ts'
 import { readPlaces } from '../settings/variables.ts'
 
@@ -33,9 +34,11 @@ export async function makeBackup({ file, since, withSecret }: BackupArguments, e
     throw new Error('The data is in MongoDB, which has a backup of its own: docs/operate/backup.md says in which order.')
   const sealing = withSecret ? { passphrase: await readPassphrase(env), secret: env.KIS_SECRET } : null
   if (problems().length > 0) throw new Error(problems().join('\n'))
+  const dataDirectory = readPlaces(environment).KIS_DATA_DIR
+  refuseHalfCopied(dataDirectory)
   process.umask(GROUP_AND_OTHERS)
   const { manifest, bytes, leftOut } = await backUp({
-    dataDirectory: readPlaces(environment).KIS_DATA_DIR,
+    dataDirectory,
     file: resolve(file),
     since: since && resolve(since),
     withSecret: sealing,

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { acceptLoss } from './accept-loss.ts'
 import type { BackupArguments, RestoreArguments } from './backups.ts'
+import type { CopyArguments } from './copies.ts'
 import { reindex } from './reindex.ts'
 import { openService } from './service.ts'
 import { verify } from './verify.ts'
@@ -18,7 +19,10 @@ kis backup FILE      copy the data folder, of a running service too, into one ar
     --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
 kis restore FILE     put a backup into an empty data folder
     --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
-    --check          read and check everything, and write nothing`
+    --check          read and check everything, and write nothing
+kis copy             copy all data of a stopped service to other stores, and compare; run it again if it is interrupted
+    --from STORES    embedded:FOLDER (a data folder), or servers (those that KIS_MONGODB_URL and KIS_ELASTICSEARCH_URL name)
+    --to STORES      the other of the two, empty`
 
 /** An error in the arguments. */
 class Usage extends Error {}
@@ -53,6 +57,10 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
       const { restoreBackup } = await import('./backups.ts')
       await restoreBackup(restoreArguments(args), env, console.log)
       return 0
+    }
+    if (command === 'copy') {
+      const { copyStores } = await import('./copies.ts')
+      return (await copyStores(copyArguments(args), env, console.log)) ? 0 : 1
     }
     return undefined
   } catch (error) {
@@ -91,6 +99,21 @@ function restoreArguments(args: readonly string[]): RestoreArguments {
     check: { type: 'boolean', default: false },
   })
   return { file, since: since as string[], check: check === true }
+}
+
+const EMBEDDED = 'embedded:'
+const SERVERS = 'servers'
+
+function copyArguments(args: readonly string[]): CopyArguments {
+  const { from, to } = parseOptions(args, { from: { type: 'string' }, to: { type: 'string' } }) as { from?: string; to?: string }
+  const sides = [from, to]
+  const folder = sides.find((side) => side?.startsWith(EMBEDDED))?.slice(EMBEDDED.length)
+  if (!folder || !sides.includes(SERVERS))
+    throw new Usage(
+      'kis copy takes `--from embedded:FOLDER --to servers`, or `--from servers --to embedded:FOLDER`. From one folder to another, use kis backup and kis restore; ' +
+        'from servers to servers, their own means.',
+    )
+  return { folder, direction: to === SERVERS ? 'to servers' : 'from servers' }
 }
 
 function splitFile(command: string, [file, ...options]: readonly string[]): readonly [string, readonly string[]] {

@@ -348,6 +348,10 @@ export class MemoryBlobStore implements BlobStore {
   async deleteAll(prefix: string) {
     for (const key of [...this.keys.keys()]) if (key.startsWith(prefix)) this.keys.delete(key)
   }
+  async list(after: string, limit: number) {
+    const keys = [...this.keys.keys()].filter((key) => key > after).sort()
+    return keys.slice(0, limit).map((key) => ({ key, sizeBytes: this.keys.get(key)!.length }))
+  }
   async ping() {}
 }
 

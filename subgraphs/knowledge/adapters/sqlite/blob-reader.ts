@@ -1,7 +1,7 @@
 import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
-import { BlobDamaged } from '../../ports/blob-store.ts'
+import { BlobDamaged, type BlobEntry } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that reads the blobs of one file. */
@@ -43,6 +43,12 @@ serveWorker({
     const bytes = orFailure(() => read(key, offset, length))
     return bytes && new Moved(bytes, [bytes.buffer])
   },
+
+  list: (after: string, limit: number) =>
+    orFailure(() => {
+      const rows = connection.prepare('SELECT key, size FROM blob WHERE key > ? ORDER BY key LIMIT ?').all<[string, number]>(after, limit)
+      return rows.map(([key, sizeBytes]): BlobEntry => ({ key, sizeBytes }))
+    }),
 
   damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
 

@@ -74,7 +74,7 @@ export async function restoreBackup({ file, since, check }: RestoreArguments, en
 }
 
 /** Never from an argument, which others on the machine see, and the shell keeps. */
-async function readPassphrase(env: Environment): Promise<string> {
+export async function readPassphrase(env: Environment): Promise<string> {
   const passphrase = env.KIS_BACKUP_PASSPHRASE ?? (process.stdin.isTTY ? await ask() : undefined)
   if (passphrase === undefined)
     throw new Error(

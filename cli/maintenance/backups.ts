@@ -97,6 +97,6 @@ async function ask(): Promise<string> {
   }
 }
 
-function megabytes(bytes: number): string {
+export function megabytes(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(bytes < 1_000_000 ? 3 : 1)} MB`
 }

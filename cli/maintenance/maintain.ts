@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import type { ExportArguments, ImportArguments } from '../portable/commands.ts'
 import { acceptLoss } from './accept-loss.ts'
 import type { BackupArguments, RestoreArguments } from './backups.ts'
 import { reindex } from './reindex.ts'
@@ -18,6 +19,12 @@ kis backup FILE      copy the data folder, of a running service too, into one ar
     --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
 kis restore FILE     put a backup into an empty data folder
     --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
+    --check          read and check everything, and write nothing
+kis export FILE      write one organization, of a running service too, into one archive
+    --organization ID
+    --with-secrets   with the headers of MCP servers, under the passphrase in KIS_BACKUP_PASSPHRASE
+kis import FILE      put an exported organization into another installation; stop the service, unless it is on MongoDB
+    --as ID          under another id; new: under one that is made now
     --check          read and check everything, and write nothing`
 
 /** An error in the arguments. */
@@ -52,6 +59,16 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     if (command === 'restore') {
       const { restoreBackup } = await import('./backups.ts')
       await restoreBackup(restoreArguments(args), env, console.log)
+      return 0
+    }
+    if (command === 'export') {
+      const { runExport } = await import('../portable/commands.ts')
+      await runExport(exportArguments(args), env, console.log)
+      return 0
+    }
+    if (command === 'import') {
+      const { runImport } = await import('../portable/commands.ts')
+      await runImport(importArguments(args), env, console.log)
       return 0
     }
     return undefined
@@ -91,6 +108,22 @@ function restoreArguments(args: readonly string[]): RestoreArguments {
     check: { type: 'boolean', default: false },
   })
   return { file, since: since as string[], check: check === true }
+}
+
+function exportArguments(args: readonly string[]): ExportArguments {
+  const [file, options] = splitFile('export', args)
+  const { organization, 'with-secrets': withSecrets } = parseOptions(options, {
+    organization: { type: 'string' },
+    'with-secrets': { type: 'boolean', default: false },
+  })
+  if (typeof organization !== 'string') throw new Usage('kis export takes an organization: --organization org_….')
+  return { file, organizationId: organization, withSecrets: withSecrets === true }
+}
+
+function importArguments(args: readonly string[]): ImportArguments {
+  const [file, options] = splitFile('import', args)
+  const { as, check } = parseOptions(options, { as: { type: 'string' }, check: { type: 'boolean', default: false } })
+  return { file, as: as as string | undefined, check: check === true }
 }
 
 function splitFile(command: string, [file, ...options]: readonly string[]): readonly [string, readonly string[]] {

@@ -42,9 +42,9 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
     await sink.record(WORKFLOW_RUN, run)
     await exportEvents(collections, run._id, sink)
   }
-  for (const of of ['agent', 'workflow']) {
-    const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${of}` })
-    if (kept) await sink.record(KEPT_RUNS, { of, characters: kept.characters })
+  for (const noun of ['agent', 'workflow']) {
+    const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${noun}` })
+    if (kept) await sink.record(KEPT_RUNS, { noun, characters: kept.characters })
   }
 }
 

@@ -55,7 +55,7 @@ export function agentTakers({ collections, organizationId, sealing, onModel }: A
       storedTaker(RUN_EVENT, runEvents, organizationId, (event) => event, ofRuns),
       taker(KEPT_RUNS, {
         async take(kept) {
-          await keptRuns.insertMissing(kept.map(({ of, characters }) => ({ _id: `${organizationId}_${of}`, characters })))
+          await keptRuns.insertMissing(kept.map(({ noun, characters }) => ({ _id: `${organizationId}_${noun}`, characters })))
         },
       }),
     ],

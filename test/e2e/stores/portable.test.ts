@@ -1,0 +1,161 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mockCatalog } from '../../support/catalog.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { launchKis } from '../../support/processes/cli.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { full } from '../../support/soak.ts'
+
+const QUESTION = 'how many days of leave are there'
+const PASSPHRASE = 'correct horse battery staple'
+
+/** What users of an organization see of it. */
+async function see(caller: Caller, collectionId: string, agentId: string) {
+  const search = async (mode: string) => {
+    const { body } = await caller.rest('POST', `/v1/collections/${collectionId}/search`, { query: QUESTION, mode, limit: 10 })
+    return body.data.map(({ chunk_id, text, score, file_name }: Json) => ({ chunk_id, text, score, file_name }))
+  }
+  const list = async (path: string) => (await caller.rest('GET', `${path}?limit=100`)).body.data
+  const documents = await list(`/v1/collections/${collectionId}/documents`)
+  const text = await caller.rest('GET', `/v1/collections/${collectionId}/documents/${documents[0].id}/text`)
+  return {
+    searches: [await search('hybrid'), await search('vector'), await search('lexical')],
+    documents,
+    text: text.body,
+    agents: await list('/v1/agents'),
+    versions: await list(`/v1/agents/${agentId}/versions`),
+    runs: await list(`/v1/agents/${agentId}/runs`),
+    members: await list('/v1/members'),
+    questions: await list(`/v1/collections/${collectionId}/gold-questions`),
+    quota: (await caller.graphql('{ quota { storageBytes { used } vectors { used } } }')).data,
+  }
+}
+
+describe('kis export and kis import', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-portable-'))
+  const archive = join(folder, 'one.kisorg')
+  const elsewhere = join(folder, 'elsewhere')
+  let mock: MockEngine
+  let service: Service
+  let tenant: Caller & { readonly organizationId: string }
+  let collectionId: string
+  let agentId: string
+  let seen: Awaited<ReturnType<typeof see>>
+  let envOf: (place: string) => Record<string, string>
+  const run = (place: string, ...args: string[]) => launchKis(envOf(place), ...args).ended
+
+  beforeAll(async () => {
+    mock = await startMockEngine()
+    envOf = (place) => ({
+      KIS_DATA_DIR: join(place, 'data'),
+      KIS_CATALOG: join(place, 'catalog.yaml'),
+      KIS_BACKUP_PASSPHRASE: PASSPHRASE,
+    })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
+    mkdirSync(elsewhere)
+    writeFileSync(join(elsewhere, 'catalog.yaml'), mockCatalog(mock.url))
+    tenant = await newOrganization(makeCaller(service, service.key), service, { name: 'Harbour Bank' })
+    const collection = await newCollection(tenant, 'mock-embed')
+    collectionId = collection.id
+    for (let i = 0; i < 6; i++) {
+      const text = Array.from({ length: 40 }, (_, n) => `Rule ${n} of book ${i}: there are ${n + i} days of leave.`).join('\n\n')
+      await addDocument(tenant, collectionId, `book-${i}.md`, `# Book ${i}\n\n${text}`)
+    }
+    await tenant.rest('POST', `/v1/collections/${collectionId}/gold-questions`, {
+      query: QUESTION,
+      expected: [{ phrase: 'days of leave' }],
+    })
+    const agent = await tenant.rest('POST', '/v1/agents', {
+      code: 'guide',
+      name: 'Guide',
+      model: 'mock-chat',
+      collection_ids: [collectionId],
+      mcp_servers: [{ name: 'tools', url: 'https://mcp.example.com/mcp', headers: { authorization: 'Bearer of-the-tools' } }],
+    })
+    agentId = agent.body.id
+    await tenant.rest('POST', `/v1/agents/${agentId}/runs`, { input: 'hello', keep_thread: true })
+    await tenant.rest('POST', '/v1/webhooks', { url: 'https://hooks.example.com/kis', event_types: ['document.updated'] })
+    seen = await see(tenant, collectionId, agentId)
+  }, 120_000)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('exports one organization of a running service: all of it, no secret, and nothing of others', async () => {
+    expect(seen.searches[0].length).toBeGreaterThan(3)
+    const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secrets')
+    expect(made).toMatchObject({ code: 0, errors: '' })
+    expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 1 agents')
+    const bytes = readFileSync(archive).toString('latin1')
+    expect(bytes).not.toContain('of-the-tools')
+    expect(bytes).not.toContain(tenant.key)
+    expect(await run(folder, 'export', archive, '--organization', tenant.organizationId)).toMatchObject({ code: 2 })
+    expect(await run(folder, 'export', `${archive}2`, '--organization', `org_${'0'.repeat(32)}`)).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('There is no organization'),
+    })
+    expect(existsSync(`${archive}2`)).toBe(false)
+  }, 120_000)
+
+  it('refuses to import where something would be overwritten, and while a service uses the folder', async () => {
+    expect(await run(folder, 'import', archive)).toMatchObject({ code: 2, errors: expect.stringContaining('is in use') })
+    await service.processes.get('all')!.end()
+    const refused = await run(folder, 'import', archive)
+    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining('is here already') })
+    expect(await run(folder, 'import', archive, '--as', 'new')).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('is here already, in'),
+    })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
+    expect(await see(makeCaller(service, tenant.key), collectionId, agentId)).toEqual(seen)
+  }, 120_000)
+
+  it('imports it into another installation, through kills at any moment: the same searches, documents, agents and runs', async () => {
+    let kills = 0
+    for (let wait = 250; kills < full(20); wait += 60) {
+      const { ended, kill } = launchKis(envOf(elsewhere), 'import', archive)
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, wait))])
+      kill()
+      if ((await ended).code === 0) wait = 250
+      kills++
+    }
+    const done = await run(elsewhere, 'import', archive)
+    expect(done).toMatchObject({ code: 0, errors: '' })
+    const again = await run(elsewhere, 'import', archive)
+    expect(again.lines[0]).toContain('nothing was done')
+    const key = again.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0]
+
+    const calls = mock.requests?.length
+    const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: elsewhere })
+    try {
+      const caller = makeCaller(other, key)
+      expect(await see(caller, collectionId, agentId)).toEqual(seen)
+      expect(calls).toBe(calls)
+      expect((await caller.rest('GET', '/v1/wallet')).body).toMatchObject({ balance_usd: '0' })
+      expect((await caller.rest('GET', '/v1/webhooks')).body.data).toMatchObject([
+        { url: 'https://hooks.example.com/kis', is_active: false },
+      ])
+      expect(await makeCaller(other, tenant.key).rest('GET', '/v1/collections')).toMatchObject({ status: 401 })
+      const operator = makeCaller(other, other.key)
+      const path = `/v1/organizations/${tenant.organizationId}`
+      expect((await operator.rest('GET', path)).body).toMatchObject({ name: 'Harbour Bank', status: 'active' })
+      expect(await launchKis({ KIS_API_KEY: other.key, KIS_GATEWAY_URL: other.rest }, 'verify').ended).toMatchObject({
+        code: 0,
+        errors: '',
+      })
+      await operator.rest('POST', `${path}/top-ups`, { amount_usd: '1', reference: 'move' })
+      const answer = await caller.rest('POST', `/v1/agents/${agentId}/runs`, { input: 'hello' })
+      expect(answer.body.status).toBeDefined()
+      await operator.rest('DELETE', path)
+      await eventually(async () => (await operator.rest('GET', path)).body.quota.storage_bytes.used === 0, 60_000)
+    } finally {
+      await other.close()
+    }
+  }, 400_000)
+})

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { createLog } from '../../subgraphs/common/process/log.ts'
+import { lookAt } from '../backup/back-up.ts'
 import { refuseHalfRestored } from '../backup/restoring.ts'
 import { megabytes, readPassphrase } from '../maintenance/backups.ts'
 import { readConfig } from '../settings/config.ts'
@@ -37,6 +38,8 @@ export async function runExport(
 ): Promise<void> {
   requireOrganizationId(organizationId)
   const passphrase = withSecrets ? await givenPassphrase(environment) : null
+  // First, because reading the configuration makes a secret in an empty folder.
+  if (!trackReads(environment).env.KIS_MONGODB_URL) lookAt(readPlaces(environment).KIS_DATA_DIR)
   const config = configOf(environment)
   process.umask(GROUP_AND_OTHERS)
   const { name, manifest, bytes } = await exportOrganization({

@@ -109,7 +109,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, bomb]), /cannot be unpacked/],
     [archiveOf([FIRST], { head: { format: FORMAT + 1 } }), /reads formats up to/],
     [archiveOf([FIRST], { head: { version: '999.0.0' } }), /was made by version 999/],
-    [archiveOf([]), /the import did not begin|does not begin/],
+    [archiveOf([]), /does not begin with one organization/],
     [archiveOf([FIRST, FIRST]), /does not begin with one organization/],
     [archiveOf([['billing/organization', [ORGANIZATION, ORGANIZATION]]]), /does not begin with one organization/],
     [archiveOf([FIRST, ['billing/wallets', [{}]]]), /records of a kind/],
@@ -128,7 +128,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
   expect(await importing(sound)).toMatchObject({ wasDone: false, key: expect.stringMatching(/^kis_live_/) })
 }, 120_000)
 
-it('what refers to others than its own organization is refused, and the half of an import can be deleted', async () => {
+it('what refers to others than its own organization is refused', async () => {
   const own = archiveOf([FIRST, ['billing/api-keys', [KEY]], ['knowledge/collections', [COLLECTION]], ['knowledge/files', [FILE]]])
   await importing(own)
   const evil = { head: { id: `exp_${hex('c')}`, organizationId: `org_${hex('d')}` } }

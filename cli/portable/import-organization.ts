@@ -42,6 +42,7 @@ export interface ImportResult {
 
 /** What organizes the rest is first, and there is one. */
 const FIRST = 'billing/organization'
+const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one organization.'
 
 /**
  * Imports an organization: all of it, or nothing that anybody sees. The archive is read twice: first everything is
@@ -90,6 +91,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
   ]
   const state = await accounts.state()
   const manifest = await archive.read(listener(takers, 'check'))
+  if (manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
   if (check) return { organizationId, head, manifest, wasDone: state === 'done', key: null, lackingModels: [] }
   if (state !== 'done') {
     await archive.read(listener(takers, 'take'))
@@ -112,7 +114,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): Arc
       const taker = records.get(name)
       if (!taker) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(name)}.`)
       if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1))
-        throw new Error('The archive is damaged: it does not begin with one organization.')
+        throw new Error(NO_ORGANIZATION)
       isBegun = true
       const parsed = values.map((value, i) => {
         try {

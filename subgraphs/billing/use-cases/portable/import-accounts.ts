@@ -42,6 +42,8 @@ export async function findImportState(
   if (!found) return 'new'
   if (found.deletedAt)
     throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
+  if (found.import && !found.import.isDone && found.import.archive !== archive)
+    throw new Error(`Another import into ${organizationId} has not ended: repeat that one, or delete the organization.`)
   if (found.import?.archive !== archive)
     throw new Error(`${organizationId} is here already. An import replaces nothing: import it under another id (--as new).`)
   return found.import.isDone ? 'done' : 'begun'

@@ -113,8 +113,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): Arc
     async records(name, values) {
       const taker = records.get(name)
       if (!taker) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(name)}.`)
-      if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1))
-        throw new Error(NO_ORGANIZATION)
+      if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1)) throw new Error(NO_ORGANIZATION)
       isBegun = true
       const parsed = values.map((value, i) => {
         try {

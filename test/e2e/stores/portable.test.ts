@@ -4,13 +4,17 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { launchKis } from '../../support/processes/cli.ts'
-import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { type Service, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
 
 const QUESTION = 'how many days of leave are there'
+const MONGODB = process.env.KIS_TEST_MONGODB_URL
+const ELASTICSEARCH_URL = process.env[ELASTICSEARCH]
 /** An address that may be named, where nothing answers. */
 const NOWHERE = '127.0.0.1:9'
 const HOOK = `http://${NOWHERE}/kis`
@@ -171,4 +175,54 @@ describe('kis export and kis import', () => {
       await other.close()
     }
   }, 400_000)
+
+  it.skipIf(!MONGODB || !ELASTICSEARCH_URL)(
+    'imports it into MongoDB and Elasticsearch beside a running service, and exports it from there',
+    async () => {
+      const place = join(folder, 'engines')
+      mkdirSync(place)
+      writeFileSync(join(place, 'catalog.yaml'), mockCatalog(mock.url))
+      const database = newDatabaseName()
+      const indices = testIndices(ELASTICSEARCH_URL!)
+      const stores = {
+        KIS_SECRET: TEST_SECRET,
+        KIS_MONGODB_URL: withDatabase(MONGODB!, database),
+        KIS_ELASTICSEARCH_URL: ELASTICSEARCH_URL!,
+        KIS_ELASTICSEARCH_PREFIX: indices.newPrefix(),
+        KIS_ELASTICSEARCH_REPLICAS: '0',
+      }
+      const kisThere = (...args: string[]) => launchKis({ ...envOf(place), ...stores }, ...args).ended
+      const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: place, env: stores })
+      try {
+        const { ended, kill } = launchKis({ ...envOf(place), ...stores }, 'import', archive)
+        await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 3_000 + 3_000 * Math.random()))])
+        kill()
+        await ended
+        const imported = await kisThere('import', archive)
+        expect(imported).toMatchObject({ code: 0, errors: '' })
+        const caller = makeCaller(other, imported.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0])
+        const path = `/v1/organizations/${tenant.organizationId}`
+        await makeCaller(other, other.key).rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
+        await eventually(async () => (await caller.rest('GET', '/v1/collections')).status === 200, 30_000)
+        const there = await see(caller, collectionId, agentId)
+        // Elasticsearch keeps vectors as bytes, and ranks by shards: the same passages, with nearly the same scores.
+        const { searches: _, ...rest } = there
+        const { searches, ...expected } = seen
+        expect(rest).toEqual(expected)
+        expect(there.searches[0].length).toBe(searches[0].length)
+        const second = join(folder, 'second.kisorg')
+        expect(await kisThere('export', second, '--organization', tenant.organizationId)).toMatchObject({ code: 0, errors: '' })
+        const fresh = join(folder, 'fresh')
+        mkdirSync(fresh)
+        writeFileSync(join(fresh, 'catalog.yaml'), mockCatalog(mock.url))
+        const checked = await run(fresh, 'import', second, '--check')
+        expect(checked).toMatchObject({ code: 0, errors: '', lines: [expect.stringContaining('6 documents, 2 agents')] })
+      } finally {
+        await other.close()
+        await indices.dropAll()
+        await dropServiceDatabases(MONGODB!, database)
+      }
+    },
+    300_000,
+  )
 })

@@ -1,6 +1,7 @@
 import { benchChat } from './chat.ts'
 import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
+import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
 import { benchNeighbours } from './neighbours.ts'
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   'event-loop': benchEventLoop,
   start: benchStart,
   retrieval: benchRetrieval,
+  growth: benchGrowth,
 }
 const PEERS = '--peers'
 

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE'
 
@@ -69,7 +68,7 @@ type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record
 let known: OpenApi | undefined
 
 /**
- * Gives `schema/openapi.yaml`, the only description of the REST API. Bodies are checked against it, and the reference
+ * Gives `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated of it. Bodies are checked against it, and the reference
  * page is made from it. It is read once, so nobody may change what this gives.
  */
 export function readOpenApi(): OpenApi {
@@ -78,9 +77,9 @@ export function readOpenApi(): OpenApi {
 }
 
 function read(): OpenApi {
-  const parsed = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
-  const events = parsed('events.yaml') as OpenApi['events']
-  const document = { ...parsed('openapi.yaml'), webhooks: describeWebhooks(events) }
+  const generated = (file: string) => JSON.parse(readFileSync(new URL(`../../schema/generated/${file}`, import.meta.url), 'utf8'))
+  const events = generated('events.json') as OpenApi['events']
+  const document = { ...generated('openapi.json'), webhooks: describeWebhooks(events) }
   const resolve = <T extends object>(value: T): T => {
     const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
     if (!ref) return value

@@ -37,7 +37,7 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
       return store
     }
     const claim = { id: null, newId: () => ids('inst'), secretFingerprint } as const
-    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
     const { store, installation: own } = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
     installation = own
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))

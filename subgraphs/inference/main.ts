@@ -108,7 +108,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     async open() {
       const look = async () => (await folder.look()).installation
       if (!mongodb) return openSqliteDocumentStore({ file, installation: await look(), kinds, log })
-      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
       return (await openClaimedMongoStore(mongodb, look, { kinds, log })).store
     },
     observer: { subgraph: 'inference', telemetry },

@@ -81,7 +81,7 @@ export async function createKnowledge(
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation: await own(), kinds, log })
-      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed-store.ts')
+      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
       return (await openClaimedMongoStore(mongodb, own, { kinds, log })).store
     },
     observer: { subgraph: 'knowledge', telemetry },

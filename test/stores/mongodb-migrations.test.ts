@@ -1,16 +1,24 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { MongoClient } from 'mongodb'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Kind, Migration } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { openClaimedMongoStore } from '../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts'
+import { Programs } from '../../subgraphs/common/adapters/mongodb/claimed/programs.ts'
+import type { Claim } from '../../subgraphs/common/adapters/mongodb/claimed/store-mark.ts'
+import { Upgrade } from '../../subgraphs/common/adapters/mongodb/claimed/upgrade.ts'
 import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
-import { claimDatabase } from '../../subgraphs/common/adapters/mongodb/store-mark.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { Unfit } from '../../subgraphs/common/process/opening.ts'
+import { ADD, LETTERS, REMOVE } from '../support/data/letters.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
+import { soaking } from '../support/soak.ts'
 
 const SPEC = { name: 'letters', indexes: [] }
 type Letter = { readonly _id: string; readonly sentAt: Date; readonly pages: number }
-const MIGRATION: Migration = ({ pages, ...letter }) => ({ ...letter, sheets: pages ?? letter.sheets ?? 1 })
+const KILLS = soaking ? 20 : 4
 const OWN = { id: 'inst_own', secretFingerprint: 'a' }
 
 await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB database', async (url) => {
@@ -26,8 +34,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
   })
 
   const kinds = (...migrations: readonly Migration[]): readonly Kind[] => [{ name: 'letters', migrations }]
-  const claim = (own: Awaited<ReturnType<Parameters<typeof claimDatabase>[1]>>, known = kinds()) =>
-    claimDatabase({ url, database }, async () => own, { kinds: known, log: silentLog })
+  const opened = (known = kinds(), own: Claim = OWN) =>
+    openClaimedMongoStore({ url, database }, async () => own, { kinds: known, log: silentLog })
+  /** Opens it, and gives the mark. */
+  const claim = async (own: Claim, known = kinds()) => {
+    const { store, installation } = await opened(known, own)
+    await store[Symbol.asyncDispose]()
+    return installation
+  }
   const versions = () => client.db(database).collection('schema_versions').find().toArray()
 
   it('is given once, to whoever is first, also when several are', async () => {
@@ -44,38 +58,161 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     await expect(claim({ id: null, newId: () => 'inst_x', secretFingerprint: 'b' })).rejects.toThrow('was made with another secret')
   })
 
-  it('brings documents up to date once, one process at a time, and refuses newer ones', async () => {
-    await using store = await openMongoDocumentStore({ url, database, log: silentLog })
-    const letters = store.collection<Letter>(SPEC)
-    await letters.insertMissing(Array.from({ length: 600 }, (_, i) => ({ _id: `l_${i}`, sentAt: new Date(i), pages: i })))
-    await claim(OWN)
-    expect(await versions()).toEqual([{ _id: 'letters', version: 1 }])
+  type Raw = { _id: string; pages?: number; sheets?: number; reads?: number; sentAt?: Date }
+  const raw = () => client.db(database).collection<Raw>('letters')
+  const fill = (count: number) =>
+    raw().insertMany(Array.from({ length: count }, (_, i) => ({ _id: `l_${String(i).padStart(3, '0')}`, sentAt: new Date(i), pages: i })))
+  const upgrade = (...migrations: readonly Migration[]) => Upgrade.begin(client.db(database), kinds(...migrations), silentLog)
+  const unconverted = () => raw().countDocuments({ sheets: { $exists: false } })
+  const withPages = () => raw().countDocuments({ pages: { $exists: true } })
 
-    const both = await Promise.allSettled([claim(OWN, kinds(MIGRATION)), claim(OWN, kinds(MIGRATION))])
-    const refused = both.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
-    expect(refused.length).toBeLessThan(2)
-    for (const error of refused) expect(error).toBeInstanceOf(Unfit)
-    expect(await claim(OWN, kinds(MIGRATION))).toEqual(OWN)
+  it('notes the version of a new database, and refuses one that is newer', async () => {
+    await claim(OWN, kinds(ADD))
     expect(await versions()).toEqual([{ _id: 'letters', version: 2 }])
-    expect(await letters.findOne({ _id: 'l_599' })).toEqual({ _id: 'l_599', sentAt: new Date(599), sheets: 599 })
-    expect(await letters.find({ _id: { $gt: '' } }, { limit: 1_000 })).toHaveLength(600)
     await expect(claim(OWN)).rejects.toThrow('has documents of the kind letters in version 2; this program knows 1')
   })
 
-  it('goes on where a process that has gone left off', async () => {
+  it('converts once, by one process at a time, before any serves', async () => {
+    await claim(OWN)
+    await fill(600)
+    const both = await Promise.allSettled([opened(kinds(ADD)), opened(kinds(ADD))])
+    expect(await unconverted()).toBe(0)
+    for (const outcome of both) {
+      if (outcome.status === 'fulfilled') await outcome.value.store[Symbol.asyncDispose]()
+      else expect(outcome.reason).toBeInstanceOf(Unfit)
+    }
+    expect(both.map(({ status }) => status)).toContain('fulfilled')
     await using store = await openMongoDocumentStore({ url, database, log: silentLog })
     const letters = store.collection<Letter>(SPEC)
-    await letters.insertMissing([{ _id: 'a', sentAt: new Date(1), pages: 7 }, { _id: 'b', sentAt: new Date(2), sheets: 8 } as never])
+    expect(await letters.findOne({ _id: 'l_599' })).toEqual({ _id: 'l_599', sentAt: new Date(599), pages: 599, sheets: 599 })
+    expect(await letters.find({ _id: { $gt: '' } }, { limit: 1_000 })).toHaveLength(600)
+  })
+
+  it('expands beside an earlier program, and contracts when that has gone', async () => {
+    await using earlier = await upgrade()
+    await fill(300)
+    await using later = await upgrade(ADD, REMOVE)
+    expect([await unconverted(), await withPages()]).toEqual([0, 300])
+    await raw().insertOne({ _id: 'l_new', pages: 7 })
+    await later.finish()
+    expect(await withPages()).toBe(301)
+    // It may also start again, beside the later one.
+    await using again = await upgrade()
+    await later.finish()
+    expect(await withPages()).toBe(301)
+
+    await earlier[Symbol.asyncDispose]()
+    await again[Symbol.asyncDispose]()
+    await later.finish()
+    expect([await unconverted(), await withPages()]).toEqual([0, 0])
+    expect(await raw().findOne({ _id: 'l_new' })).toEqual({ _id: 'l_new', sheets: 7 })
+    expect(await versions()).toMatchObject([{ _id: 'letters', version: 3, oldestProgram: 3 }])
+    await expect(upgrade()).rejects.toThrow('in version 3; this program knows 1')
+  })
+
+  it('converts what an earlier program wrote after the conversion, also if that started meanwhile', async () => {
+    await fill(10)
+    await using later = await upgrade(ADD)
+    await using earlier = await upgrade()
+    await raw().insertOne({ _id: 'a_late', pages: 5 })
+    await later.finish()
+    expect(await unconverted()).toBe(1)
+    await earlier[Symbol.asyncDispose]()
+    await later.finish()
+    expect(await raw().findOne({ _id: 'a_late' })).toMatchObject({ pages: 5, sheets: 5 })
+    expect(await versions()).toEqual([{ _id: 'letters', version: 2, oldestProgram: 1 }])
+  })
+
+  it('loses no change that others make meanwhile', async () => {
+    await upgrade().then((earlier) => earlier[Symbol.asyncDispose]())
+    await fill(400)
+    let isDone = false
+    const changing = (async () => {
+      let changes = 0
+      for (; !isDone; changes++)
+        await raw().updateOne({ _id: `l_${String(changes % 400).padStart(3, '0')}` }, { $inc: { reads: 1 }, $set: { pages: 9 } })
+      return changes
+    })()
+    await using _later = await upgrade(ADD)
+    isDone = true
+    const changes = await changing
+    const letters = await raw().find().toArray()
+    expect(letters.reduce((sum, { reads = 0 }) => sum + reads, 0)).toBe(changes)
+    expect(letters.filter(({ pages, sheets }) => pages !== 9 && pages !== sheets)).toEqual([])
+  })
+
+  it('waits with what takes something away while an earlier program serves, if a later step needs it', async () => {
+    await using earlier = await upgrade()
+    await fill(3)
+    const next: Migration = { phase: 'expand', convert: (letter) => ({ to: 'nobody', ...letter }) }
+    await expect(upgrade(ADD, REMOVE, next)).rejects.toThrow(/lose what programs of an earlier version read: stop those/)
+    expect(await withPages()).toBe(3)
+    await earlier[Symbol.asyncDispose]()
+    await using _later = await upgrade(ADD, REMOVE, next)
+    expect(await raw().findOne({ _id: 'l_002' })).toEqual({ _id: 'l_002', sentAt: new Date(2), sheets: 2, to: 'nobody' })
+  })
+
+  it('goes on where a process that has gone left off', async () => {
+    await fill(3)
     const left = (migratingUntil: Date) =>
       client
         .db(database)
         .collection<{ _id: string }>('schema_versions')
-        .replaceOne({ _id: 'letters' }, { version: 1, migratingUntil }, { upsert: true })
+        .replaceOne({ _id: 'letters' }, { version: 1, to: 2, migratingUntil, after: 'l_000', done: 1, of: 3 }, { upsert: true })
     await left(new Date(Date.now() + 60_000))
-    await expect(claim(OWN, kinds(MIGRATION))).rejects.toBeInstanceOf(Unfit)
+    await expect(upgrade(ADD)).rejects.toThrow(
+      'another process brings the documents of the kind letters to version 2: 1 of about 3 are done',
+    )
     await left(new Date(Date.now() - 1))
-    await claim(OWN, kinds(MIGRATION))
-    expect(await letters.findOne({ _id: 'a' })).toMatchObject({ sheets: 7 })
-    expect(await letters.findOne({ _id: 'b' })).toMatchObject({ sheets: 8 })
+    await using _upgrade = await upgrade(ADD)
+    expect(
+      await raw()
+        .find({ sheets: { $exists: true } })
+        .toArray(),
+    ).toHaveLength(2)
+    expect(await versions()).toEqual([{ _id: 'letters', version: 2, oldestProgram: 1 }])
+  })
+
+  it('ends right when it is killed at any moment, and started again', async () => {
+    const count = 3_000
+    await fill(count)
+    const notes = client.db(database).collection<{ _id: string }>('schema_versions')
+    let isDone = false
+    const writing = (async () => {
+      let writes = 0
+      for (; !isDone; writes++) await raw().updateOne({ _id: `l_${String(writes % 1_000).padStart(3, '0')}` }, { $inc: { reads: 1 } })
+      return writes
+    })()
+    for (let kill = 0; kill < KILLS; kill++) {
+      const program = fork(fileURLToPath(new URL('../support/processes/upgrade-letters.ts', import.meta.url)), [url, database])
+      await once(program, 'message')
+      const timer = setTimeout(() => program.kill('SIGKILL'), 20 + Math.random() * 400)
+      await once(program, 'exit')
+      clearTimeout(timer)
+      // Otherwise the next waits for a minute.
+      await notes.updateMany({}, { $unset: { migratingUntil: '' } })
+      await client.db(database).collection('programs').deleteMany({})
+    }
+    await using upgrade = await Upgrade.begin(client.db(database), [LETTERS], silentLog)
+    await upgrade.finish()
+    isDone = true
+    const writes = await writing
+    const letters = await raw().find().toArray()
+    expect(letters.reduce((sum, { reads = 0 }) => sum + reads, 0)).toBe(writes)
+    expect(letters.filter(({ _id, pages, sheets }) => pages !== undefined || _id !== `l_${String(sheets).padStart(3, '0')}`)).toEqual([])
+    expect(letters).toHaveLength(count)
+  })
+
+  it('counts a program that has ended without a word as gone after two minutes', async () => {
+    await using programs = await Programs.join(client.db(database), kinds(ADD), silentLog)
+    const seen = (seenAt: Date) =>
+      client
+        .db(database)
+        .collection<{ _id: string }>('programs')
+        .replaceOne({ _id: 'killed' }, { kinds: { letters: 1 }, seenAt }, { upsert: true })
+    await seen(new Date(Date.now() - 60_000))
+    expect(await programs.knowLess('letters', 2)).toBe(true)
+    await seen(new Date(Date.now() - 121_000))
+    expect(await programs.knowLess('letters', 2)).toBe(false)
   })
 })

@@ -3,11 +3,20 @@ import type { CollectionSpec, DocumentStore, StoredDocument, StoredValue } from 
 /** A stored document of any version. */
 export type AnyDocument = { readonly _id: string; readonly [field: string]: StoredValue }
 
-/**
- * Converts a document from one version of its kind to the next. It must leave a document that already has the new shape
- * unchanged: on MongoDB an interrupted migration starts again.
- */
-export type Migration = (document: AnyDocument) => AnyDocument
+/** The step from one version of a kind to the next. */
+export interface Migration {
+  /**
+   * `expand` adds what programs of the earlier version ignore, so on MongoDB it runs while they serve. `contract` takes
+   * away what they read, so it waits until none is left. A field gets another name in both: the first adds the new one,
+   * and programs write both until the second has removed the old one.
+   */
+  readonly phase: 'expand' | 'contract'
+  /**
+   * Makes the new shape from what programs of the earlier version write. A document that has it already stays as it is:
+   * on MongoDB a document may be converted more than once.
+   */
+  convert(document: AnyDocument): AnyDocument
+}
 
 /** The documents of one collection. Their version is 1 plus the number of migrations. */
 export interface Kind {
@@ -46,7 +55,7 @@ export function newerKind(store: string, kind: Kind, version: number): string | 
   return `${store} has documents of the kind ${kind.name} in version ${version}; this program knows ${currentVersion(kind)}. Start a newer version of the program.`
 }
 
-/** Gives the document in the current version of its kind. */
-export function migrated(document: AnyDocument, { migrations }: Kind, from: number): AnyDocument {
-  return migrations.slice(from - 1).reduce((before, migrate) => migrate(before), document)
+/** Gives a document of the version `from` in the version `to`, or in the current one of its kind. */
+export function migrated(document: AnyDocument, { migrations }: Kind, from: number, to?: number): AnyDocument {
+  return migrations.slice(from - 1, to && to - 1).reduce((before, { convert }) => convert(before), document)
 }

@@ -23,20 +23,27 @@ const WHAT = 'The document store'
 export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
   const client = await connectMongo(options)
   options.log.info({ database: options.database }, 'documents are in MongoDB')
-  return new MongoDocumentStore(client, client.db(options.database))
+  return documentsOf(client, options.database)
+}
+
+/** The documents of a database. Disposing them ends `meanwhile`, and closes the client. */
+export function documentsOf(client: LastingClient, database: string, meanwhile?: AsyncDisposable): DocumentStore {
+  return new MongoDocumentStore(client, client.db(database), meanwhile)
 }
 
 class MongoDocumentStore implements DocumentStore {
   readonly #client: LastingClient
   readonly #db: Db
+  readonly #meanwhile: AsyncDisposable | undefined
   readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
   /** Declared collections whose indexes have not been checked. */
   readonly #unprepared = new Set<CollectionSpec>()
   #preparing: Promise<void> | undefined
 
-  constructor(client: LastingClient, db: Db) {
+  constructor(client: LastingClient, db: Db, meanwhile: AsyncDisposable | undefined) {
     this.#client = client
     this.#db = db
+    this.#meanwhile = meanwhile
   }
 
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
@@ -62,6 +69,7 @@ class MongoDocumentStore implements DocumentStore {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#meanwhile?.[Symbol.asyncDispose]()
     await this.#client.close()
   }
 

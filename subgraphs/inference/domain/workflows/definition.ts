@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { checkJson, refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { errorOfFault } from '../../../common/link/schema-fault.ts'
@@ -74,7 +74,12 @@ export interface WorkflowDefinition {
 export const WORKFLOW_SCHEMA = JSON.parse(
   readFileSync(new URL('../../../../schema/workflow.schema.json', import.meta.url), 'utf8'),
 ) as ProtocolObject
-const hasShape = new Ajv2020({ strict: false, validateFormats: false, verbose: true }).compile<WorkflowDefinition>(WORKFLOW_SCHEMA)
+/** Compiled at the first use: that takes longer than a twentieth of a start. */
+let shape: ValidateFunction<WorkflowDefinition> | undefined
+
+function compileShape(): ValidateFunction<WorkflowDefinition> {
+  return new Ajv2020({ strict: false, validateFormats: false, verbose: true }).compile<WorkflowDefinition>(WORKFLOW_SCHEMA)
+}
 
 /**
  * Checks a definition, except what needs other parts: models, agents, collections, and whether its schemas are valid.
@@ -86,7 +91,8 @@ export function workflowDefinition(value: unknown, param: string): WorkflowDefin
   checkJson(value, param)
   if (JSON.stringify(value).length > MAX_CHARACTERS)
     refuse('string_above_max_length', param, `A definition has at most ${MAX_CHARACTERS} characters as JSON.`)
-  if (!hasShape(value)) throw errorOfFault(hasShape.errors![0]!, 'The definition', param)
+  shape ??= compileShape()
+  if (!shape(value)) throw errorOfFault(shape.errors![0]!, 'The definition', param)
   for (const { schema, param: at } of listSchemas(value, param)) schemaAt(schema, at)
   const maxCost = readMaxCost(value)
   if (maxCost <= 0n || maxCost > MOST_MAX_COST)

@@ -11,8 +11,8 @@ import { openSqliteDocumentStore } from './document-store.ts'
 const SPEC: CollectionSpec = { name: 'letters', indexes: [{ fields: ['sentAt'], sparse: true }] }
 type Letter = { readonly _id: string; readonly text: string; readonly sentAt: Date; readonly pages?: number; readonly to?: string }
 /** A field that gets another name, and one that is new. */
-const FIRST: Migration = ({ pages, ...letter }) => ({ ...letter, sheets: pages ?? letter.sheets ?? 1 })
-const SECOND: Migration = (letter) => ({ to: 'nobody', ...letter })
+const FIRST: Migration = { phase: 'contract', convert: ({ pages, ...letter }) => ({ ...letter, sheets: pages ?? letter.sheets ?? 1 }) }
+const SECOND: Migration = { phase: 'expand', convert: (letter) => ({ to: 'nobody', ...letter }) }
 const NOTHING: Kind = { name: 'others', migrations: [] }
 
 let folder: string
@@ -102,9 +102,12 @@ it('goes from the version that is noted, and copies nothing where nothing change
 
 it('changes nothing when a step fails in the middle', async () => {
   await write()
-  const failing: Migration = (letter) => {
-    if (letter._id === 'l_400') throw new Error('a letter that no step knows')
-    return SECOND(letter)
+  const failing: Migration = {
+    phase: 'expand',
+    convert(letter) {
+      if (letter._id === 'l_400') throw new Error('a letter that no step knows')
+      return SECOND.convert(letter)
+    },
   }
   await expect(open([failing])).rejects.toThrow('a letter that no step knows')
   await using store = await open()

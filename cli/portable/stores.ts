@@ -1,6 +1,5 @@
 import { type AccountCollections, openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { collectKinds } from '../../subgraphs/common/adapters/documents/kinds.ts'
-import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
@@ -56,6 +55,7 @@ export async function openToRead({ config, log }: Pick<Opening, 'config' | 'log'
   await using opening = new AsyncDisposableStack()
   if (billing.mongodb && inference.mongodb && knowledge.mongodb) {
     const { openMongoBlobStore } = await import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts')
+    const { openMongoDocumentStore } = await import('../../subgraphs/common/adapters/mongodb/document-store.ts')
     const open = async (database: MongoDatabase) => opening.use(await openMongoDocumentStore({ ...database, log }))
     const accounts = openAccountCollections(await open(billing.mongodb))
     const agents = openAgentCollections(await open(inference.mongodb))
@@ -107,7 +107,7 @@ export async function openToWrite({ config, ids, log }: Opening): Promise<WriteS
     const kinds = collectKinds(declare)
     if (!mongodb)
       return declared(opening.use(await openSqliteDocumentStore({ file: file.path, installation: await own(), kinds, log })), declare)
-    const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed-store.ts')
+    const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts')
     const claim = async () => installation ?? ({ id: null, newId, secretFingerprint } as const)
     const claimed = await openClaimedMongoStore(mongodb, claim, { kinds, log })
     installation ??= claimed.installation

@@ -1,6 +1,7 @@
 import { benchChat } from './chat.ts'
 import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
+import { benchFlood } from './flood.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
@@ -24,6 +25,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   'slow-streams': benchSlowStreams,
   overload: () => benchOverload(),
   neighbours: () => benchNeighbours(),
+  flood: () => benchFlood(),
   dearest: () => benchDearest(),
   overspend: benchOverspend,
   holds: benchHolds,

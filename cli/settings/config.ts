@@ -98,7 +98,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
       catalog,
       billing: billingSettings(values),
       inference: inferenceConfig(values, catalog),
-      knowledge: knowledgeConfig(values),
+      knowledge: knowledgeConfig(values, catalog),
       gateway: gatewayConfig(
         {
           introspection: values.KIS_INTROSPECTION === 'on',
@@ -188,12 +188,13 @@ function inferenceConfig(values: Variables, catalog: CatalogFile): InferenceConf
   }
 }
 
-function knowledgeConfig(values: Variables): KnowledgeConfig {
+function knowledgeConfig(values: Variables, { plans }: CatalogFile): KnowledgeConfig {
   const url = values.KIS_ELASTICSEARCH_URL
   return {
     dataDirectory: values.KIS_DATA_DIR,
     retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
     egressAllowed: values.KIS_EGRESS_ALLOW,
+    ingestionWeights: new Map(plans.map(({ code, ingestionWeight }) => [code, ingestionWeight])),
     mongodb: toDatabase(values, 'knowledge'),
     elasticsearch:
       url === undefined

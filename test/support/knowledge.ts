@@ -287,6 +287,7 @@ export interface World {
   readonly egress?: Egress
   readonly recogniser?: PageRecogniser
   readonly accounts?: Accounts
+  readonly ingestionWeights?: ReadonlyMap<string, number>
 }
 
 /** Returns the dependencies of a knowledge process, on stores that outlive it. */
@@ -325,6 +326,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     log: silentLog,
     digests: new CollectionDigests(store, world.clock),
     room: new RecordRoom(store, world.clock),
+    ingestionWeights: world.ingestionWeights ?? new Map(),
     wake: () => {},
   }
 }

@@ -3,7 +3,7 @@ import { DataFolder } from '../../subgraphs/common/adapters/sqlite/data-folder.t
 import { explainForeign, type Installation } from '../../subgraphs/common/identity/installation.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { isIndexEmpty } from '../../subgraphs/knowledge/stored.ts'
-import { syncFolder } from '../backup/archive-writer.ts'
+import { syncFolder } from '../backup/tar-writer.ts'
 import { dataFiles } from '../backup/data-files.ts'
 import { refuseHalfRestored } from '../backup/restoring.ts'
 import type { Servers } from '../settings/servers.ts'

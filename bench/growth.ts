@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { newSecret } from '../subgraphs/billing/accounts/use-cases/new-api-key.ts'
 import { openCollections } from '../subgraphs/billing/use-cases/tables.ts'
 import { openSqliteDocumentStore } from '../subgraphs/common/adapters/sqlite/documents/document-store.ts'
-import { deriveKey, parseSecret } from '../subgraphs/common/identity/secrets.ts'
+import { deriveKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
+import { parseSecret } from '../subgraphs/common/identity/secrets.ts'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { mockCatalog } from '../test/support/catalog.ts'
 import { startEmbedded, TEST_SECRET } from '../test/support/processes/service.ts'
@@ -31,7 +32,7 @@ const PER_INSERT = 1_000
 /** Nothing may grow faster than its input. Figures of a busy machine scatter. */
 const STEEPEST = 1.05
 const PLOT = fileURLToPath(new URL('../docs/growth.svg', import.meta.url))
-const PEPPER = deriveKey(parseSecret(TEST_SECRET), 'api key pepper')
+const PEPPER = deriveKeys({ current: parseSecret(TEST_SECRET), next: null, previous: null }, 'api key pepper').current
 const SHORT = makeBody(10)
 
 /** How the CPU of a call grows, with a picture for `docs/measurements.md`. */

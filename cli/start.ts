@@ -9,10 +9,12 @@ import { openPortal, type Portal } from '../portal/server/portal.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { fingerprintSecret } from '../subgraphs/common/identity/installation.ts'
+import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
+import { forgetPrevious } from '../subgraphs/common/identity/kept-secret.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/identity/principal-token.ts'
-import { deriveKey } from '../subgraphs/common/identity/secrets.ts'
+import { SealedTexts } from '../subgraphs/common/identity/sealed-text.ts'
+import type { Purpose } from '../subgraphs/common/identity/secrets.ts'
 import { graphqlBody } from '../subgraphs/common/link/graphql-errors.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import { localLink } from '../subgraphs/common/link/local-link.ts'
@@ -161,7 +163,7 @@ class Start {
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
       files: this.#files(),
-      secretFingerprint: () => fingerprintSecret(this.#config.secret),
+      fingerprints: () => fingerprintsOf(this.#keys('fingerprint')),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
     })
@@ -275,6 +277,7 @@ class Start {
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
     const knowledgeLink = this.#local(knowledge)
     toKnowledge.set(knowledgeLink)
+    this.#forgetPrevious([billing, inference])
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = await this.#restAdapter(this.#observed(watchedLink(gateway.link, 'gateway', this.#watch), 'gateway', 'internal'))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
@@ -311,8 +314,13 @@ class Start {
   #billing(): Billing {
     return this.#stack.use(
       createBilling(
-        { ...this.#settings.billing, pepper: deriveKey(this.#config.secret, 'api key pepper'), plans: this.#settings.catalog.plans },
-        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry, secretFingerprint: fingerprintSecret(this.#config.secret) },
+        {
+          ...this.#settings.billing,
+          peppers: this.#keys('api key pepper'),
+          sealed: this.#sealed('webhook secrets'),
+          plans: this.#settings.catalog.plans,
+        },
+        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry },
       ),
     )
   }
@@ -325,7 +333,8 @@ class Start {
       await createInference(this.#settings.inference, {
         billing,
         knowledge,
-        sealingKey: deriveKey(this.#config.secret, 'secrets of callers'),
+        sealed: this.#sealed('secrets of callers'),
+        fingerprints: fingerprintsOf(this.#keys('fingerprint')),
         queue: this.#watch,
         folder: this.#folder,
         telemetry: this.#telemetry,
@@ -356,7 +365,7 @@ class Start {
         links,
         authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
         sessions: sessionsBy(links.billing),
-        people: oidc && { oidc, signIn: signInBy(links.billing), signInKey: deriveKey(this.#config.secret, 'sign-ins') },
+        people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
         isService,
         door: this.#door,
         supergraphSdl,
@@ -393,8 +402,31 @@ class Start {
   }
 
   #tokens(): PrincipalTokens {
-    this.#tokensOfAll ??= principalTokens(deriveKey(this.#config.secret, 'principal tokens'), this.#basics.clock)
+    if (!this.#tokensOfAll) {
+      const [current, ...others] = listKeys(this.#keys('principal tokens'))
+      this.#tokensOfAll = principalTokens(current, this.#basics.clock, ...others)
+    }
     return this.#tokensOfAll
+  }
+
+  #keys(purpose: Purpose) {
+    return deriveKeys(this.#config.secrets, purpose)
+  }
+
+  #sealed(purpose: Purpose): SealedTexts {
+    return new SealedTexts(...listKeys(this.#keys(purpose)))
+  }
+
+  /** Removes the previous secret from the data folder once no store depends on it. */
+  #forgetPrevious(parts: readonly StoringSubgraph[]): void {
+    const { dataDirectory, keepsSecrets, secrets } = this.#config
+    const { previous } = secrets
+    if (!keepsSecrets || !previous) return
+    Promise.all(parts.map(({ secretMoved }) => secretMoved))
+      .then(() => forgetPrevious(dataDirectory, previous))
+      .catch((error) =>
+        this.#log.warn({ err: error }, 'the previous secret could not be removed from the data folder; the next start tries again'),
+      )
   }
 
   #local(subgraph: Subgraph): Link {

@@ -32,7 +32,7 @@ export interface GatewayOptions {
   readonly authenticate: Authenticate
   readonly sessions: SessionDoor
   /** How people sign in. Default: only by a key. */
-  readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'signInKey'> | null
+  readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'sealed'> | null
   /**
    * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
    * key. Default: never.

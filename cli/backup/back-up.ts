@@ -6,6 +6,7 @@ import type { FolderFile } from '../../subgraphs/common/adapters/sqlite/data-fol
 import { damaged, NewerFile, toOpeningFailure, toStorageFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
 import { explainForeign, fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
+import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
 import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
@@ -26,8 +27,11 @@ export interface BackupOptions {
   readonly file: string
   /** An earlier archive, whose pieces are left out; undefined: the archive has everything. */
   readonly since: string | undefined
-  /** Puts the secret into the archive, under a passphrase. `secret` is `KIS_SECRET`, if that is where it comes from. */
-  readonly withSecret: { readonly passphrase: string; readonly secret: string | undefined } | null
+  /**
+   * Puts the secret into the archive, under a passphrase. `secret` is `KIS_SECRET`, if that is where it comes from; then
+   * `isRotating` says whether a previous one is set, too.
+   */
+  readonly withSecret: { readonly passphrase: string; readonly secret: string | undefined; readonly isRotating?: boolean } | null
 }
 
 export interface BackupResult {
@@ -89,7 +93,8 @@ export function lookAt(dataDirectory: string): { files: readonly FolderFile[]; i
     if (!found.mark || file.isDerived) continue
     const { id, secretFingerprint, siblings } = found.mark
     installation ??= { id, secretFingerprint }
-    const problem = explainForeign(file.path, found.mark, installation)
+    // While the secret is rotated, the marks of the files move one after the other.
+    const problem = explainForeign(file.path, found.mark, { ...installation, secretFingerprint: found.mark.secretFingerprint })
     if (problem) throw new Error(problem)
     for (const sibling of siblings) expected.add(sibling)
   }
@@ -155,13 +160,19 @@ async function copyFile(
   return { name: basename(path) as Manifest['files'][number]['name'], bytes, schemaVersion, pieces }
 }
 
+const rotating = () =>
+  new Error(
+    'The secret is being rotated, and the data depends on two secrets. Back up without --with-secret and keep both, or wait until `kis secret` says that nothing is left.',
+  )
+
 function sealSecret(
   dataDirectory: string,
   installation: Installation | null,
-  { passphrase, secret }: NonNullable<BackupOptions['withSecret']>,
+  { passphrase, secret, isRotating = false }: NonNullable<BackupOptions['withSecret']>,
 ): Sealed {
   const kept = join(dataDirectory, 'secret')
   if (secret === undefined && !existsSync(kept)) throw new Error(`${kept} is missing. Set KIS_SECRET to the secret of the service.`)
+  if (isRotating || (secret === undefined && existsSync(keptFiles(dataDirectory).previous))) throw rotating()
   const bytes = parseSecret(secret ?? readFileSync(kept, 'utf8'))
   if (installation && fingerprintSecret(bytes) !== installation.secretFingerprint)
     throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')

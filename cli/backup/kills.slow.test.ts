@@ -6,7 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { checkMark, noteSiblings } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
+import { keptSecrets } from '../../subgraphs/common/identity/kept-secret.ts'
 import { soaking } from '../../test/support/soak.ts'
+import { rotateKeptSecret } from '../maintenance/rotate-kept-secret.ts'
 import { backUp } from './back-up.ts'
 import { restore } from './restore.ts'
 import { refuseHalfRestored } from './restoring.ts'
@@ -90,3 +92,23 @@ it('a backup that is killed before any of its steps leaves no archive or a whole
     expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([])
   }
 }, 600_000)
+
+it('a rotation of the secret that is killed before any of its steps leaves secrets with which the service starts, and is repeated', () => {
+  const call = [import.meta.resolve('../maintenance/rotate-kept-secret.ts'), 'rotateKeptSecret'] as const
+  const begin = () => {
+    rmSync(data, { recursive: true })
+    return keptSecrets(data).current
+  }
+  begin()
+  const steps = countSteps(call, { dataDirectory: data })
+  expect(steps).toBeGreaterThan(8)
+  for (let step = 1; step <= steps; step++) {
+    const first = begin()
+    expect(diesAt(step, call, { dataDirectory: data })).toBe(true)
+    const left = keptSecrets(data)
+    expect([left.current, left.previous], `at step ${step}`).toContainEqual(first)
+    if (left.previous === null) rotateKeptSecret({ dataDirectory: data })
+    else expect(() => rotateKeptSecret({ dataDirectory: data })).toThrow('A rotation is under way')
+    expect(keptSecrets(data).previous, `at step ${step}`).toEqual(first)
+  }
+}, 120_000)

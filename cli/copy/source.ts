@@ -45,7 +45,7 @@ export async function openSourceFolder(dataDirectory: string, { secret, log }: S
     )
   const folder = new DataFolder({
     files,
-    secretFingerprint: () => fingerprintSecret(secret),
+    fingerprints: () => ({ current: fingerprintSecret(secret), next: null, previous: null }),
     ask: () => null,
     newId: () => idSource(systemClock)('inst'),
   })

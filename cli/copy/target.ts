@@ -3,9 +3,9 @@ import { DataFolder } from '../../subgraphs/common/adapters/sqlite/data-folder.t
 import { explainForeign, type Installation } from '../../subgraphs/common/identity/installation.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { isIndexEmpty } from '../../subgraphs/knowledge/stored.ts'
-import { syncFolder } from '../backup/tar-writer.ts'
 import { dataFiles } from '../backup/data-files.ts'
 import { refuseHalfRestored } from '../backup/restoring.ts'
+import { syncFolder } from '../backup/tar-writer.ts'
 import type { Servers } from '../settings/servers.ts'
 import { copyingMark } from './copying.ts'
 import { openFolder, openServers, type Stores } from './stores.ts'
@@ -41,7 +41,8 @@ export async function openTargetFolder(dataDirectory: string, { installation, lo
     isRepeated,
     async finish() {
       // As a start does, so that a file that is missing later is missed.
-      const own = { secretFingerprint: () => installation.secretFingerprint, ask: () => null, newId: () => installation.id }
+      const fingerprints = () => ({ current: installation.secretFingerprint, next: null, previous: null })
+      const own = { fingerprints, ask: () => null, newId: () => installation.id }
       new DataFolder({ files: Object.values(dataFiles(dataDirectory)), ...own }).noteSiblings()
       rmSync(copyingMark(dataDirectory))
       syncFolder(dataDirectory)

@@ -29,7 +29,8 @@ export async function makeBackup({ file, since, withSecret }: BackupArguments, e
   const { env, problems } = trackReads(environment)
   if (env.KIS_MONGODB_URL)
     throw new Error('The data is in MongoDB, which has a backup of its own: docs/operate/backup.md says in which order.')
-  const sealing = withSecret ? { passphrase: await readPassphrase(env), secret: env.KIS_SECRET } : null
+  const isRotating = env.KIS_SECRET_PREVIOUS !== undefined && env.KIS_SECRET_PREVIOUS !== env.KIS_SECRET
+  const sealing = withSecret ? { passphrase: await readPassphrase(env), secret: env.KIS_SECRET, isRotating } : null
   if (problems().length > 0) throw new Error(problems().join('\n'))
   const dataDirectory = readPlaces(environment).KIS_DATA_DIR
   refuseHalfCopied(dataDirectory)

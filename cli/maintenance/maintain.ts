@@ -15,6 +15,11 @@ export const MAINTENANCE_USAGE = `kis verify           check the files, the ledg
 kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
 kis reindex          build the chunk index anew while the service runs, then verify it
     --json           lines of JSON instead of text
+kis secret           how far a rotation of the secret is, and which keys are left
+    --json           a line of JSON instead of text
+kis secret rotate    give the data folder a new secret, which the next start uses
+kis secret finish --without-unused-keys
+                     revoke the keys and invitations that are left
 kis backup FILE      copy the data folder, of a running service too, into one archive
     --since EARLIER  only what has changed since this archive
     --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
@@ -55,6 +60,7 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
       acceptLoss(args[0]!, env, console.log)
       return 0
     }
+    if (command === 'secret') return await secret(args, env)
     if (command === 'backup') {
       const { makeBackup } = await import('./backups.ts')
       await makeBackup(backupArguments(args), env, console.log)
@@ -85,6 +91,25 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     if (error instanceof Usage) console.error(`\n${MAINTENANCE_USAGE}`)
     return 2
   }
+}
+
+async function secret([verb, ...rest]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const { finishRotation, rotateSecret, showRotation } = await import('./secret.ts')
+  if (verb === 'rotate') {
+    if (rest.length > 0) throw new Usage('kis secret rotate takes no arguments.')
+    rotateSecret(env, console.log)
+    return 0
+  }
+  if (verb === 'finish') {
+    const options = parseOptions(rest, { 'without-unused-keys': { type: 'boolean', default: false } })
+    if (!options['without-unused-keys'])
+      throw new Usage('kis secret finish revokes keys: repeat it with --without-unused-keys once `kis secret` shows none that you need.')
+    const service = openService(env)
+    await finishRotation(service, console.log)
+    return (await showRotation(service, false, console.log)) ? 0 : 1
+  }
+  const { json } = parseOptions(verb === undefined ? [] : [verb, ...rest], { json: { type: 'boolean', default: false } })
+  return (await showRotation(openService(env), json === true, console.log)) ? 0 : 1
 }
 
 function verifyOptions(args: readonly string[]) {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { accountsOf } from '../../subgraphs/billing/portable.ts'
+import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
-import { deriveKey } from '../../subgraphs/common/identity/secrets.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
@@ -55,7 +55,7 @@ export async function exportOrganization({ config, organizationId, file, passphr
     secrets: key && seal(key, passphrase!, organizationId),
   })
   await accounts.write(archive)
-  const own = { secrets: new SealedTexts(deriveKey(config.secret, 'secrets of callers')), organizationId }
+  const own = { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId }
   const sealing = key && { own, archive: { secrets: new SealedTexts(key), organizationId } }
   await exportAgents({ collections: stores.agents, organizationId, sealing }, archive)
   await exportKnowledge({ store: stores.knowledge, blobs: stores.blobs, organizationId }, archive)

@@ -1,7 +1,7 @@
 import { importAccounts } from '../../subgraphs/billing/portable.ts'
 import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
+import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
-import { deriveKey } from '../../subgraphs/common/identity/secrets.ts'
 import type { ArchiveTakers, RecordTaker } from '../../subgraphs/common/portable/organization-archive.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
@@ -62,7 +62,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
     {
       collections: stores.accounts,
       plans: config.settings.catalog.plans,
-      pepper: deriveKey(config.secret, 'api key pepper'),
+      pepper: deriveKeys(config.secrets, 'api key pepper').current,
       clock: systemClock,
       ids: idSource(systemClock),
     },
@@ -75,7 +75,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
       organizationId,
       sealing: key && {
         archive: { secrets: new SealedTexts(key), organizationId: head.organizationId },
-        own: { secrets: new SealedTexts(deriveKey(config.secret, 'secrets of callers')), organizationId },
+        own: { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId },
       },
       onModel: (model) => models.add(model),
     }),

@@ -4,7 +4,8 @@ import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sql
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import type { MongoDatabase } from '../../subgraphs/common/documents/mongodb-url.ts'
-import { fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
+import { deriveKeys, fingerprintsOf } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { type Installation, ownInstallation } from '../../subgraphs/common/identity/installation.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
@@ -88,13 +89,13 @@ export async function openToRead({ config, log }: Pick<Opening, 'config' | 'log'
 export async function openToWrite({ config, ids, log }: Opening): Promise<WriteStores> {
   const { billing, inference, knowledge } = config.settings
   const files = dataFiles(config.dataDirectory)
-  const secretFingerprint = fingerprintSecret(config.secret)
+  const fingerprints = fingerprintsOf(deriveKeys(config.secrets, 'fingerprint'))
   const newId = () => ids('inst')
   await using opening = new AsyncDisposableStack()
   let installation: Installation | undefined
   const folder = new DataFolder({
     files: filesOf(config),
-    secretFingerprint: () => secretFingerprint,
+    fingerprints: () => fingerprints,
     ask: () => (installation ? Promise.resolve(installation.id) : null),
     newId,
   })
@@ -108,7 +109,7 @@ export async function openToWrite({ config, ids, log }: Opening): Promise<WriteS
     if (!mongodb)
       return declared(opening.use(await openSqliteDocumentStore({ file: file.path, installation: await own(), kinds, log })), declare)
     const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts')
-    const claim = async () => installation ?? ({ id: null, newId, secretFingerprint } as const)
+    const claim = async () => installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
     const claimed = await openClaimedMongoStore(mongodb, claim, { kinds, log })
     installation ??= claimed.installation
     return declared(opening.use(claimed.store), declare)

@@ -3,14 +3,16 @@ import type { OidcSettings } from '../../gateway/sign-in/oidc-settings.ts'
 import { type RestConfig, restConfig } from '../../rest-adapter/config.ts'
 import type { BillingSettings } from '../../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
+import { acceptedSecrets, type Secrets } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { keptSecrets } from '../../subgraphs/common/identity/kept-secret.ts'
 import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
-import { keptSecret, parseSecret } from '../../subgraphs/common/identity/secrets.ts'
+import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
 import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import type { TelemetrySettings } from '../../subgraphs/common/telemetry/open-telemetry.ts'
 import type { InferenceConfig } from '../../subgraphs/inference/config.ts'
 import type { ElasticsearchConfig, KnowledgeConfig } from '../../subgraphs/knowledge/config.ts'
-import { trackReads } from './environment.ts'
+import { type Environment, trackReads } from './environment.ts'
 import type { Role } from './roles.ts'
 import { readPlaces, VARIABLES, type Variables } from './variables.ts'
 
@@ -20,8 +22,10 @@ export interface Config {
   /** 0: any free port. Undefined: the default of the role. */
   readonly port: number | undefined
   readonly dataDirectory: string
-  /** `KIS_SECRET`, or a secret that is created and kept in the data folder. */
-  readonly secret: Uint8Array
+  /** `KIS_SECRET`, `KIS_SECRET_NEXT` and `KIS_SECRET_PREVIOUS`, or what is kept in the data folder. */
+  readonly secrets: Secrets
+  /** The secrets are kept in the data folder, whose first start makes one. */
+  readonly keepsSecrets: boolean
   readonly logLevel: string
   readonly telemetry: TelemetrySettings
   /** How long running requests may go on after SIGTERM before they are ended. */
@@ -70,11 +74,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
     }
   }
   const { KIS_DATA_DIR, KIS_CATALOG } = readPlaces(env)
-  const secret = read(() => readSecret(env.KIS_SECRET, role, KIS_DATA_DIR))
+  const secrets = read(() => readSecrets(env, role, KIS_DATA_DIR))
   const catalog = read(() => readCatalogFile(KIS_CATALOG, env))
   const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
   problems.push(...ofFiles())
-  if (problems.length > 0 || !variables.success || !secret || !catalog || !trustedDocuments)
+  if (problems.length > 0 || !variables.success || !secrets || !catalog || !trustedDocuments)
     throw new ConfigError([...new Set(problems), ...ignored()])
   const values = variables.data
   const origins = new Origins(values.KIS_CORS_ORIGINS)
@@ -83,7 +87,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
     host: values.HOST,
     port: values.PORT,
     dataDirectory: values.KIS_DATA_DIR,
-    secret,
+    secrets,
+    keepsSecrets: env.KIS_SECRET === undefined,
     logLevel: values.KIS_LOG_LEVEL,
     telemetry: telemetrySettings(values),
     drainMs: values.KIS_DRAIN_MS,
@@ -118,9 +123,21 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
   }
 }
 
-function readSecret(text: string | undefined, role: Role | 'all', dataDirectory: string): Uint8Array {
-  if (text !== undefined) return parseSecret(text)
-  if (role === 'all') return keptSecret(dataDirectory)
+function readSecrets(
+  { KIS_SECRET: text, KIS_SECRET_NEXT: next, KIS_SECRET_PREVIOUS: previous }: Environment,
+  role: Role | 'all',
+  dataDirectory: string,
+): Secrets {
+  if (text !== undefined)
+    return acceptedSecrets(parseSecret(text), {
+      next: next === undefined ? null : parseSecret(next, 'KIS_SECRET_NEXT'),
+      previous: previous === undefined ? null : parseSecret(previous, 'KIS_SECRET_PREVIOUS'),
+    })
+  if (next !== undefined || previous !== undefined)
+    throw new ConfigError([
+      `${next === undefined ? 'KIS_SECRET_PREVIOUS' : 'KIS_SECRET_NEXT'} needs KIS_SECRET. A secret in the data folder is rotated by \`kis secret rotate\`.`,
+    ])
+  if (role === 'all') return keptSecrets(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
 }
 

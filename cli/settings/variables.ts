@@ -54,6 +54,8 @@ export const VARIABLES = PLACES.extend({
   KIS_DRAIN_MS: whole(0, MAX_DRAIN_MS, `must be a number from 0 to ${MAX_DRAIN_MS}`).default(DEFAULT_DRAIN_MS),
   KIS_DRAIN_DELAY_MS: whole(0, MAX_DRAIN_MS, `must be a number from 0 to ${MAX_DRAIN_MS}`).default(0),
   KIS_SECRET: z.string().optional(),
+  KIS_SECRET_NEXT: z.string().optional(),
+  KIS_SECRET_PREVIOUS: z.string().optional(),
   KIS_BILLING_URL: addresses(4001),
   KIS_KNOWLEDGE_URL: addresses(4002),
   KIS_INFERENCE_URL: addresses(4003),

@@ -11,14 +11,14 @@ const clock = { now: () => new Date(now), sleep: async () => undefined }
 const pairOf = (line: string) => line.split(';')[0]!
 
 it('gives back what it was given, for ten minutes, and only to who has the key', () => {
-  const cookie = new FlowCookie(KEY, clock, true)
+  const cookie = new FlowCookie(new SealedTexts(KEY), clock, true)
   const line = cookie.write(FLOW)
   expect(line).toMatch(/^__Host-kis_sign_in=[\w-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
   const headers = { cookie: `a=b; ${pairOf(line)}; c=d` }
   expect(cookie.read(headers)).toEqual(FLOW)
-  expect(new FlowCookie(new Uint8Array(32).fill(8), clock, true).read(headers)).toBeNull()
+  expect(new FlowCookie(new SealedTexts(new Uint8Array(32).fill(8)), clock, true).read(headers)).toBeNull()
   // A cookie of http does not count over https.
-  expect(cookie.read({ cookie: pairOf(new FlowCookie(KEY, clock, false).write(FLOW)) })).toBeNull()
+  expect(cookie.read({ cookie: pairOf(new FlowCookie(new SealedTexts(KEY), clock, false).write(FLOW)) })).toBeNull()
   now += 600_000
   expect(cookie.read(headers)).toBeNull()
   now -= 1_200_000
@@ -27,14 +27,14 @@ it('gives back what it was given, for ten minutes, and only to who has the key',
 })
 
 it.each(['', 'x', 'a'.repeat(5_000), new SealedTexts(KEY).seal('{"until":9e15}', 'another place')])('reads nothing from %j', (text) => {
-  expect(new FlowCookie(KEY, clock, false).read({ cookie: `kis_sign_in=${text}` })).toBeNull()
-  expect(new FlowCookie(KEY, clock, false).read({})).toBeNull()
+  expect(new FlowCookie(new SealedTexts(KEY), clock, false).read({ cookie: `kis_sign_in=${text}` })).toBeNull()
+  expect(new FlowCookie(new SealedTexts(KEY), clock, false).read({})).toBeNull()
 })
 
 it('what a browser can be made to remember fits into a cookie', () => {
   const long = { returnPath: `/home?${'a'.repeat(1_900)}`, invitation: 'i'.repeat(100), organizationId: 'o'.repeat(100) }
   const random = { verifier: 'v'.repeat(43), state: 's'.repeat(43), nonce: 'n'.repeat(43), previousSession: 's'.repeat(60) }
-  const cookie = new FlowCookie(KEY, clock, true)
+  const cookie = new FlowCookie(new SealedTexts(KEY), clock, true)
   const line = cookie.write({ ...random, ...long })
   expect(pairOf(line).length).toBeLessThan(4_096)
   expect(cookie.read({ cookie: pairOf(line) })).toEqual({ ...random, ...long })

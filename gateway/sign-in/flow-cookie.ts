@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
+import type { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 
 /** Time to type a password and a second factor. */
@@ -31,9 +31,9 @@ export class FlowCookie {
   readonly #name: string
   readonly #attributes: string
 
-  /** @param key 32 bytes from `deriveKey`; `isSecure`: people reach the service by https */
-  constructor(key: Uint8Array, clock: Clock, isSecure: boolean) {
-    this.#texts = new SealedTexts(key)
+  /** `isSecure`: people reach the service by https. */
+  constructor(texts: SealedTexts, clock: Clock, isSecure: boolean) {
+    this.#texts = texts
     this.#clock = clock
     this.#name = isSecure ? '__Host-kis_sign_in' : 'kis_sign_in'
     // Lax: the issuer sends the browser back, which is no request of the same site.

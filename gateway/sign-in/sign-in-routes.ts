@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ERRORS } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
+import type { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
@@ -29,8 +30,8 @@ const OF_ISSUER = { cancelled: 'cancelled', unavailable: 'issuer_unavailable', r
 
 export interface SignInRouteParts {
   readonly oidc: OidcSettings
-  /** 32 bytes from `deriveKey`. */
-  readonly signInKey: Uint8Array
+  /** Seals what the browser keeps until the person comes back. */
+  readonly sealed: SealedTexts
   readonly signIn: SignInDoor
   readonly sessions: Pick<SessionDoor, 'end'>
   readonly clock: Clock
@@ -46,9 +47,9 @@ export async function serveSignIn(app: FastifyInstance, parts: SignInRouteParts)
   await app.register(async (scope) => registerSignIn(scope, parts))
 }
 
-function registerSignIn(app: FastifyInstance, { oidc, signInKey, signIn, sessions, clock, ids, log }: SignInRouteParts): void {
+function registerSignIn(app: FastifyInstance, { oidc, sealed, signIn, sessions, clock, ids, log }: SignInRouteParts): void {
   const issuer = new Issuer(oidc, clock)
-  const cookie = new FlowCookie(signInKey, clock, oidc.publicUrl.startsWith('https:'))
+  const cookie = new FlowCookie(sealed, clock, oidc.publicUrl.startsWith('https:'))
   const fail = (reply: FastifyReply, error: SignInError) => reply.redirect(`/sign-in?error=${error}`, 303)
 
   app.addHook('onRequest', async (_request, reply) => {

@@ -11,7 +11,7 @@ import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
 import { STORES } from './test-support/stores.ts'
-import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
+import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK, TEST_SECRETS } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
@@ -37,11 +37,18 @@ for (const { name, open } of STORES)
         {
           bootstrapApiKey,
           bootstrapCreditNanoUsd: 100_000_000_000n,
-          pepper: new Uint8Array(32).fill(1),
+          ...TEST_SECRETS,
           plans: [SELF_HOSTED, SMALL_PLAN],
           ...WEBHOOKS,
         },
-        { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1', files: new FileChecks([]) },
+        {
+          clock,
+          ids: idSource(clock),
+          log: silentLog,
+          installationId: async () => 'inst_1',
+          secretMark: TEST_MARK,
+          files: new FileChecks([]),
+        },
       )
       await started.opened
       return started
@@ -138,7 +145,7 @@ for (const { name, open } of STORES)
         await restart()
         expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
           await using unused = billingOn(async () => shared(fresh), config, {
@@ -146,6 +153,7 @@ for (const { name, open } of STORES)
             ids: idSource(clock),
             log: silentLog,
             installationId: async () => 'inst_1',
+            secretMark: TEST_MARK,
             files: new FileChecks([]),
           })
           keys.push(await unused.bootstrapKey)
@@ -158,8 +166,15 @@ for (const { name, open } of STORES)
       it('takes the key that the operator brings, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
-        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
-        const runtime = { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1', files: new FileChecks([]) }
+        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
+        const runtime = {
+          clock,
+          ids: idSource(clock),
+          log: silentLog,
+          installationId: async () => 'inst_1',
+          secretMark: TEST_MARK,
+          files: new FileChecks([]),
+        }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
         const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
         for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
@@ -171,13 +186,14 @@ for (const { name, open } of STORES)
       })
 
       it('does not start without the plan of its first organization', () => {
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN], ...WEBHOOKS }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SMALL_PLAN], ...WEBHOOKS }
         expect(() =>
           billingOn(async () => store, config, {
             clock,
             ids: idSource(clock),
             log: silentLog,
             installationId: async () => 'inst_1',
+            secretMark: TEST_MARK,
             files: new FileChecks([]),
           }),
         ).toThrow('self-hosted')

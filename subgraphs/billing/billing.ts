@@ -1,6 +1,7 @@
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
+import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
 import type { StoreFiles } from '../common/ports/store-files.ts'
@@ -8,6 +9,8 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import type { SecretMark } from '../common/rotation/secret-mark.ts'
+import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { keyReads } from './accounts/use-cases/api-keys.ts'
 import { bootstrap } from './accounts/use-cases/bootstrap.ts'
@@ -18,6 +21,7 @@ import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
+import { secretDependents } from './secret-dependents.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WebhookSender } from './webhooks/use-cases/webhook-sender.ts'
@@ -32,6 +36,8 @@ export interface Billing extends StoringSubgraph {
 export interface BillingRuntime {
   /** The installation that the store belongs to. The other subgraphs ask for it. */
   readonly installationId: () => Promise<string>
+  /** The secret in the mark of the store. */
+  readonly secretMark: SecretMark
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -51,6 +57,7 @@ export function billingOn(
   config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,
   {
     installationId,
+    secretMark,
     clock,
     ids,
     log,
@@ -68,13 +75,24 @@ export function billingOn(
   gauges.use(watchHolds(telemetry.metrics, collections))
   gauges.use(telemetry.metrics.gauge('kis_outbox_wallets', () => [[pump.waiting.wallets]]))
   gauges.use(telemetry.metrics.gauge('kis_outbox_lag_seconds', () => [[pump.waiting.oldestMs / 1_000]]))
+  const { peppers, sealed } = config
+  const rotation = new SecretRotation({
+    dependents: secretDependents({ collections, peppers, sealed, secretMark, clock }),
+    fingerprints: fingerprintsOf(peppers),
+    mark: secretMark,
+    clock,
+    log,
+  })
   const deps: BillingDeps = {
     collections,
     files,
     pump,
     writer: new WalletWriter(collections, pump),
     plans: config.plans,
-    pepper: config.pepper,
+    peppers,
+    sealed,
+    secretMark,
+    rotation,
     egress: new Egress({ allowed: config.egressAllowed }),
     publicUrl: config.publicUrl,
     retryBackoffMs: config.retryBackoffMs,
@@ -86,9 +104,13 @@ export function billingOn(
   }
   const sender = new WebhookSender(deps)
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
-  const first = new Opening({ part: 'document store', open: () => bootstrap(deps, settings), after: store.opened, clock, signal })
+  const begin = async () => {
+    await rotation.requireAccepted()
+    return bootstrap(deps, settings)
+  }
+  const first = new Opening({ part: 'document store', open: begin, after: store.opened, clock, signal })
   const background = first.opened.then(
-    () => work(deps, sender, isExclusive, signal),
+    () => Promise.all([work(deps, sender, isExclusive, signal), rotation.run(signal)]),
     () => undefined,
   )
   const problems = async () => {
@@ -100,6 +122,7 @@ export function billingOn(
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
+    secretMoved: rotation.moved,
     toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps), sifting: new SiftBudget(), problems }),
     problems,
     async [Symbol.asyncDispose]() {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseCatalog } from '../common/catalog/catalog-file.ts'
+import { SealedTexts } from '../common/identity/sealed-text.ts'
 import type { Link } from '../common/link/link.ts'
 import { localLink } from '../common/link/local-link.ts'
 import { systemClock } from '../common/process/clock.ts'
@@ -46,7 +47,8 @@ const runtime = {
   },
   billing: {} as Link,
   folder: { look: async () => ({ installation: { id: 'inst_1', secretFingerprint: '0' }, lost: [] }) },
-  sealingKey: new Uint8Array(32),
+  sealed: new SealedTexts(new Uint8Array(32)),
+  fingerprints: { current: '0', next: null, previous: null },
   queue: { wait: () => () => undefined },
   clock: systemClock,
   ids: idSource(systemClock),

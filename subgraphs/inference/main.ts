@@ -2,6 +2,7 @@ import { collectKinds } from '../common/adapters/documents/kinds.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
+import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
 import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
@@ -11,12 +12,16 @@ import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
-import { SealedTexts } from '../common/identity/sealed-text.ts'
+import type { Fingerprints } from '../common/identity/accepted-secrets.ts'
+import type { SealedTexts } from '../common/identity/sealed-text.ts'
 import type { Link } from '../common/link/link.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
+import { Opening } from '../common/process/opening.ts'
+import { LateMark } from '../common/rotation/secret-mark.ts'
+import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import type { QueueWatch } from '../common/server/queue-watch.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
@@ -43,6 +48,7 @@ import type { EngineParts } from './ports/engines.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
+import { secretDependents } from './use-cases/agents/agent-secrets.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { OwnRates } from './use-cases/calls/kept-rates.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
@@ -66,8 +72,10 @@ export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
   readonly folder: Pick<DataFolder, 'look'>
-  /** 32 bytes, for what callers trust the service with. */
-  readonly sealingKey: Uint8Array
+  /** For what callers trust the service with. */
+  readonly sealed: SealedTexts
+  /** Of the installation's secrets, from which `sealed` has its keys. */
+  readonly fingerprints: Fingerprints
   readonly queue: Pick<QueueWatch, 'wait'>
   readonly clock: Clock
   readonly ids: IdSource
@@ -85,7 +93,7 @@ const PING_TIMEOUT_MS = 1_500
  * then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, folder, queue, clock, ids, log, telemetry = noTelemetry } = runtime
+  const { billing, knowledge, folder, fingerprints, queue, clock, ids, log, telemetry = noTelemetry } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
@@ -106,18 +114,29 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const { dataDirectory, mongodb } = config
   const file = inferenceFiles(dataDirectory).documents
   const kinds = collectKinds(openCollections)
+  const mark = new LateMark()
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const look = async () => (await folder.look()).installation
-      if (!mongodb) return openSqliteDocumentStore({ file, installation: await look(), kinds, log })
+      if (!mongodb) {
+        const own = await look()
+        const opened = await openSqliteDocumentStore({ file, installation: own, kinds, log })
+        mark.set(secretMarkOf(file, own))
+        return opened
+      }
       const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
-      return (await openClaimedMongoStore(mongodb, look, { kinds, log })).store
+      const claimed = await openClaimedMongoStore(mongodb, look, { kinds, log })
+      mark.set(claimed.secretMark(await look()))
+      return claimed.store
     },
     observer: { subgraph: 'inference', telemetry },
     clock,
     signal,
   })
   stack.use(store)
+  const dependents = secretDependents({ collections, secrets: runtime.sealed, fingerprints })
+  const rotation = new SecretRotation({ dependents, fingerprints, mark, clock, log })
+  const checked = new Opening({ part: 'document store', open: () => rotation.requireAccepted(), after: store.opened, clock, signal })
   stack.defer(async () => void (await working))
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
@@ -140,7 +159,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     // Of its own, so that servers that keep agents waiting take no place of an image.
     mcp: mcpClientsOver(new Egress({ allowed: config.egressAllowed }), config.localMcpServers),
     schemas: stack.use(new AjvSchemaJudge()),
-    secrets: new SealedTexts(runtime.sealingKey),
+    secrets: runtime.sealed,
+    fingerprints,
     background: stack.use(new Background()),
     holder: sole ?? UNKNOWN_HOLDER,
     limits: new CallLimits(rates, () => replicas?.count ?? 1),
@@ -157,10 +177,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const chatStreams = stack.use(new ChatStreams(deps))
   const served: ServedDeps = { ...deps, runs, workflowRuns, chatStreams }
-  working = store.opened.then(
+  working = checked.opened.then(
     () =>
       Promise.all([
         sole?.succeed(deps.keyedCalls, signal),
+        rotation.run(signal),
         keepExpiringKeyedCalls(deps, signal),
         sharedRates && keepForgettingRates(sharedRates, { clock, log }, signal),
         keepErasing({ clock, log, queue: erasureQueueOver(billing, 'inference'), erase: (id) => eraseOrganization(served, id) }, signal),
@@ -176,7 +197,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   return {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    opened: store.opened,
+    opened: checked.opened,
+    secretMoved: rotation.moved,
     toResolverContext: ({ caller, requestId, signal, isCut }): Context => ({
       deps: served,
       caller,
@@ -187,6 +209,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       definitions: new DefinitionReads(served.collections),
       nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
       problems,
+      rotation,
     }),
     problems,
     async [Symbol.asyncDispose]() {

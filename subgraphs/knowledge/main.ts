@@ -77,7 +77,7 @@ export async function createKnowledge(
   const { signal } = stopping
   const kinds = collectKinds(knowledgeStore)
   // A server is checked before its installation is known, so that its own problems are reported first.
-  const own = async () => (await folder.look()).installation
+  const own = async () => ({ ...(await folder.look()).installation, movesAtOnce: true })
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation: await own(), kinds, log })
@@ -105,8 +105,8 @@ export async function createKnowledge(
         const { openElasticsearchChunkIndex } = await import('./adapters/elasticsearch/chunk-index.ts')
         return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
       }
-      const { installation, lost } = await folder.look()
-      return openSqliteChunkIndex({ file: files.index, installation, isLost: lost.includes(files.index), log })
+      const { lost } = await folder.look()
+      return openSqliteChunkIndex({ file: files.index, installation: await own(), isLost: lost.includes(files.index), log })
     },
     clock,
     signal,

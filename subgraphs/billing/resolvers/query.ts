@@ -4,6 +4,7 @@ import { partHealth } from '../../common/server/part-health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
+import { listUnmovedKeys } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
 import { listUsage } from '../ledger/use-cases/read-ledger.ts'
@@ -60,6 +61,16 @@ export const Query: QueryResolvers = {
   },
 
   billingHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
+
+  billingSecretRotation(_parent, _args, { deps, caller }) {
+    requireScope(caller, 'operator')
+    return deps.rotation.progress()
+  },
+
+  async keysOfPreviousSecret(_parent, _args, { deps, caller }) {
+    const keys = await listUnmovedKeys(deps, caller)
+    return keys.map(({ _id: apiKeyId, organizationId, name, lastUsedAt = null }) => ({ apiKeyId, organizationId, name, lastUsedAt }))
+  },
 
   quoteHolds(_parent, { holds }, { deps, caller }) {
     return quoteHolds(deps, requirePrincipal(caller), holds)

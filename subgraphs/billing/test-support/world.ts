@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../common/egress/egress.ts'
 import { LET_BEGIN_MS, type Plan, type Principal, type Scope } from '../../common/identity/principal.ts'
+import { SealedTexts } from '../../common/identity/sealed-text.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { type IdSource, idSource } from '../../common/process/ids.ts'
@@ -59,8 +60,22 @@ export const SELF_HOSTED: Plan = {
 
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
+/** What billing derives from a secret that is not under rotation. */
+export const TEST_SECRETS = {
+  peppers: { current: { secretFingerprint: 'f7', key: new Uint8Array(32).fill(7) }, next: null, previous: null },
+  sealed: new SealedTexts(new Uint8Array(32).fill(8)),
+} as const
+
+/** The mark of a store that was made with that secret. */
+export const TEST_MARK = { store: 'a store of a test', fingerprint: 'f7', move: async () => {} }
+
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
-export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
+export function openBilling(
+  store: DocumentStore,
+  clock: Clock,
+  ids: IdSource = idSource(clock),
+  secrets: Partial<Pick<BillingDeps, 'peppers' | 'sealed' | 'secretMark'>> = {},
+): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
   const writer = new WalletWriter(collections, pump)
@@ -70,7 +85,10 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
     pump,
     writer,
     plans: [SELF_HOSTED, SMALL_PLAN],
-    pepper: new Uint8Array(32).fill(7),
+    ...TEST_SECRETS,
+    secretMark: TEST_MARK,
+    ...secrets,
+    rotation: { progress: async () => ({ state: 'none', parts: [] }), isLooked: true },
     egress: new Egress(),
     publicUrl: 'https://kis.example',
     retryBackoffMs: 1_000,

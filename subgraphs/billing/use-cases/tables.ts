@@ -1,5 +1,6 @@
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
@@ -93,6 +94,11 @@ export type ApiKey = {
   readonly leavesDescendants?: boolean
   /** HMAC-SHA-256 of the key. For the key of a member, a text that is no digest. */
   readonly digest: string
+  /**
+   * The secret that the digest was made with. Absent: the one in the mark of the store. That of a key that does not work
+   * any more means nothing.
+   */
+  readonly secretFingerprint?: string
   readonly last4: string
   /** How often the secret was replaced. Absent: never. */
   readonly rotations?: number
@@ -128,6 +134,8 @@ export type Invitation = {
   readonly _id: string
   /** HMAC-SHA-256 of the token. */
   readonly digest: string
+  /** As that of a key. */
+  readonly secretFingerprint?: string
   readonly organizationId: string
   readonly email: string
   readonly role: MemberRole
@@ -208,6 +216,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'revokedAt'] },
         { fields: ['organizationId', 'memberId'] },
+        SECRET_INDEX,
       ],
     }),
     members: store.collection({
@@ -226,6 +235,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId', 'acceptedAt', 'revokedAt'] },
         { fields: ['organizationId', 'acceptedAt', 'revokedAt', 'expiresAt'] },
         { fields: ['organizationId', 'expiresAt'] },
+        SECRET_INDEX,
       ],
     }),
     sessions: store.collection({
@@ -240,7 +250,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
     bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
-    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }] }),
+    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }, SECRET_INDEX] }),
     webhookFeeds: store.collection({ name: 'webhook_feeds', indexes: [{ fields: ['source', 'organizationId'], unique: true }] }),
     webhookEvents: store.collection({
       name: 'webhook_events',

@@ -23,8 +23,11 @@ export interface PrincipalTokens {
   verify(token: string | undefined, audience: string): Promise<Caller>
 }
 
-/** Callers as short-lived signed tokens (JWT, HS256), for calls between processes. */
-export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens {
+/**
+ * Callers as short-lived signed tokens (JWT, HS256), for calls between processes. The first key signs; all of them
+ * verify.
+ */
+export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: readonly Uint8Array[]): PrincipalTokens {
   const signed = new LRUCache<string, { token: Promise<string>; until: number }>({ max: MAX_CACHED })
   const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_CACHED })
 
@@ -51,19 +54,22 @@ export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens 
       const cacheKey = `${audience} ${token}`
       const known = verified.get(cacheKey)
       if (known && known.until > now.getTime()) return known.caller
-      try {
-        const { payload } = await jwtVerify(token, key, {
-          audience,
-          algorithms: ['HS256'],
-          clockTolerance: CLOCK_TOLERANCE_S,
-          currentDate: now,
-        })
-        const caller = payload.caller as Caller
-        verified.set(cacheKey, { caller, until: payload.exp! * 1000 })
-        return caller
-      } catch {
-        throw new InvalidApiKey()
+      for (const each of [key, ...accepted]) {
+        try {
+          const { payload } = await jwtVerify(token, each, {
+            audience,
+            algorithms: ['HS256'],
+            clockTolerance: CLOCK_TOLERANCE_S,
+            currentDate: now,
+          })
+          const caller = payload.caller as Caller
+          verified.set(cacheKey, { caller, until: payload.exp! * 1000 })
+          return caller
+        } catch {
+          // Another key may have signed it.
+        }
       }
+      throw new InvalidApiKey()
     },
   }
 }

@@ -2,6 +2,7 @@ import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/documents/fair-
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/events/event-log.ts'
 import type { Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
 
@@ -74,6 +75,8 @@ export type AgentRecord = {
   readonly version: number
   /** The text that `storedDefinition` returns. */
   readonly definition: string
+  /** The secret that sealed its headers. Absent: that in the mark of the store, or it has none. */
+  readonly secretFingerprint?: string
   readonly createdAt: Date
   readonly updatedAt: Date
 }
@@ -84,6 +87,8 @@ export type AgentVersion = {
   readonly _id: string
   readonly organizationId: string
   readonly definition: string
+  /** As an agent's. */
+  readonly secretFingerprint?: string
   readonly createdAt: Date
 }
 
@@ -274,9 +279,9 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
   return {
     agents: store.collection({
       name: 'agents',
-      indexes: OWNED_INDEXES,
+      indexes: [...OWNED_INDEXES, SECRET_INDEX],
     }),
-    agentVersions: store.collection({ name: 'agent_versions', indexes: [] }),
+    agentVersions: store.collection({ name: 'agent_versions', indexes: [SECRET_INDEX] }),
     runs: store.collection({
       name: 'runs',
       indexes: [

@@ -16,8 +16,11 @@ import {
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { Site } from '../../support/engines/site.ts'
 import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
+import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
+import { kis } from '../../support/processes/cli.ts'
 import { onBothEngines, type Replicas } from '../../support/processes/replicas.ts'
+import { TEST_SECRET } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
 
 /** A revoked key is dead everywhere within this: the service's own promise. */
@@ -29,24 +32,33 @@ const KILL_EVERY_MS = soaking ? 10_000 : 4_000
 const DOCUMENTS = soaking ? 2_000 : 80
 /** An open hold of a process that is gone is resolved by billing within this. */
 const HOLDS_END_MS = 75_000
+const NEW_SECRET = 'the next secret for tests, long enough to be one'
+/** From step to step of a rotation, `KIS_SECRET` alone changes. */
+const BOTH = { KIS_SECRET_NEXT: NEW_SECRET, KIS_SECRET_PREVIOUS: TEST_SECRET }
 
 await onBothEngines('two replicas of each role', (start) => {
   describe('two replicas of each role', () => {
     let mock: MockEngine
     let site: Site
+    let receiver: WebhookReceiver
     let service: Replicas
+    /** What processes get that start from now on. */
+    let secrets: Readonly<Record<string, string>> = { KIS_SECRET: TEST_SECRET, ...BOTH }
     let operator: Caller
     beforeAll(async () => {
       mock = await startMockEngine()
       site = await Site.start()
+      receiver = await WebhookReceiver.start()
       const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
-      service = await start({ catalog: mockCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000', KIS_EGRESS_ALLOW: site.host } })
+      const env = { KIS_DRAIN_MS: '10000', KIS_EGRESS_ALLOW: `${site.host},${receiver.host}` }
+      service = await start({ catalog: mockCatalog(mock.url), replicas, env, makeEnv: () => secrets })
       operator = makeCaller(service, service.key)
     }, 180_000)
     afterAll(async () => {
       await service?.close()
       await mock?.[Symbol.asyncDispose]()
       await site?.[Symbol.asyncDispose]()
+      await receiver?.[Symbol.asyncDispose]()
     }, 120_000)
 
     it('followers at every replica see every change of a document, whichever replica made it', async () => {
@@ -277,8 +289,13 @@ await onBothEngines('two replicas of each role', (start) => {
       await balancedWallet(caller)
     }, 120_000)
 
-    it('no request fails while every process behind the rest-adapter is restarted, half of them at a time', async () => {
+    it('no request fails while every process behind the rest-adapter is restarted with a new secret, half of them at a time', async () => {
       const caller = await newOrganization(operator, service)
+      const idle = await newOrganization(operator, service)
+      const place = receiver.at('/used')
+      const endpoint = await caller.rest('POST', '/v1/webhooks', { url: place.url, event_types: ['usage.recorded'] })
+      place.secret = endpoint.body.secret
+      secrets = { KIS_SECRET: NEW_SECRET, ...BOTH }
       const collection = await newCollection(caller, 'mock-embed')
       await addDocument(caller, collection.id, 'rivers.txt', 'The longest river of Oman is a wadi.')
       const failures: unknown[] = []
@@ -331,9 +348,23 @@ await onBothEngines('two replicas of each role', (start) => {
       await Promise.all(work)
       expect(failures).toEqual([])
       for (const count of Object.values(done)) expect(count).toBeGreaterThan(5)
+      expect([place.faults, place.taken.length > 5]).toEqual([[], true])
       for (const id of uploaded) expect(await settled(caller, collection.id, id)).toMatchObject({ status: 'ready' })
       await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
       await balancedWallet(caller)
+
+      // Nobody has used this key since; other tests may have left more of them.
+      const left = async () => JSON.parse((await kis(service, operator.key, 'secret', '--json')).lines[0]!)
+      await eventually(async () => (await left()).keys.some(({ organizationId }: Json) => organizationId === idle.organizationId), 60_000)
+      const finished = await kis(service, operator.key, 'secret', 'finish', '--without-unused-keys')
+      expect(finished.lines[0], finished.errors).toMatch(/^revoked [1-9]/)
+      expect((await idle.rest('GET', '/v1/models')).status).toBe(401)
+      // The rest-adapters, which were not restarted, still sign with the old secret, so the gateways take it.
+      secrets = { KIS_SECRET: NEW_SECRET }
+      await eventually(async () => (await left()).isOver, 60_000)
+      expect(await Promise.all(['billing-1', 'inference-1'].map((name) => service.restart(name)))).toEqual([0, 0])
+      for (let i = 0; i < 4; i++) expect((await caller.rest('GET', '/v1/models')).status).toBe(200)
+      secrets = { KIS_SECRET: NEW_SECRET, ...BOTH }
     }, 300_000)
 
     it(`${DOCUMENTS} documents through two workers of which one is killed every few seconds: each ready once, no orphan, embeddings paid once`, async () => {

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { toStored } from '../../ledger/domain/money.ts'
@@ -8,6 +9,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Bootstrap } from '../../use-cases/tables.ts'
 import { DEFAULT_PLAN } from './create-organization.ts'
 import { newSecret, toStoredKey } from './new-api-key.ts'
+import { digestsOf, moveDigest } from './secret-digests.ts'
 
 export interface BootstrapSettings {
   /** The operator's own key. Null: the service makes one. */
@@ -24,9 +26,10 @@ export interface BootstrapSettings {
 export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings): Promise<string | null> {
   const { organizations, wallets, apiKeys } = deps.collections
   const { organizationId, apiKeyId, nonce, credit, at } = await claim(deps, settings)
-  const made = newSecret(deps.pepper, createHmac('sha256', deps.pepper).update(`operator key ${nonce}`).digest())
-  const kept =
-    settings.apiKey === null ? { digest: made.digest, last4: made.last4, unseen: true } : toStoredKey(settings.apiKey, deps.pepper)
+  const { current, next, previous } = deps.peppers
+  const makeBy = (pepper: DerivedKey) => newSecret(pepper, createHmac('sha256', pepper.key).update(`operator key ${nonce}`).digest())
+  const { key: _text, ...made } = makeBy(current)
+  const kept = settings.apiKey === null ? { ...made, unseen: true } : toStoredKey(settings.apiKey, current)
 
   await wallets.insertMissing([emptyWallet(organizationId)])
   if (credit > 0) await creditWallet(deps, { kind: 'top_up', organizationId, amount: BigInt(credit), reference: 'bootstrap' })
@@ -48,9 +51,14 @@ export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings):
     { _id: organizationId, name: 'Default organization', residencyPolicy: 'unrestricted', plan: DEFAULT_PLAN, createdAt: at },
   ])
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  if (settings.apiKey !== null && key?.digest !== kept.digest)
-    deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
-  return settings.apiKey === null && key?.unseen && key.digest === made.digest ? made.key : null
+  const accepted = [current, next, previous].filter((pepper) => pepper !== null)
+  if (settings.apiKey !== null) {
+    if (key) await moveDigest(deps, key, settings.apiKey)
+    if (!key || !digestsOf(settings.apiKey, deps.peppers).includes(key.digest))
+      deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
+    return null
+  }
+  return key?.unseen ? (accepted.map(makeBy).find(({ digest }) => digest === key.digest)?.key ?? null) : null
 }
 
 /** The decisions of the very first start. */

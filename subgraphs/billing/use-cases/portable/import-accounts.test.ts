@@ -41,7 +41,7 @@ for (const { name, open } of STORES)
     }
 
     async function take(lines: ReadonlyMap<string, readonly string[]>, organizationId: string) {
-      const importing = importAccounts(here, { organizationId, archive: ARCHIVE })
+      const importing = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId, archive: ARCHIVE })
       for (const taker of importing.takers.records) {
         const records = (lines.get(taker.kind.name) ?? []).map((line) => taker.kind.parse(JSON.parse(line)) as never)
         if (records.length === 0) continue
@@ -77,9 +77,11 @@ for (const { name, open } of STORES)
         expect(await importing.state()).toBe('begun')
       }
       await expect(resumeOrganization(here, OPERATOR, _id)).rejects.toMatchObject({ code: 'invalid_request' })
-      await expect(importAccounts(here, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state()).rejects.toThrow(/has not ended/)
+      await expect(
+        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
+      ).rejects.toThrow(/has not ended/)
 
-      const { finish, state } = importAccounts(here, { organizationId: _id, archive: ARCHIVE })
+      const { finish, state } = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: ARCHIVE })
       const secret = await finish()
       expect(await finish()).toBe(secret)
       expect(await state()).toBe('done')
@@ -91,9 +93,9 @@ for (const { name, open } of STORES)
         ...{ available: 0, held: 0, sequence: 0 },
         spending: { [apiKey._id]: { limit: { amount: 7, period: 'day' }, totalSpent: 0 } },
       })
-      await expect(importAccounts(here, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state()).rejects.toThrow(
-        /is here already/,
-      )
+      await expect(
+        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
+      ).rejects.toThrow(/is here already/)
     })
 
     it('can be deleted before the end, and are then not imported under the same id', async () => {

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import type { Plan } from '../../../common/identity/principal.ts'
 import { type ArchiveTakers, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
@@ -13,7 +14,7 @@ import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIM
 export interface ImportDeps {
   readonly collections: Collections
   readonly plans: readonly Plan[]
-  readonly pepper: Uint8Array
+  readonly pepper: DerivedKey
   readonly clock: Clock
   readonly ids: IdSource
 }
@@ -121,7 +122,7 @@ export async function finishImport(
   if (!begun?.import || begun.deletedAt || begun.import.archive !== archive)
     throw new Error(`${organizationId} was deleted while it was imported. Import it under another id: --as new.`)
   const { nonce, apiKeyId: _id, isDone, suspendedAt, suspensionReason } = begun.import
-  const made = newSecret(pepper, createHmac('sha256', pepper).update(`key of an import ${nonce}`).digest())
+  const made = newSecret(pepper, createHmac('sha256', pepper.key).update(`key of an import ${nonce}`).digest())
   if (!isDone) {
     await apiKeys.insertMissing([
       {

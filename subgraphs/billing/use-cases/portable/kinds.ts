@@ -40,21 +40,24 @@ export const ORGANIZATION = recordKind<
 })
 
 /** A key without what its secret is known by. */
-export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' | 'rotations' | 'unseen'>('billing/api-keys', {
-  _id: id('key'),
-  name: NAME,
-  ancestors: z.array(id('key')).max(MAX_ANCESTORS).optional(),
-  scopes: scopes(),
-  modelAllowlist: z.array(text(500)).max(MAX_MODELS).nullable(),
-  requestsPerMinute: count().min(1).nullable().optional(),
-  tokensPerMinute: count().min(1).nullable().optional(),
-  memberId: id('mem').optional(),
-  leavesDescendants: z.boolean().optional(),
-  expiresAt: date().nullable(),
-  revokedAt: date().nullable(),
-  createdAt: date(),
-  lastUsedAt: date().optional(),
-})
+export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'secretFingerprint' | 'last4' | 'rotations' | 'unseen'>(
+  'billing/api-keys',
+  {
+    _id: id('key'),
+    name: NAME,
+    ancestors: z.array(id('key')).max(MAX_ANCESTORS).optional(),
+    scopes: scopes(),
+    modelAllowlist: z.array(text(500)).max(MAX_MODELS).nullable(),
+    requestsPerMinute: count().min(1).nullable().optional(),
+    tokensPerMinute: count().min(1).nullable().optional(),
+    memberId: id('mem').optional(),
+    leavesDescendants: z.boolean().optional(),
+    expiresAt: date().nullable(),
+    revokedAt: date().nullable(),
+    createdAt: date(),
+    lastUsedAt: date().optional(),
+  },
+)
 
 export type KeySpendLimit = SpendLimit & { readonly _id: string }
 
@@ -80,7 +83,17 @@ export const MEMBER = recordKind<Member, 'organizationId'>('billing/members', {
 /** An endpoint without its secret, and without what it was sent. */
 export const WEBHOOK = recordKind<
   WebhookEndpoint,
-  'organizationId' | 'isActive' | 'disabledReason' | 'disabledAt' | 'failingSince' | 'nonce' | 'previousNonce' | 'previousUntil'
+  | 'organizationId'
+  | 'isActive'
+  | 'disabledReason'
+  | 'disabledAt'
+  | 'failingSince'
+  | 'nonce'
+  | 'previousNonce'
+  | 'previousUntil'
+  | 'secretFingerprint'
+  | 'sealedSecret'
+  | 'sealedPreviousSecret'
 >('billing/webhooks', {
   _id: id('whe'),
   url: text(2_048),

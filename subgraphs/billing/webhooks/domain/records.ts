@@ -24,6 +24,14 @@ export type WebhookEndpoint = {
   readonly nonce: string
   readonly previousNonce: string | null
   readonly previousUntil: Date | null
+  /** The service's secret that the endpoint's depends on. Absent: the one in the mark of the store. */
+  readonly secretFingerprint?: string
+  /**
+   * The endpoint's secret, sealed, if it was derived from an earlier secret of the service: receivers have it, so it stays.
+   */
+  readonly sealedSecret?: string
+  /** As `sealedSecret`, the one of `previousNonce`. */
+  readonly sealedPreviousSecret?: string
   readonly createdAt: Date
 }
 

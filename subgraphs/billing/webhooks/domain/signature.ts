@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
-import type { WebhookEndpoint, WebhookEventRecord } from './records.ts'
+import type { WebhookEventRecord } from './records.ts'
 
 /**
  * After a rotation the earlier secret also signs for this long, so that a receiver can switch without losing a message.
@@ -24,20 +24,12 @@ export function webhookBody({ type, at, data }: Pick<WebhookEventRecord, 'type' 
   return `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at.toISOString())},"data":${data}}`
 }
 
-/** The headers of Standard Webhooks. */
-export function signedHeaders(
-  pepper: Uint8Array,
-  endpoint: WebhookEndpoint,
-  eventId: string,
-  body: string,
-  now: Date,
-): Record<string, string> {
-  const { _id, nonce, previousNonce, previousUntil } = endpoint
-  const nonces = previousNonce !== null && previousUntil !== null && previousUntil > now ? [nonce, previousNonce] : [nonce]
+/** The headers of Standard Webhooks. There is a signature for each secret. */
+export function signedHeaders(secrets: readonly string[], eventId: string, body: string, now: Date): Record<string, string> {
   return {
     'content-type': 'application/json',
     'webhook-id': eventId,
     'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
-    'webhook-signature': nonces.map((each) => new Webhook(deriveSecret(pepper, _id, each)).sign(eventId, now, body)).join(' '),
+    'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(eventId, now, body)).join(' '),
   }
 }

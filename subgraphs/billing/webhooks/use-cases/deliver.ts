@@ -2,6 +2,7 @@ import { EgressError } from '../../../common/egress/egress.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 import { signedHeaders, webhookBody } from '../domain/signature.ts'
+import { secretsOf } from './endpoint-secrets.ts'
 
 /** A receiver that needs longer should accept the event, answer, and work afterwards. */
 const ANSWER_MS = 10_000
@@ -24,7 +25,7 @@ export interface Outcome {
  * @throws the reason of the aborted signal
  */
 export async function deliver(
-  { egress, pepper, clock }: Pick<BillingDeps, 'egress' | 'pepper' | 'clock'>,
+  { egress, clock, ...deps }: Pick<BillingDeps, 'egress' | 'clock' | 'peppers' | 'sealed' | 'secretMark'>,
   endpoint: WebhookEndpoint,
   event: WebhookEventRecord,
   signal: AbortSignal,
@@ -49,7 +50,7 @@ export async function deliver(
         url: endpoint.url,
         organizationId: endpoint.organizationId,
         method: 'POST',
-        headers: signedHeaders(pepper, endpoint, event._id, body, at),
+        headers: signedHeaders(secretsOf(deps, endpoint, at), event._id, body, at),
         body,
         totalMs: ANSWER_MS,
         maxRedirects: 0,

@@ -5,8 +5,9 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
-import { deriveSecret, newNonce, ROTATION_MS } from '../domain/signature.ts'
+import { newNonce, ROTATION_MS } from '../domain/signature.ts'
 import { checkDescription, checkEventTypes, checkUrl } from './endpoint-input.ts'
+import { sealSecret, secretOf } from './endpoint-secrets.ts'
 
 /** Endpoints of an organization. Each event is written once for each endpoint that wants it. */
 export const MAX_ENDPOINTS = 20
@@ -14,6 +15,8 @@ const ENDPOINT_ID = /^whe_[0-9a-f]{32}$/
 /** Queues that become due when an endpoint is switched on again. The others become due by themselves within a day. */
 const MAX_WOKEN_LANES = 1_000
 const PAGE_LANES = 100
+/** Most attempts at a change when other changes of the same endpoint come first. */
+const MAX_ATTEMPTS = 5
 
 export interface EndpointInput {
   readonly url: string
@@ -48,13 +51,14 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
     nonce: newNonce(),
     previousNonce: null,
     previousUntil: null,
+    secretFingerprint: deps.peppers.current.secretFingerprint,
     createdAt: deps.clock.now(),
   }
   if ((await webhookEndpoints.countDocuments({ organizationId })) >= MAX_ENDPOINTS)
     throw new KisError('invalid_request', `An organization has at most ${MAX_ENDPOINTS} webhook endpoints.`)
   await openFeeds(deps, organizationId, eventTypes)
   await webhookEndpoints.insertOne(webhookEndpoint)
-  return { webhookEndpoint, secret: deriveSecret(deps.pepper, webhookEndpoint._id, webhookEndpoint.nonce) }
+  return { webhookEndpoint, secret: secretOf(deps, webhookEndpoint) }
 }
 
 /**
@@ -105,15 +109,28 @@ export async function updateEndpoint(
  * @throws {NotFound} there is no such endpoint
  */
 export async function rotateSecret(deps: BillingDeps, principal: Principal, id: string): Promise<EndpointWithSecret> {
-  const { nonce: previousNonce, organizationId } = await getEndpoint(deps, principal, id)
-  const nonce = newNonce()
-  const previousUntil = new Date(deps.clock.now().getTime() + ROTATION_MS)
-  const webhookEndpoint = await deps.collections.webhookEndpoints.findOneAndUpdate(
-    { _id: id, organizationId },
-    { $set: { nonce, previousNonce, previousUntil } },
-  )
-  if (!webhookEndpoint) throw new NotFound('webhook', id, 'id')
-  return { webhookEndpoint, secret: deriveSecret(deps.pepper, id, nonce) }
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const before = await getEndpoint(deps, principal, id)
+    const { nonce: previousNonce, organizationId, secretFingerprint = null } = before
+    const previousUntil = new Date(deps.clock.now().getTime() + ROTATION_MS)
+    const earlier = sealSecret(deps, before, previousNonce, secretOf(deps, before))
+    const { current } = deps.peppers
+    const webhookEndpoint = await deps.collections.webhookEndpoints.findOneAndUpdate(
+      { _id: id, organizationId, nonce: previousNonce, secretFingerprint },
+      {
+        $set: {
+          nonce: newNonce(),
+          previousNonce,
+          previousUntil,
+          sealedPreviousSecret: earlier,
+          secretFingerprint: current.secretFingerprint,
+        },
+        $unset: { sealedSecret: '' },
+      },
+    )
+    if (webhookEndpoint) return { webhookEndpoint, secret: secretOf(deps, webhookEndpoint) }
+  }
+  throw new KisError('service_unavailable', 'The endpoint is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
 /**

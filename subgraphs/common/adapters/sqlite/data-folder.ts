@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
+import type { Fingerprints } from '../../identity/accepted-secrets.ts'
+import { explainForeign, type OwnInstallation, ownInstallation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
@@ -8,7 +9,7 @@ import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 export interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
-  secretFingerprint(): string
+  fingerprints(): Fingerprints
   /**
    * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
    * Null: the files say it.
@@ -59,7 +60,7 @@ export class DataFolder {
   }
 
   async #look(): Promise<FolderFacts> {
-    const { files, secretFingerprint: fingerprint, ask, newId } = this.#options
+    const { files, fingerprints, ask, newId } = this.#options
     // An empty file has no data: SQLite creates one before it writes.
     const there = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)
     const marks = new Map<string, StoreMark | null>()
@@ -70,7 +71,7 @@ export class DataFolder {
     const primary = [...marks.keys()]
     const [marked] = primary.flatMap((file) => marks.get(file)?.id ?? [])
     const id = (await ask()) ?? marked ?? newId()
-    const installation: Installation = { id, secretFingerprint: fingerprint() }
+    const installation = ownInstallation(id, fingerprints())
     for (const file of primary) {
       const mark = marks.get(file)
       const problem = mark && explainForeign(file, mark, installation)
@@ -124,7 +125,7 @@ function refuseClosed(path: string): void {
 }
 
 export interface FolderFacts {
-  readonly installation: Installation
+  readonly installation: OwnInstallation
   /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]
 }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementResultingChanges } from 'node:sqlite'
-import type { Installation } from '../../identity/installation.ts'
+import type { OwnInstallation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
@@ -217,7 +217,7 @@ export interface FileOptions {
   readonly kind: FileKind
   readonly lock: FileLock
   /** Absent: the mark of the file is not checked. */
-  readonly installation?: Installation
+  readonly installation?: OwnInstallation
 }
 
 /** @throws {Error} the write-ahead log with the last writes is missing */

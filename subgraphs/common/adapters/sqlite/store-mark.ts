@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
+import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../identity/installation.ts'
+import type { SecretMark } from '../../rotation/secret-mark.ts'
 
 /** The mark in a file. */
 export interface StoreMark extends Installation {
@@ -24,10 +25,10 @@ export function markOfFile(file: string): { readonly mark: StoreMark | null; rea
 }
 
 /**
- * Marks an open file that has no mark yet.
+ * Marks an open file that has no mark yet. Moves the mark of one in which nothing depends on the previous secret.
  * @throws {Error} it has the mark of another installation or another secret
  */
-export function checkMark(database: DatabaseSync, file: string, own: Installation): void {
+export function checkMark(database: DatabaseSync, file: string, own: OwnInstallation): void {
   const mark = markIn(database)
   if (!mark) {
     database.exec(TABLE)
@@ -36,6 +37,25 @@ export function checkMark(database: DatabaseSync, file: string, own: Installatio
   }
   const problem = explainForeign(file, mark, own)
   if (problem) throw new Error(problem)
+  if (hasToMove(mark, own)) setSecret(database, own)
+}
+
+/** The secret in the mark of a file that is marked. */
+export function secretMarkOf(file: string, own: OwnInstallation): SecretMark {
+  return {
+    store: file,
+    fingerprint: markOfFile(file).mark?.secretFingerprint ?? own.secretFingerprint,
+    async move() {
+      using closing = new DisposableStack()
+      const database = new DatabaseSync(file, { timeout: 2_000 })
+      closing.defer(() => database.close())
+      setSecret(database, own)
+    },
+  }
+}
+
+function setSecret(database: DatabaseSync, { secretFingerprint }: Installation): void {
+  database.prepare('UPDATE installation SET secret = ?').run(secretFingerprint)
 }
 
 /** Notes in a marked file which files are beside it. */

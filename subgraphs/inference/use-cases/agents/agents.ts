@@ -21,6 +21,7 @@ import type { AskContext, Ports } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
 import { keepVersion } from '../versions.ts'
+import { labelOf, renewSealed } from './agent-secrets.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
@@ -61,6 +62,7 @@ export async function createAgent(
     listed: true,
     version: 1,
     definition: storedDefinition(definition),
+    ...labelOf(definition, deps.fingerprints).$set,
     createdAt: now,
     updatedAt: now,
   }
@@ -90,14 +92,27 @@ export async function updateAgent(
     const agent = await getAgent(deps, principal, id, 'input.id')
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
-    const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
+    const changed = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
+    const definition = renewSealed(deps.secrets, agent.organizationId, changed)
     // A collection that was deleted since does not keep the agent from other changes.
     await checkReferences(deps, { ...ask, caller: principal }, definition, before.collectionIds)
-    const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
+    const label = labelOf(definition, deps.fingerprints)
+    const { secretFingerprint: _earlier, ...unlabelled } = agent
+    const next = {
+      ...unlabelled,
+      ...newCode,
+      version: agent.version + 1,
+      definition: storedDefinition(definition),
+      ...label.$set,
+      updatedAt: deps.clock.now(),
+    }
     await keepVersion(deps.collections.agentVersions, next)
     const { version, definition: stored, updatedAt } = next
     const updated = await deps.collections.agents
-      .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
+      .findOneAndUpdate(
+        { _id: id, listed: true, version: agent.version },
+        { ...label, $set: { ...newCode, version, definition: stored, updatedAt, ...label.$set } },
+      )
       .catch((error) => {
         throw codeTaken(error, code ?? '')
       })

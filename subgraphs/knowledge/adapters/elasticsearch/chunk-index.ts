@@ -1,6 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import { explainForeign, type Installation } from '../../../common/identity/installation.ts'
+import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../../common/identity/installation.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type {
@@ -63,7 +63,7 @@ export interface ElasticsearchOptions {
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
   /** The installation that the indices must belong to, asked for once the server is suitable. Absent: any. */
-  readonly installation?: () => Promise<Installation>
+  readonly installation?: () => Promise<OwnInstallation>
   readonly log: Log
 }
 
@@ -102,18 +102,17 @@ async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): 
 }
 
 /**
- * Marks the indices as the installation's if they have no mark.
+ * Marks the indices as the installation's if they have no mark, or that of its previous secret.
  * @throws {Error} they have another installation's
  */
-async function claim(client: Client, { collections }: IndexNames, installation: Installation): Promise<void> {
+async function claim(client: Client, { collections }: IndexNames, own: OwnInstallation): Promise<void> {
   const found = await awaitAnswer(client.indices.getMapping({ index: collections }))
   const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
-  if (!mark) {
-    await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation } }))
-    return
-  }
-  const problem = explainForeign(`The index ${collections} in Elasticsearch`, mark, installation)
+  const problem = mark && explainForeign(`The index ${collections} in Elasticsearch`, mark, own)
   if (problem) throw new Error(problem)
+  const { id, secretFingerprint } = own
+  if (!mark || hasToMove(mark, own))
+    await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation: { id, secretFingerprint } } }))
 }
 
 interface CollectionSource {

@@ -4,7 +4,7 @@ import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documen
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { BULK_WRITES, StoreFile, startRowReader, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
-import type { Installation } from '../../../common/identity/installation.ts'
+import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
@@ -126,7 +126,7 @@ function tryToWrite(path: string): void {
   connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
 }
 
-function markFile(path: string, installation: Installation): void {
+function markFile(path: string, installation: OwnInstallation): void {
   using connection = new Connection(path, { readOnly: false })
   checkMark(connection.database, path, installation)
 }

@@ -1,12 +1,13 @@
 import type { MongoDatabase } from '../../../documents/mongodb-url.ts'
-import type { Installation } from '../../../identity/installation.ts'
+import type { Installation, OwnInstallation } from '../../../identity/installation.ts'
 import type { DocumentStore } from '../../../ports/document-store.ts'
 import type { Log } from '../../../process/log.ts'
+import type { SecretMark } from '../../../rotation/secret-mark.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { connectMongo } from '../connection.ts'
 import { documentsOf } from '../document-store.ts'
 import { translated } from '../failures.ts'
-import { type Claim, claimDatabase } from './store-mark.ts'
+import { type Claim, claimDatabase, secretMarkOf } from './store-mark.ts'
 import { Upgrade } from './upgrade.ts'
 
 /**
@@ -20,14 +21,15 @@ export async function openClaimedMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
   { kinds, log, isCopy = false }: { readonly kinds: readonly Kind[]; readonly log: Log; readonly isCopy?: boolean },
-): Promise<{ readonly store: DocumentStore; readonly installation: Installation }> {
+): Promise<{ readonly store: DocumentStore; readonly installation: Installation; secretMark(own: OwnInstallation): SecretMark }> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
     const installation = await claimDatabase(db, claiming, isCopy)
     const upgrade = await Upgrade.begin(db, kinds, log)
     log.info({ database }, 'documents are in MongoDB')
-    return { store: documentsOf(client, database, upgrade), installation }
+    const secretMark = (own: OwnInstallation) => secretMarkOf(db, installation, own)
+    return { store: documentsOf(client, database, upgrade), installation, secretMark }
   } catch (error) {
     await client.close()
     throw translated(error, 'installation', 'The document store')

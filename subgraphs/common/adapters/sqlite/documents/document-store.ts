@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ServiceUnavailable } from '../../../errors.ts'
-import type { Installation } from '../../../identity/installation.ts'
+import type { OwnInstallation } from '../../../identity/installation.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
 import type { Log } from '../../../process/log.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
@@ -18,7 +18,7 @@ const WHAT = 'The document store'
 export interface SqliteStoreOptions {
   readonly file: string
   /** The installation that the file must belong to. Absent: any. */
-  readonly installation?: Installation
+  readonly installation?: OwnInstallation
   readonly log: Log
 }
 

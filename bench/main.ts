@@ -1,9 +1,12 @@
 import { benchChat } from './chat.ts'
 import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
+import { benchFlood } from './flood.ts'
+import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
 import { benchNeighbours } from './neighbours.ts'
+import { benchObservability } from './observability.ts'
 import { benchOverload } from './overload.ts'
 import { benchOverspend } from './overspend.ts'
 import { PEERS_HAVE_LESS } from './peers.ts'
@@ -21,8 +24,10 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   chat: benchChat,
   prompts: benchPrompts,
   'slow-streams': benchSlowStreams,
+  observability: () => benchObservability(),
   overload: () => benchOverload(),
   neighbours: () => benchNeighbours(),
+  flood: () => benchFlood(),
   dearest: () => benchDearest(),
   overspend: benchOverspend,
   holds: benchHolds,
@@ -32,6 +37,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   'event-loop': benchEventLoop,
   start: benchStart,
   retrieval: benchRetrieval,
+  growth: benchGrowth,
 }
 const PEERS = '--peers'
 

@@ -49,6 +49,22 @@ export async function benchSearch({ layouts = soaking ? [...LAYOUTS, ...LONG_LAY
 }
 
 async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchRow> {
+  const { times, cpuMs, rssBytes, floats, asked } = await measureSearch(chunks, collections)
+  const at = (values: readonly number[], share: number) => `${quantile(values, share).toFixed(1)} ms`
+  const load = `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
+  return {
+    what: `hybrid search, ${chunks} chunks in ${collections === 1 ? 'one collection' : `${collections} collections`}`,
+    figure: `p50 ${at(times, 0.5)}, p95 ${at(times, 0.95)}, ${(cpuMs / asked.length).toFixed(1)} ms of CPU, ${Math.round(rssBytes / BYTES_PER_MB)} MB; ${load}`,
+    bar,
+    beside: floats ? `plain exact scan in memory, vectors alone: p50 ${at(scanTimes(floats, asked), 0.5)}` : '',
+  }
+}
+
+/** Searches of one collection each, in an index of its own. `floats`: all vectors, if they are few and in one collection. */
+export async function measureSearch(
+  chunks: number,
+  collections: number,
+): Promise<Searched & { readonly floats: Float32Array | null; readonly asked: readonly Question[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
   try {
     const file = join(folder, 'index.sqlite')
@@ -81,15 +97,7 @@ async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchR
       searching.ask<Searched>({ questions: asked, mode: 'hybrid', filter: null, atOnce: 1 } satisfies Searches)
     await ask(questions.slice(0, WARM_UP))
     const asked = questions.slice(WARM_UP)
-    const { times, cpuMs, rssBytes } = await ask(asked)
-    const at = (values: readonly number[], share: number) => `${quantile(values, share).toFixed(1)} ms`
-    const load = `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
-    return {
-      what: `hybrid search, ${chunks} chunks in ${collections === 1 ? 'one collection' : `${collections} collections`}`,
-      figure: `p50 ${at(times, 0.5)}, p95 ${at(times, 0.95)}, ${(cpuMs / asked.length).toFixed(1)} ms of CPU, ${Math.round(rssBytes / BYTES_PER_MB)} MB; ${load}`,
-      bar,
-      beside: floats ? `plain exact scan in memory, vectors alone: p50 ${at(scanTimes(floats, asked), 0.5)}` : '',
-    }
+    return { ...(await ask(asked)), floats, asked }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { collectGarbage } from '../subgraphs/common/process/collect-garbage.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { refuseHalfRestored } from './backup/restoring.ts'
+import { refuseHalfCopied } from './copy/copying.ts'
 import { MAINTENANCE_USAGE, maintain } from './maintenance/maintain.ts'
 import { whenNpmIsGone } from './npm-parent.ts'
 import { CATALOG_USAGE, catalogCheck } from './settings/catalog-check.ts'
@@ -47,7 +48,9 @@ export async function main(args: readonly string[]): Promise<void> {
   const { readConfig } = await import('./settings/config.ts')
   const config = orExit(() => {
     // First, because reading the configuration makes a secret in an empty folder.
-    refuseHalfRestored(readPlaces(process.env).KIS_DATA_DIR)
+    const { KIS_DATA_DIR } = readPlaces(process.env)
+    refuseHalfRestored(KIS_DATA_DIR)
+    refuseHalfCopied(KIS_DATA_DIR)
     return readConfig(process.env, role as Role | undefined)
   })
   const stop = new AbortController()

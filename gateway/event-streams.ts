@@ -8,7 +8,7 @@ import type { Drainable } from '../subgraphs/common/server/listen.ts'
 import type { Variables } from './federation/request-context.ts'
 import { type Operations, type Results, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
-import type { SocketRegistry } from './socket-registry.ts'
+import { FULL_RETRY_MS, type SocketRegistry } from './socket-registry.ts'
 
 export interface EventStreamParts {
   readonly operations: Operations
@@ -72,6 +72,7 @@ export class EventStreams implements Drainable {
         throw new KisError(
           'rate_limit_exceeded',
           'This key, or its organization, has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
+          { retryAfterMs: FULL_RETRY_MS },
         )
       const results =
         kind === 'subscription'

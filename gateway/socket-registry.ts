@@ -4,6 +4,9 @@ import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
 
+/** When an operation of the key ends is unknown. */
+export const FULL_RETRY_MS = 1_000
+
 /** Limits of the keys of one door over sockets. */
 export interface SocketLimits {
   /** Of all keys. An organization may open another while it has fewer than are free, however many keys it has. */

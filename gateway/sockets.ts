@@ -26,7 +26,15 @@ import { type Operations, type SubscriptionContext, single } from './operations.
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
 import { chooseCredentials } from './sessions/credentials.ts'
-import { type Connection, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketLimits, type SocketRegistry } from './socket-registry.ts'
+import {
+  type Connection,
+  FULL_RETRY_MS,
+  messageRate,
+  PUBLIC_SOCKETS,
+  SERVICE_SOCKETS,
+  type SocketLimits,
+  type SocketRegistry,
+} from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -213,6 +221,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       const tooMany = new KisError(
         'rate_limit_exceeded',
         'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
+        { retryAfterMs: FULL_RETRY_MS },
       )
       const { errors } = operations.failed(tooMany, requestId)
       told.end()

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { METRICS, type MetricDescription, type MetricName } from '../subgraphs/common/telemetry/metric-list.ts'
+import { onEngine } from '../test/support/engines/engine-url.ts'
 
 interface Rule {
   readonly alert: string
@@ -15,9 +16,6 @@ interface Rule {
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
 const rules: readonly Rule[] = parse(read('prometheus/alerts.yaml')).groups.flatMap((group: { rules: readonly Rule[] }) => group.rules)
 const boards = readdirSync(new URL('grafana', import.meta.url)).map((file) => ({ file, board: JSON.parse(read(`grafana/${file}`)) }))
-
-/** The path of Prometheus' tool: `go install github.com/prometheus/prometheus/cmd/promtool@latest`. */
-const PROMTOOL = process.env.KIS_TEST_PROMTOOL
 
 /** Labels that Prometheus itself adds. */
 const OF_SCRAPES = ['job', 'instance', 'le']
@@ -64,11 +62,19 @@ describe('the alert rules', () => {
   })
 })
 
-describe.skipIf(!PROMTOOL)('promtool', () => {
-  const run = (...args: readonly string[]) => execFileSync(PROMTOOL!, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
-  it('can read the alert rules', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
-  it('sees each alert fire when it should', () => void run('test', 'rules', 'alerts.test.yaml'))
-})
+await onEngine(
+  'KIS_TEST_PROMTOOL',
+  'the alert rules by promtool',
+  (promtool) => {
+    describe('the alert rules by promtool', () => {
+      const run = (...args: readonly string[]) =>
+        execFileSync(promtool, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
+      it('can be read', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
+      it('each fire when they should', () => void run('test', 'rules', 'alerts.test.yaml'))
+    })
+  },
+  { isEverywhere: false },
+)
 
 describe('the dashboards', () => {
   it('ask for metrics and labels that exist, and have legends of labels that are there', () => {

@@ -5,6 +5,9 @@ import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
 import { noTelemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { keyRoutes } from './accounts/keys.ts'
 import { peopleRoutes } from './accounts/people.ts'
+import { residencyEffectRoutes } from './accounts/residency-effects.ts'
+import { sessionRoutes } from './accounts/sessions.ts'
+import { viewerRoutes } from './accounts/viewer.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
 import { registerDocs } from './docs/routes.ts'
@@ -33,12 +36,13 @@ import { goldQuestionRoutes } from './routes/evaluation/gold-questions.ts'
 import { suggestionRoutes } from './routes/evaluation/suggestions.ts'
 import { fileRoutes } from './routes/files.ts'
 import { modelRoutes } from './routes/models.ts'
+import { operationRoutes } from './routes/operation.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { reembeddingRoutes } from './routes/reembeddings.ts'
 import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
-import { sessionRoutes } from './routes/sessions.ts'
+import { threadRoutes } from './routes/threads.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { walletRoutes } from './routes/wallet.ts'
@@ -88,16 +92,20 @@ export const restRoutes: readonly Route[] = [
   ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
+  ...threadRoutes,
   ...workflowRoutes,
   ...workflowRunRoutes,
+  ...viewerRoutes,
   ...keyRoutes,
   ...peopleRoutes,
   ...sessionRoutes,
   ...organizationRoutes,
+  ...residencyEffectRoutes,
   ...usageRoutes,
   ...walletRoutes,
   ...webhookRoutes,
   ...operatorRoutes,
+  ...operationRoutes,
   ...mcpRoutes(new RequestsUnderWay()),
 ]
 

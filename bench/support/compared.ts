@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Subject } from '../peers.ts'
 import type { Child } from './child.ts'
-import type { Load, Outcome } from './load-process.ts'
+import type { Load, Outcome, Target } from './load-process.ts'
 import { cpuMsOfTree } from './process-tree.ts'
 
 const AT_ONCE = 8
@@ -14,6 +14,10 @@ export interface Case {
   readonly subject: Subject
   /** The request as JSON. */
   readonly body: string
+  /** Requests that run at any time. Default: 8. */
+  readonly atOnce?: number
+  /** In place of the subject's own: whose turn it is in turns. */
+  readonly callers?: readonly Target['headers'][]
 }
 
 /** The cost of one request. */
@@ -24,8 +28,8 @@ export interface Cost {
 
 /** Puts the same load on each case in turns, after all are warm. */
 export async function compared(load: Child, cases: readonly Case[], { warmUpMs, roundMs, rounds } = ROUNDS): Promise<readonly Cost[]> {
-  const round = ({ subject: { url, headers }, body }: Case, durationMs: number) =>
-    load.ask<Outcome>({ targets: [{ url, headers }], body, durationMs, pace: { atOnce: AT_ONCE } } satisfies Load)
+  const round = ({ subject: { url, headers }, body, atOnce = AT_ONCE, callers = [headers] }: Case, durationMs: number) =>
+    load.ask<Outcome>({ targets: callers.map((own) => ({ url, headers: own })), body, durationMs, pace: { atOnce } } satisfies Load)
   if (warmUpMs > 0) for (const each of cases) await round(each, warmUpMs)
   const sums = cases.map(() => ({ cpuMs: 0, requests: 0, seconds: 0 }))
   for (let i = 0; i < rounds; i++) {

@@ -14,8 +14,8 @@ export interface Load {
   readonly body: string
   readonly durationMs: number
   /**
-   * `atOnce`: this many requests run at any time, at the first target. `perSecond`: this many begin at each target,
-   * however long they take.
+   * `atOnce`: this many requests run at any time, at one target after the other. `perSecond`: this many begin at each
+   * target, however long they take.
    */
   readonly pace: { readonly atOnce: number } | { readonly perSecond: number }
 }
@@ -27,8 +27,8 @@ export interface Outcome {
   readonly firstByteMs: readonly (readonly number[])[]
 }
 
-/** Sockets to a target. A paced load has far fewer running requests. */
-const CONNECTIONS = 64
+/** Sockets to a server. A paced load has far fewer running requests. */
+const CONNECTIONS = 256
 
 type Send = () => Promise<number>
 
@@ -36,9 +36,9 @@ type Send = () => Promise<number>
  * Gives a function that makes a request, and resolves at its end with the time to its first byte.
  * @throws {Error} the answer is not the expected one
  */
-function sender({ url, headers: own }: Target, body: string): Send {
+function sender({ url, headers: own }: Target, body: string, poolOf: (origin: string) => Pool): Send {
   const { origin, pathname } = new URL(url)
-  const pool = new Pool(origin, { connections: CONNECTIONS })
+  const pool = poolOf(origin)
   const headers = { ...own, 'content-type': 'application/json' }
   const end = JSON.parse(body).stream ? 'data: [DONE]\n\n' : '}'
   return async () => {
@@ -56,15 +56,22 @@ function sender({ url, headers: own }: Target, body: string): Send {
 }
 
 async function run({ targets, body, durationMs, pace }: Load): Promise<Outcome> {
-  const senders = targets.map((target) => sender(target, body))
+  const pools = new Map<string, Pool>()
+  const poolOf = (origin: string) => {
+    const pool = pools.get(origin) ?? new Pool(origin, { connections: CONNECTIONS })
+    pools.set(origin, pool)
+    return pool
+  }
+  const senders = targets.map((target) => sender(target, body, poolOf))
   const firstByteMs = targets.map((): number[] => [])
   const start = performance.now()
   const send = async (target: number) => {
     firstByteMs[target]!.push(await senders[target]!())
   }
   if ('atOnce' in pace) {
+    let next = 0
     const worker = async () => {
-      while (performance.now() - start < durationMs) await send(0)
+      while (performance.now() - start < durationMs) await send(next++ % targets.length)
     }
     await Promise.all(Array.from({ length: pace.atOnce }, worker))
   } else {

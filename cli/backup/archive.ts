@@ -2,8 +2,8 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import { Header } from 'tar/header'
-import { BLOCK_BYTES } from './archive-writer.ts'
 import { type Manifest, PIECE_BYTES, parseManifest, sha256 } from './manifest.ts'
+import { BLOCK_BYTES } from './tar-writer.ts'
 
 /** A compressed piece is hardly larger than the piece. */
 const MAX_ENTRY_BYTES = PIECE_BYTES + 64 * 1024
@@ -163,7 +163,8 @@ export class ArchiveChain implements Disposable {
   }
 }
 
-function opened(file: string): number {
+/** @throws {Error} the file cannot be read */
+export function opened(file: string): number {
   try {
     return openSync(file, 'r')
   } catch (error) {
@@ -172,7 +173,7 @@ function opened(file: string): number {
 }
 
 /** Null: the block is not a header. */
-function toHeader(block: Buffer): Header | null {
+export function toHeader(block: Buffer): Header | null {
   try {
     const header = new Header(block)
     return header.cksumValid && !header.nullBlock ? header : null

@@ -75,8 +75,11 @@ export async function backUp({ dataDirectory, file, since, withSecret }: BackupO
   return { manifest, bytes: archive.bytes, leftOut }
 }
 
-/** Finds the files, which must belong together. */
-function lookAt(dataDirectory: string): { files: readonly FolderFile[]; installation: Installation | null; leftOut: string[] } {
+/**
+ * Finds the files, which must belong together.
+ * @throws {Error} one is missing, of another installation, or newer
+ */
+export function lookAt(dataDirectory: string): { files: readonly FolderFile[]; installation: Installation | null; leftOut: string[] } {
   const known = Object.values(dataFiles(dataDirectory))
   const there = known.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)
   const files: FolderFile[] = []

@@ -66,7 +66,7 @@ export function parseManifest(text: string, version: string): Manifest {
   return data
 }
 
-function isNewer(version: string, own: string): boolean {
+export function isNewer(version: string, own: string): boolean {
   const [theirs, ours] = [version, own].map((text) => text.split(/[.+-]/, 3).map(Number))
   const at = theirs!.findIndex((part, place) => part !== ours![place])
   return at >= 0 && theirs![at]! > (ours![at] ?? 0)

@@ -4,11 +4,11 @@ import { FileLock, NewerFile } from '../../subgraphs/common/adapters/sqlite/data
 import { fingerprintSecret } from '../../subgraphs/common/identity/installation.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import { ArchiveChain } from './archive.ts'
-import { syncFolder } from './archive-writer.ts'
 import { dataFiles } from './data-files.ts'
 import { type Manifest, PIECE_BYTES } from './manifest.ts'
 import { restoringFolder, unfinishedMark } from './restoring.ts'
 import { open } from './sealed-secret.ts'
+import { syncFolder } from './tar-writer.ts'
 
 /** What a file system may have in its root. */
 const NOBODYS = ['lost+found']

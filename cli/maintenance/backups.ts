@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
-import { Writable } from 'node:stream'
 import { backUp } from '../backup/back-up.ts'
+import { megabytes } from '../backup/megabytes.ts'
+import { readPassphrase } from '../backup/passphrase.ts'
 import { restore } from '../backup/restore.ts'
+import { refuseHalfCopied } from '../copy/copying.ts'
 import { type Environment, trackReads } from '../settings/environment.ts'
 import { readPlaces } from '../settings/variables.ts'
 
@@ -20,9 +21,6 @@ export interface RestoreArguments {
 
 type Say = (line: string) => void
 
-/** Characters. Whoever has the archive can try many passphrases; a shorter one is found within years. */
-const MIN_PASSPHRASE = 12
-
 /** Files that these commands write have texts and the ledger. */
 const GROUP_AND_OTHERS = 0o077
 
@@ -34,9 +32,11 @@ export async function makeBackup({ file, since, withSecret }: BackupArguments, e
   const isRotating = env.KIS_SECRET_PREVIOUS !== undefined && env.KIS_SECRET_PREVIOUS !== env.KIS_SECRET
   const sealing = withSecret ? { passphrase: await readPassphrase(env), secret: env.KIS_SECRET, isRotating } : null
   if (problems().length > 0) throw new Error(problems().join('\n'))
+  const dataDirectory = readPlaces(environment).KIS_DATA_DIR
+  refuseHalfCopied(dataDirectory)
   process.umask(GROUP_AND_OTHERS)
   const { manifest, bytes, leftOut } = await backUp({
-    dataDirectory: readPlaces(environment).KIS_DATA_DIR,
+    dataDirectory,
     file: resolve(file),
     since: since && resolve(since),
     withSecret: sealing,
@@ -72,32 +72,4 @@ export async function restoreBackup({ file, since, check }: RestoreArguments, en
   say(`${dataDirectory} has ${what}.`)
   if (!secret) say(`The secret was not in the backup: put its file into ${dataDirectory}, or set KIS_SECRET.`)
   say('Start the service, then run `kis verify`.')
-}
-
-/** Never from an argument, which others on the machine see, and the shell keeps. */
-async function readPassphrase(env: Environment): Promise<string> {
-  const passphrase = env.KIS_BACKUP_PASSPHRASE ?? (process.stdin.isTTY ? await ask() : undefined)
-  if (passphrase === undefined)
-    throw new Error(
-      'The secret needs a passphrase: set KIS_BACKUP_PASSPHRASE, or KIS_BACKUP_PASSPHRASE_FILE to the name of a file with it.',
-    )
-  if (passphrase.length < MIN_PASSPHRASE) throw new Error(`The passphrase must have at least ${MIN_PASSPHRASE} characters.`)
-  return passphrase
-}
-
-/** Asks at the terminal, without showing what is typed. */
-async function ask(): Promise<string> {
-  process.stderr.write('Passphrase of the secret: ')
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const terminal = createInterface({ input: process.stdin, output: silent, terminal: true })
-  try {
-    return await terminal.question('')
-  } finally {
-    terminal.close()
-    process.stderr.write('\n')
-  }
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1_000_000).toFixed(bytes < 1_000_000 ? 3 : 1)} MB`
 }

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util'
+import type { ExportArguments, ImportArguments } from '../portable/commands.ts'
 import { acceptLoss } from './accept-loss.ts'
 import type { BackupArguments, RestoreArguments } from './backups.ts'
+import type { CopyArguments } from './copies.ts'
 import { reindex } from './reindex.ts'
 import { openService } from './service.ts'
 import { verify } from './verify.ts'
@@ -23,6 +25,15 @@ kis backup FILE      copy the data folder, of a running service too, into one ar
     --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
 kis restore FILE     put a backup into an empty data folder
     --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
+    --check          read and check everything, and write nothing
+kis copy             copy all data of a stopped service to other stores, and compare; run it again if it is interrupted
+    --from STORES    embedded:FOLDER (a data folder), or servers (those that KIS_MONGODB_URL and KIS_ELASTICSEARCH_URL name)
+    --to STORES      the other of the two, empty
+kis export FILE      write one organization, of a running service too, into one archive
+    --organization ID
+    --with-secrets   with the headers of MCP servers, under the passphrase in KIS_BACKUP_PASSPHRASE
+kis import FILE      put an exported organization into another installation; stop the service, unless it is on MongoDB
+    --as ID          under another id; new: under one that is made now
     --check          read and check everything, and write nothing`
 
 /** An error in the arguments. */
@@ -58,6 +69,20 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     if (command === 'restore') {
       const { restoreBackup } = await import('./backups.ts')
       await restoreBackup(restoreArguments(args), env, console.log)
+      return 0
+    }
+    if (command === 'copy') {
+      const { copyStores } = await import('./copies.ts')
+      return (await copyStores(copyArguments(args), env, console.log)) ? 0 : 1
+    }
+    if (command === 'export') {
+      const { runExport } = await import('../portable/commands.ts')
+      await runExport(exportArguments(args), env, console.log)
+      return 0
+    }
+    if (command === 'import') {
+      const { runImport } = await import('../portable/commands.ts')
+      await runImport(importArguments(args), env, console.log)
       return 0
     }
     return undefined
@@ -116,6 +141,37 @@ function restoreArguments(args: readonly string[]): RestoreArguments {
     check: { type: 'boolean', default: false },
   })
   return { file, since: since as string[], check: check === true }
+}
+
+const EMBEDDED = 'embedded:'
+const SERVERS = 'servers'
+
+function copyArguments(args: readonly string[]): CopyArguments {
+  const { from, to } = parseOptions(args, { from: { type: 'string' }, to: { type: 'string' } }) as { from?: string; to?: string }
+  const sides = [from, to]
+  const folder = sides.find((side) => side?.startsWith(EMBEDDED))?.slice(EMBEDDED.length)
+  if (!folder || !sides.includes(SERVERS))
+    throw new Usage(
+      'kis copy takes `--from embedded:FOLDER --to servers`, or `--from servers --to embedded:FOLDER`. From one folder to another, use kis backup and kis restore; ' +
+        'from servers to servers, their own means.',
+    )
+  return { folder, direction: to === SERVERS ? 'to servers' : 'from servers' }
+}
+
+function exportArguments(args: readonly string[]): ExportArguments {
+  const [file, options] = splitFile('export', args)
+  const { organization, 'with-secrets': withSecrets } = parseOptions(options, {
+    organization: { type: 'string' },
+    'with-secrets': { type: 'boolean', default: false },
+  })
+  if (typeof organization !== 'string') throw new Usage('kis export takes an organization: --organization org_….')
+  return { file, organizationId: organization, withSecrets: withSecrets === true }
+}
+
+function importArguments(args: readonly string[]): ImportArguments {
+  const [file, options] = splitFile('import', args)
+  const { as, check } = parseOptions(options, { as: { type: 'string' }, check: { type: 'boolean', default: false } })
+  return { file, as: as as string | undefined, check: check === true }
 }
 
 function splitFile(command: string, [file, ...options]: readonly string[]): readonly [string, readonly string[]] {

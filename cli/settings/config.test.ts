@@ -191,6 +191,8 @@ describe('the configuration', () => {
     const catalog = file('catalog.yaml', `engines:\n  own: { kind: openai, base_url: "\${OWN_ENGINE}", badge: local }\n`)
     const { settings, ignored } = read({ KIS_CATALOG: catalog, OWN_ENGINE_FILE: file('engine', 'http://127.0.0.1:1') })
     expect([settings.catalog.engines[0]!.on, ignored]).toEqual([true, []])
+    const url = file('mongodb-url', 'mongodb://127.0.0.1:27017/other\n')
+    expect(read({ KIS_MONGODB_URL_FILE: url }).settings.knowledge.mongodb?.database).toBe('other_knowledge')
     expect(problems({ KIS_SECRET_FILE: join(folder, 'absent'), KIS_ELASTICSEARCH_URL_FILE: file('large', 'x'.repeat(65_537)) })).toEqual([
       expect.stringMatching(/^KIS_SECRET_FILE names a file that cannot be read: ENOENT/),
       expect.stringMatching(/^KIS_ELASTICSEARCH_URL_FILE names a file that cannot be read: it has more than 65536 bytes$/),

@@ -11,7 +11,7 @@ import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import type { TelemetrySettings } from '../../subgraphs/common/telemetry/open-telemetry.ts'
 import type { InferenceConfig } from '../../subgraphs/inference/config.ts'
-import type { KnowledgeConfig } from '../../subgraphs/knowledge/config.ts'
+import type { ElasticsearchConfig, KnowledgeConfig } from '../../subgraphs/knowledge/config.ts'
 import { type Environment, trackReads } from './environment.ts'
 import type { Role } from './roles.ts'
 import { readPlaces, VARIABLES, type Variables } from './variables.ts'
@@ -103,7 +103,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
       catalog,
       billing: billingSettings(values),
       inference: inferenceConfig(values, catalog),
-      knowledge: knowledgeConfig(values),
+      knowledge: knowledgeConfig(values, catalog),
       gateway: gatewayConfig(
         {
           introspection: values.KIS_INTROSPECTION === 'on',
@@ -205,27 +205,31 @@ function inferenceConfig(values: Variables, catalog: CatalogFile): InferenceConf
   }
 }
 
-function knowledgeConfig(values: Variables): KnowledgeConfig {
-  const url = values.KIS_ELASTICSEARCH_URL
+function knowledgeConfig(values: Variables, { plans }: CatalogFile): KnowledgeConfig {
   return {
     dataDirectory: values.KIS_DATA_DIR,
     retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
     egressAllowed: values.KIS_EGRESS_ALLOW,
+    ingestionWeights: new Map(plans.map(({ code, ingestionWeight }) => [code, ingestionWeight])),
     mongodb: toDatabase(values, 'knowledge'),
-    elasticsearch:
-      url === undefined
-        ? null
-        : {
-            url,
-            apiKey: values.KIS_ELASTICSEARCH_API_KEY,
-            prefix: values.KIS_ELASTICSEARCH_PREFIX,
-            size: { shards: values.KIS_ELASTICSEARCH_SHARDS, replicas: values.KIS_ELASTICSEARCH_REPLICAS },
-          },
+    elasticsearch: elasticsearchSettings(values),
   }
 }
 
-/** Each subgraph has its own database. */
-function toDatabase({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
+/** Null: the index is in the data folder. */
+export function elasticsearchSettings(values: Variables): ElasticsearchConfig | null {
+  const url = values.KIS_ELASTICSEARCH_URL
+  if (url === undefined) return null
+  return {
+    url,
+    apiKey: values.KIS_ELASTICSEARCH_API_KEY,
+    prefix: values.KIS_ELASTICSEARCH_PREFIX,
+    size: { shards: values.KIS_ELASTICSEARCH_SHARDS, replicas: values.KIS_ELASTICSEARCH_REPLICAS },
+  }
+}
+
+/** Each subgraph has its own database. Null: its documents are in the data folder. */
+export function toDatabase({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
   return server ? { url: server.url, database: `${server.name}_${subgraph}` } : null
 }
 

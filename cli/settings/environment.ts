@@ -28,7 +28,9 @@ export function trackReads(environment: Environment): {
 } {
   const known = new Set<string>()
   const problems = new Set<string>()
-  const env = new Proxy(environment, {
+  const env: Environment = new Proxy(environment, {
+    // A schema does not read what is not there, and a variable whose value is in a file is.
+    has: (_target, property) => env[String(property)] !== undefined,
     get(target, property) {
       const name = String(property)
       const named = `${name}_FILE`

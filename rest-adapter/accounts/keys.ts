@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
-const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
+export const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
   spendLimit { amount period spent held resetsAt } last4 lastUsedAt expiresAt revokedAt createdAt`
 
 type KeyData = Selected<'ApiKey', typeof KEY>
@@ -28,7 +28,7 @@ function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<Key
   return { amount_usd: amount, period: period.toLowerCase(), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
 }
 
-function toKey(data: KeyData) {
+export function toKey(data: KeyData) {
   return {
     id: data.id,
     object: 'key',

@@ -4,7 +4,7 @@ import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/li
 import { created, deleted, ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
-const MEMBER = 'id role email name apiKey { id } lastSeenAt removedAt createdAt'
+export const MEMBER = 'id role email name apiKey { id } lastSeenAt removedAt createdAt'
 const INVITATION = 'id email role invitedBy { id } expiresAt acceptedAt revokedAt createdAt'
 
 const LIST_MEMBERS = gatewayOperation(`query Members($first: Int!, $after: String) {
@@ -23,7 +23,7 @@ const INVITE = gatewayOperation(
 )
 const REVOKE_INVITATION = gatewayOperation('mutation RevokeInvitation($id: ID!) { revokeInvitation(id: $id) { invitation { id } } }')
 
-function toMember({ id, role, email, name, apiKey, lastSeenAt, removedAt, createdAt }: Selected<'Member', typeof MEMBER>) {
+export function toMember({ id, role, email, name, apiKey, lastSeenAt, removedAt, createdAt }: Selected<'Member', typeof MEMBER>) {
   return {
     id,
     object: 'member',

@@ -31,7 +31,8 @@ export function compileChecks({ document }: OpenApi): {
       const inQuery = parameters.filter((parameter) => parameter.in === 'query')
       if (inQuery.length === 0) return undefined
       const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
-      return checkWith(() => texts().compile({ type: 'object', properties, additionalProperties: false }), 'query')
+      const required = inQuery.filter((parameter) => parameter.required).map(({ name }) => name)
+      return checkWith(() => texts().compile({ type: 'object', properties, required, additionalProperties: false }), 'query')
     },
   }
 }

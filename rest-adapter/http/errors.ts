@@ -43,7 +43,7 @@ export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLim
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
     return thrown
   }
-  if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
+  if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.', { retryAfterMs: 1_000 })
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' && bodyLimit !== undefined)
     return new KisError('payload_too_large', `The body has more than ${sizeText(bodyLimit)}, the most that this address takes.`)

@@ -68,8 +68,8 @@ type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record
 let known: OpenApi | undefined
 
 /**
- * Gives `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated of it. Bodies are checked against it, and the reference
- * page is made from it. It is read once, so nobody may change what this gives.
+ * Gives `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated of it. Bodies are
+ * checked against it, and the reference page is made from it. It is read once, so nobody may change what this gives.
  */
 export function readOpenApi(): OpenApi {
   known ??= read()

@@ -19,7 +19,6 @@ const LIST_ALL = gatewayOperation(`query AllAgentRuns($first: Int!, $after: Stri
 const CANCEL = gatewayOperation(`mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`)
 
 const DELETE = gatewayOperation('mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }')
-const DELETE_THREAD = gatewayOperation('mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }')
 
 /** The agent and the run are in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
@@ -77,14 +76,6 @@ export const agentRunRoutes: readonly Route[] = [
     async handle({ ask, params }) {
       const { deleteAgentRun } = await ask(DELETE, { id: params.id })
       return deleted('agent.run', deleteAgentRun.id)
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/threads/{id}',
-    async handle({ ask, params }) {
-      const { deleteThread } = await ask(DELETE_THREAD, { id: params.id })
-      return deleted('thread', deleteThread.id)
     },
   },
   {

@@ -2,7 +2,7 @@ import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { toEnum, unixSeconds } from '../http/values.ts'
 
 export const DOCUMENT = `id collection { id } file { id } parent { id } name externalId status stage progress { done total } error { code message }
   version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
@@ -18,6 +18,8 @@ const CREATE_FROM_WEB = gatewayOperation(
 )
 const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
   collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
+const LIST_ALL = gatewayOperation(`query AllDocuments($first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus!) {
+  documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } }`)
 const GET = gatewayOperation(`query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`)
 const UPDATE = gatewayOperation(
   `mutation UpdateDocument($input: UpdateDocumentInput!) { updateDocument(input: $input) { document { ${DOCUMENT} } } }`,
@@ -83,6 +85,14 @@ export function toAttachment({ file_id, metadata, external_id, document_id, on_c
 }
 
 export const documentRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/documents',
+    async handle({ ask, query }) {
+      const data = await ask(LIST_ALL, { ...pageVariables(query), status: toEnum(String(query.status)) }, PAGE_NAMES)
+      return ok(toList(data.documents, toDocument, readId))
+    },
+  },
   {
     method: 'POST',
     path: '/v1/collections/{id}/documents',

@@ -5,14 +5,14 @@ import { readId, wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
+export const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
 
 type ModelData = Selected<'Model', typeof MODEL>
 
 const LIST = gatewayOperation(`query Models { models { ${MODEL} } }`)
 const GET = gatewayOperation(`query Model($id: ID!) { model(id: $id) { ${MODEL} } }`)
 
-function toModel(data: ModelData) {
+export function toModel(data: ModelData) {
   return {
     id: data.id,
     object: 'model',

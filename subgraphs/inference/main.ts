@@ -50,8 +50,10 @@ import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { secretDependents } from './use-cases/agents/agent-secrets.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
+import { OwnRates } from './use-cases/calls/kept-rates.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
+import { keepForgettingRates, SharedRates } from './use-cases/calls/shared-rates.ts'
 import { DefinitionReads } from './use-cases/definition-reads.ts'
 import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseOrganization } from './use-cases/erase-organization.ts'
@@ -139,6 +141,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
+  const sharedRates = replicas && new SharedRates(collections.keyRates, () => replicas.count, clock, log)
+  const rates = sharedRates ?? new OwnRates(clock)
   const money = observedBilling(billingOver(billing, clock), telemetry)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
@@ -159,7 +163,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     fingerprints,
     background: stack.use(new Background()),
     holder: sole ?? UNKNOWN_HOLDER,
-    limits: new CallLimits(clock, () => replicas?.count ?? 1),
+    limits: new CallLimits(rates, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),
     queue,
     clock,
@@ -179,6 +183,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
         sole?.succeed(deps.keyedCalls, signal),
         rotation.run(signal),
         keepExpiringKeyedCalls(deps, signal),
+        sharedRates && keepForgettingRates(sharedRates, { clock, log }, signal),
         keepErasing({ clock, log, queue: erasureQueueOver(billing, 'inference'), erase: (id) => eraseOrganization(served, id) }, signal),
         pumpWebhooks(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference'), deps, signal),
       ]),

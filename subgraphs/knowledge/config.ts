@@ -11,6 +11,8 @@ export interface KnowledgeConfig {
   readonly retryBackoffMs: number
   /** Entries `host:port` that documents from the web may always come from. */
   readonly egressAllowed: ReadonlySet<string>
+  /** By plan: how many documents of an organization are begun in one turn. 1 for other plans. */
+  readonly ingestionWeights: ReadonlyMap<string, number>
   /** The MongoDB database with documents and bytes; null: they are in files of the data folder. */
   readonly mongodb: MongoDatabase | null
   /** The Elasticsearch with the chunk index; null: it is in a file of the data folder. */

@@ -140,6 +140,7 @@ export async function createKnowledge(
     clock,
     ids,
     log,
+    ingestionWeights: config.ingestionWeights,
     wake: workers.wake,
   }
   const queue = watchQueue(telemetry.metrics, deps)

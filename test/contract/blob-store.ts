@@ -126,6 +126,24 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(await opened.store.get(key)).toEqual(new Uint8Array([2]))
     })
 
+    it('lists its blobs with their sizes, a page at a time, without what was deleted', async () => {
+      const prefix = `list_${++made}/`
+      const names = ['a', 'b', 'c', 'd', 'ملف'].map((name) => prefix + name)
+      for (const [i, key] of names.toReversed().entries()) await opened.store.put(key, new Uint8Array(i))
+      await opened.store.put(names[1]!, new Uint8Array(9))
+      await opened.store.delete(names[2]!)
+      const listed: (readonly [string, number])[] = []
+      for (let after = prefix; ; ) {
+        const page = await opened.store.list(after, 2)
+        listed.push(
+          ...page.filter(({ key }) => key.startsWith(prefix)).map(({ key, sizeBytes }) => [key.slice(prefix.length), sizeBytes] as const),
+        )
+        if (page.length < 2) break
+        after = page.at(-1)!.key
+      }
+      expect(listed).toEqual([['a', 4], ['b', 9], ['d', 1], ['ملف', 0]]) // biome-ignore format: a table
+    })
+
     it('keeps everything when it is closed and opened again', async ({ skip }) => {
       const mine = await open()
       if (!mine.reopen) {

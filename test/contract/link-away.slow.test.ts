@@ -9,6 +9,7 @@ import { remoteLink } from '../../subgraphs/common/link/remote-link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { serveSubgraph } from '../../subgraphs/common/server/serve-subgraph.ts'
+import { TcpProxy } from '../support/engines/tcp-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { probe, somebody } from './link.ts'
 
@@ -24,16 +25,21 @@ const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompl
 async function silentReplica({ begins = false } = {}) {
   const asked: string[] = []
   let answers = false
+  let answersPings = false
   const server: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`)
     if (begins && request.headers[BEGIN_HEADER]) response.writeProcessing()
-    if (answers) response.end('{"data":{"model":null}}')
+    if (answers || (answersPings && request.url === '/healthz')) response.end('{"data":{"model":null}}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close().closeAllConnections())
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    /** From now on it gives signs of life. */
+    wakePings: () => {
+      answersPings = true
+    },
     wake: () => {
       answers = true
     },
@@ -118,4 +124,23 @@ it('asks another replica while one is away', async () => {
   const link = linkTo([replica.url, server.url])
   await Promise.all([1, 2].map(() => timed(link.execute(READ, context()))))
   for (let i = 0; i < 10; i++) expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
+}, 30_000)
+
+it('ends what waits on connections that pass nothing any more, does it nowhere else, and goes on over new ones', async () => {
+  const replica = await silentReplica()
+  const through = await TcpProxy.start(replica.url)
+  onTestFinished(() => through[Symbol.asyncDispose]())
+
+  const link = linkTo([through.url])
+  const waiting = timed(link.execute(CALL, context()))
+  const posts = () => replica.asked.filter((each) => each === 'POST /graphql').length
+  replica.wakePings()
+  await eventually(() => posts() === 1 && replica.asked.length > 1)
+  through.halfOpen()
+  const ended = await waiting
+  expect(ended.error).toMatchObject({ code: 'service_unavailable' })
+  expect(ended.ms).toBeLessThan(12_000)
+  expect(posts()).toBe(1)
+  replica.wake()
+  expect((await link.execute(READ, context())).data).toEqual({ model: null })
 }, 30_000)

@@ -24,6 +24,7 @@ import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
 import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs.ts'
 import { CallLimits } from '../../subgraphs/inference/use-cases/calls/call-limits.ts'
+import { OwnRates } from '../../subgraphs/inference/use-cases/calls/kept-rates.ts'
 import { LoadShedder } from '../../subgraphs/inference/use-cases/calls/load-shedding.ts'
 import { Principals } from '../../subgraphs/inference/use-cases/calls/principals.ts'
 import { Suspects } from '../../subgraphs/inference/use-cases/runs/suspects.ts'
@@ -186,7 +187,7 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
     const deps = knowing({
       // What a call counts in its process comes before anything is judged.
       load,
-      limits: new CallLimits(systemClock, () => 1),
+      limits: new CallLimits(new OwnRates(systemClock), () => 1),
       // These judge by themselves.
       principals,
       runs: new AgentRuns(knowing({ principals }) as never, ofRuns),

@@ -158,7 +158,7 @@ describe('a subscription by server-sent events', () => {
     await eventually(() => [...onSocket, ...streams].every(({ results }) => results.length === 1))
     const refused = stream(url, { query: '{ ping }' })
     await refused.over
-    expect(refused.results).toMatchObject([{ errors: [{ extensions: { code: 'RATE_LIMIT_EXCEEDED' } }] }])
+    expect(refused.results).toMatchObject([{ errors: [{ extensions: { code: 'RATE_LIMIT_EXCEEDED', retryAfterMs: 1_000 } }] }])
     const refusedOnSocket = collect(client, '{ ping }')
     await refusedOnSocket.over
     expect(refusedOnSocket.results).toEqual([])

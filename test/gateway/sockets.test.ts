@@ -175,7 +175,7 @@ describe('what one key may do at once', () => {
     await eventually(() => streams.every(({ results }) => results.length === 1))
     const refused = collect(one.client, IDLE)
     await refused.over
-    expect(refused.error()[0].extensions).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', shouldRetry: true })
+    expect(refused.error()[0].extensions).toMatchObject({ code: 'RATE_LIMIT_EXCEEDED', shouldRetry: true, retryAfterMs: 1_000 })
     expect(seen.opened).toBe(50)
     streams[0]!.cancel()
     await eventually(() => seen.ended === 1)

@@ -1,7 +1,7 @@
 import type { LLMock } from '@copilotkit/aimock'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { newOrganization } from '../support/client.ts'
+import { type Json, newOrganization } from '../support/client.ts'
 import { png } from '../support/data/pictures.ts'
 import { wav } from '../support/data/sound.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,6 +14,7 @@ import { plain, wordsOf } from './support/words.ts'
 
 /** The service ends keys and sessions within 5 s. The rest is for a busy machine. */
 const ENDED_MS = 20_000
+const MIB = 1024 * 1024
 const PASSES = [
   { language: 'en', theme: 'light', width: 1440 },
   { language: 'ar', theme: 'dark', width: 360 },
@@ -203,6 +204,54 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await member.page.getByText(say('signIn.error.not_a_member')).waitFor()
     }, 120_000)
 
+    it('a member of two organizations chooses one after signing in, and goes over to the other', async () => {
+      const login = `two-${language}`
+      const names = [`First الأولى ${language}`, `Second الثانية ${language}`] as const
+      const both = [
+        await newOrganization(portal.operator, portal.service, { name: names[0] }),
+        await newOrganization(portal.operator, portal.service, { name: names[1] }),
+      ]
+      const ids = both.map(({ organizationId }) => organizationId)
+      issuer.people.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
+      await using visitor = await come(pass)
+      const { page } = visitor
+      await visitor.open('/sign-in?next=/collections')
+      await page.getByRole('link', { name: /Example/ }).click()
+      await page.locator('input[name=login]').fill(login)
+      await page.locator('input[name=password]').fill('anything')
+      await page.getByRole('button', { name: 'Sign-in' }).click()
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByRole('heading', { name: say('signIn.organization') }).waitFor()
+      await page.getByRole('link', { name: names[0] }).waitFor()
+      expect(await visitor.findBarriers()).toEqual([])
+      expect(await visitor.findOverflow()).toEqual([])
+      await page.getByRole('link', { name: names[1] }).click()
+      await page.waitForURL(/\/collections$/)
+      await visitor.settle()
+      const brand = page.getByRole('link', { name: names[1] })
+      const openMenu = async () => {
+        const menu = page.getByRole('button', { name: say('shell.menu') })
+        if (await menu.isVisible()) await menu.click()
+      }
+      await brand.first().waitFor()
+      const own = () => page.evaluate<Json>(`fetch('/v1/key').then((response) => response.json())`)
+      const { organization_id, member } = await own()
+      expect(organization_id).toBe(ids[1])
+      expect(member.memberships.map((each: Json) => [each.organization_id, each.organization_name, each.role])).toEqual([
+        [ids[1], names[1], 'editor'],
+        [ids[0], names[0], 'editor'],
+      ])
+      await openMenu()
+      await page.getByRole('button', { name: 'Mona' }).click()
+      await page.getByText(say('shell.otherOrganizations')).waitFor()
+      expect(await visitor.findBarriers()).toEqual([])
+      await page.getByRole('menuitem', { name: names[0] }).click()
+      await page.waitForURL(/\/home$/)
+      await visitor.settle()
+      await page.getByRole('link', { name: names[0] }).first().waitFor()
+      expect((await own()).organization_id).toBe(ids[0])
+    }, 90_000)
+
     it('each kind of model can be tried: a chat with a picture, two texts, an order, a recording', async () => {
       const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
       await using visitor = await come(pass)
@@ -215,8 +264,14 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
         expect(await visitor.findOverflow()).toEqual([])
       }
       await visitor.signIn(tenant.key, '/models/vendor-chat/try')
-      await page.locator('main input[type=file]').setInputFiles([{ name: 'plan.png', mimeType: 'image/png', buffer: png(64, 64) }])
+      const pick = (name: string, buffer: Buffer) =>
+        page.locator('main input[type=file]').setInputFiles([{ name, mimeType: 'image/png', buffer }])
+      await pick('too-large.png', png(64, 64, { padding: 4 * MIB }))
+      await page.getByText('too-large.png').waitFor()
+      // More than a message of a socket may have.
+      await pick('plan.png', png(64, 64, { padding: 3.9 * MIB }))
       await page.getByRole('button', { name: say('models.try.removeImage') }).waitFor()
+      expect(await page.getByText('too-large.png').count()).toBe(0)
       await fill('models.try.message', 'What is this?')
       await press('models.try.send')
       await page.getByText(SEEN).waitFor()

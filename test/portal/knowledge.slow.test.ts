@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
 import { addDocument, type Caller, newOrganization } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { LANGUAGES } from './support/pages.ts'
 import { type RunningPortal, startPortal } from './support/portal.ts'
 import { Visitor } from './support/visitor.ts'
@@ -79,7 +80,26 @@ describe.skipIf(missing !== null)(
         await page.locator('main tbody tr', { hasText: 'plan.md' }).waitFor()
         await keep('versions')
 
+        const expected = [{ phrase: 'opens at six' }]
+        await owner.rest('POST', `/v1/collections/${body.id}/gold-questions`, { questions: [{ query: 'When does it open?', expected }] })
+        const evaluation = await owner.rest('POST', `/v1/collections/${body.id}/evaluations`, {
+          settings: [{ mode: 'hybrid' }, { mode: 'lexical' }],
+        })
+        await eventually(async () => (await owner.rest('GET', `/v1/evaluations/${evaluation.body.id}`)).body.status === 'completed', 30_000)
+        await page.setViewportSize({ width: 360, height: 900 })
         await visitor.open(`/collections/${body.id}?tab=evaluation`)
+        const card = page.getByRole('list', { name: say('evaluation.scoresLabel') }).getByRole('listitem')
+        expect(await card.first().getByRole('definition').count()).toBe(6)
+        await page.getByRole('button', { name: say('evaluation.byQuestion') }).click()
+        await page
+          .getByRole('list', { name: say('evaluation.byQuestion') })
+          .getByText('When does it open?')
+          .waitFor()
+        expect(await page.getByText(say('common.scrollTable')).count()).toBe(0)
+        expect(await visitor.findOverflow()).toEqual([])
+        await keep('scores')
+        await page.setViewportSize({ width: 1440, height: 900 })
+        await page.getByRole('table', { name: say('evaluation.scoresLabel') }).waitFor()
         await page.getByRole('button', { name: say('evaluation.watchAction') }).click()
         const dialog = page.getByRole('dialog', { name: say('evaluation.watch') })
         await dialog.getByRole('button', { name: say('evaluation.addMode') }).click()

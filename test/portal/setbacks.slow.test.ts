@@ -72,6 +72,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       await visitor.page.getByRole('button', { name: say('models.try.send'), exact: true }).click()
       const conversation = visitor.page.getByRole('region', { name: say('models.try.conversation') })
       await conversation.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
+      await conversation.getByRole('alert').getByText('The wallet cannot cover the most that this call may cost.').waitFor()
       await conversation.getByText(QUESTION, { exact: true }).waitFor()
       expect(await visitor.findBarriers()).toEqual([])
 

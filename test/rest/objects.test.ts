@@ -137,6 +137,16 @@ const memberObject = {
   last_seen_at: AT_SECONDS,
   removed_at: null,
 }
+const thread = { id: 'thr_1', agentId: 'agt_1', title: 'When?', messageCount: 1, updatedAt: AT, expiresAt: AT }
+const threadObject = {
+  id: 'thr_1',
+  object: 'thread',
+  agent_id: 'agt_1',
+  title: 'When?',
+  message_count: 1,
+  updated_at: AT_SECONDS,
+  expires_at: AT_SECONDS,
+}
 const keyObject = {
   id: 'key_1',
   object: 'key',
@@ -308,6 +318,7 @@ const handlers = {
     createDocument: { created: input.metadata !== undefined, outcome: input.metadata === undefined ? 'UNCHANGED' : 'CREATED', document },
   }),
   Documents: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? { documents: page(document) } : null }),
+  AllDocuments: () => ({ documents: page(document) }),
   Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
   RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
   UpdateDocument: () => ({ updateDocument: { document: { ...document, name: 'b.txt' } } }),
@@ -341,6 +352,30 @@ const handlers = {
   Models: () => ({ models: [model] }),
   Model: ({ id }: { id: string }) => ({ model: id === 'meta/llama' ? model : null }),
   UpdateMember: () => ({ updateMember: { member } }),
+  Viewer: () => ({
+    viewer: {
+      ...key,
+      organization: { id: 'org_1' },
+      member: { ...member, memberships: [{ organizationId: 'org_1', organizationName: 'Acme', role: 'VIEWER', lastSeenAt: AT }] },
+    },
+  }),
+  ResidencyEffects: () => ({
+    residencyEffects: { policy: 'LOCAL_ONLY', residencies: ['LOCAL'], permittedModels: [], forbiddenModels: [model] },
+  }),
+  Plans: () => ({ plans: [organization.plan] }),
+  IngestionQueues: ({ after }: { after?: string }) => ({
+    ingestionQueues: {
+      next: after ? null : 'org_5',
+      queues: after ? [] : [{ organization: { id: 'org_1' }, due: 2, underWay: 1, dueSince: AT }],
+    },
+  }),
+  BillingHealth: () => ({ health: { isReady: true, problems: [] } }),
+  InferenceHealth: () => ({ health: { isReady: false, problems: ['engine: not there'] } }),
+  KnowledgeHealth: () => {
+    throw new KisError('part_unavailable', 'knowledge is unavailable at the moment.')
+  },
+  Threads: ({ id }: { id: string }) => ({ agent: id === 'agt_1' ? { threads: page(thread) } : null }),
+  Thread: ({ id }: { id: string }) => ({ thread: id === 'thr_1' ? { ...thread, messages: [{ role: 'user', content: 'When?' }] } : null }),
   CreateApiKey: () => ({ createApiKey: { key: 'kis_live_secret', apiKey: key } }),
   ApiKeys: () => ({ organization: { apiKeys: page(key) } }),
   ApiKey: ({ id }: { id: string }) => ({ apiKey: id === 'key_1' ? key : null }),
@@ -705,6 +740,69 @@ const cases: readonly Case[] = [
     variables: { input: { organizationId: 'org_1', amount: '12.50', reference: 'inv-1' } },
     answer: entryObject,
   },
+  {
+    request: 'GET /v1/documents?status=failed&limit=1',
+    variables: { first: 1, status: 'FAILED' },
+    answer: list(documentObject),
+  },
+  {
+    request: 'GET /v1/key',
+    answer: {
+      ...keyObject,
+      organization_id: 'org_1',
+      member: {
+        ...memberObject,
+        memberships: [{ organization_id: 'org_1', organization_name: 'Acme', role: 'viewer', last_seen_at: AT_SECONDS }],
+      },
+    },
+  },
+  {
+    request: 'GET /v1/organization/residency-effects?policy=local_only',
+    variables: { policy: 'LOCAL_ONLY' },
+    answer: {
+      object: 'residency_effects',
+      policy: 'local_only',
+      residencies: ['local'],
+      permitted_models: [],
+      forbidden_models: [modelObject],
+    },
+  },
+  {
+    request: 'GET /v1/plans',
+    answer: {
+      ...{ object: 'list', has_more: false, first_id: 'self-hosted', last_id: 'self-hosted' },
+      data: [{ object: 'plan', code: 'self-hosted', limits: { ...limits, vectors: 7 } }],
+    },
+  },
+  {
+    request: 'GET /v1/ingestion-queues',
+    answer: {
+      ...{ object: 'list', has_more: true, first_id: 'org_1', last_id: 'org_5' },
+      data: [{ object: 'ingestion_queue', organization_id: 'org_1', due: 2, under_way: 1, due_since: AT_SECONDS }],
+    },
+  },
+  {
+    request: 'GET /v1/ingestion-queues?after=org_5',
+    variables: { after: 'org_5' },
+    answer: { object: 'list', data: [], has_more: false, first_id: null, last_id: null },
+  },
+  {
+    request: 'GET /v1/health',
+    answer: {
+      ...{ object: 'list', has_more: false, first_id: 'billing', last_id: 'knowledge' },
+      data: [
+        { object: 'part_health', part: 'billing', is_ready: true, problems: [] },
+        { object: 'part_health', part: 'inference', is_ready: false, problems: ['engine: not there'] },
+        { object: 'part_health', part: 'knowledge', is_ready: false, problems: ['knowledge is unavailable at the moment.'] },
+      ],
+    },
+  },
+  {
+    request: 'GET /v1/agents/agt_1/threads?limit=1&order=asc',
+    variables: { id: 'agt_1', first: 1, order: 'ASC' },
+    answer: list(threadObject),
+  },
+  { request: 'GET /v1/threads/thr_1', answer: { ...threadObject, messages: [{ role: 'user', content: 'When?' }] } },
   { request: 'POST /v1/organizations/org_1/adjustments', body: { amount_usd: '-1', reference: 'inv-1' }, status: 201, answer: entryObject },
 ]
 
@@ -816,12 +914,24 @@ describe('objects by REST', () => {
     '/v1/collections/col_2/documents/doc_1',
     '/v1/files/file_2',
     '/v1/keys/key_2',
+    '/v1/agents/agt_2/threads',
+    '/v1/threads/thr_2',
   ]) {
     it(`GET ${path} is not_found when there is no such object`, async () => {
       await using adapter = await startAdapter(handlers)
       expect(await readError(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found', shouldRetry: 'false' })
     })
   }
+
+  it('asks for a parameter of the query that is missing, and for no health beyond the key', async () => {
+    const refuse = () => {
+      throw new KisError('permission_denied', 'The key lacks the scope `operator`.')
+    }
+    await using adapter = await startAdapter({ ...handlers, KnowledgeHealth: refuse })
+    const fault = await readError(await adapter.fetch('/v1/organization/residency-effects'))
+    expect(fault).toMatchObject({ status: 400, code: 'missing_required_parameter' })
+    expect(await readError(await adapter.fetch('/v1/health'))).toMatchObject({ status: 403, code: 'permission_denied' })
+  })
 
   it('leaves a document alone that is asked for in another collection', async () => {
     await using adapter = await startAdapter(handlers)

@@ -1,10 +1,18 @@
+import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { type Check, compileChecks } from '../../rest-adapter/http/checks.ts'
 import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 import { restRoutes } from '../../rest-adapter/main.ts'
 import { ERRORS, GRAPHQL_CODES } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
+import { rootFields } from '../support/contract.ts'
 import { startAdapter } from './support.ts'
+
+/** The field that an operation asks for, after its variables and perhaps another name. */
+const ROOT_FIELD = /(?:query|mutation|subscription) [A-Z]\w*(?:\([^)]*\))?\s*\{\s*(?:\w+:\s*)?(\w+)/g
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 const openapi = readOpenApi()
 const schemas = (openapi.document as unknown as { components: { schemas: Record<string, Schema> } }).components.schemas
@@ -20,6 +28,17 @@ describe('schema/openapi.yaml', () => {
       const response = await fetch(adapter.url + path.replaceAll(/[{}]/g, ''), { method })
       expect([200, 401], `${method} ${path}`).toContain(response.status)
     }
+  })
+
+  it('has what each query, mutation and subscription gives, but for those that docs/guide/graphql.md names', () => {
+    const adapter = globSync('rest-adapter/**/*.ts', { cwd: ROOT })
+    const sources = adapter.map((file) => readFileSync(`${ROOT}${file}`, 'utf8')).join('\n')
+    const page = readFileSync(`${ROOT}docs/guide/graphql.md`, 'utf8')
+    const rows = page.slice(page.indexOf('## What only GraphQL has'), page.indexOf('## Partial answers')).matchAll(/^\| (`.*?) \|/gm)
+    const named = [...rows].flatMap(([, fields]) => [...fields!.matchAll(/`(\w+)`/g)].map(([, name]) => name))
+    const asked = new Set([...sources.matchAll(ROOT_FIELD)].map(([, name]) => name))
+    const lacking = new Set(rootFields.map(({ name }) => name).filter((name) => !asked.has(name)))
+    expect([...lacking].toSorted()).toEqual(named.toSorted())
   })
 
   it('has the closed set of error codes', () => {

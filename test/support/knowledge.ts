@@ -287,6 +287,7 @@ export interface World {
   readonly egress?: Egress
   readonly recogniser?: PageRecogniser
   readonly accounts?: Accounts
+  readonly ingestionWeights?: ReadonlyMap<string, number>
 }
 
 /** Returns the dependencies of a knowledge process, on stores that outlive it. */
@@ -325,6 +326,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     log: silentLog,
     digests: new CollectionDigests(store, world.clock),
     room: new RecordRoom(store, world.clock),
+    ingestionWeights: world.ingestionWeights ?? new Map(),
     wake: () => {},
   }
 }
@@ -345,6 +347,10 @@ export class MemoryBlobStore implements BlobStore {
   }
   async deleteAll(prefix: string) {
     for (const key of [...this.keys.keys()]) if (key.startsWith(prefix)) this.keys.delete(key)
+  }
+  async list(after: string, limit: number) {
+    const keys = [...this.keys.keys()].filter((key) => key > after).sort()
+    return keys.slice(0, limit).map((key) => ({ key, sizeBytes: this.keys.get(key)!.length }))
   }
   async ping() {}
 }

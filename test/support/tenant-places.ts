@@ -124,6 +124,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.request_id': [],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
+  'GET /v1/documents query.after': [names('document')],
   'GET /v1/collections/{id}/sources query.after': [names('webSource')],
   'body.settings[].filter': FILTERS,
   'body.settings[].rerank_model': [names('agentModel')],
@@ -148,6 +149,8 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'GET /v1/usage query.after': [names('usageCursor')],
   'GET /v1/wallet/entries query.after': [names('entryCursor')],
   'GET /v1/organizations query.after': [names('organization')],
+  'GET /v1/ingestion-queues query.after': [names('organization')],
+  'GET /v1/agents/{id}/threads query.after': [names('thread')],
   'GET /v1/organizations/{id}/wallet/entries query.after': [names('entryCursor')],
   'GET /v1/organizations/{id}/changes query.after': [names('organization')],
 }

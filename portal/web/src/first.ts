@@ -15,5 +15,10 @@ const painted = new Promise<void>((resolve) => {
   new PerformanceObserver(() => resolve()).observe({ type: 'paint', buffered: true })
   setTimeout(resolve, document.hidden ? 0 : MAX_WAIT_MS)
 })
-// Nothing waits here for what imports this module.
-void painted.then(() => import('./main.tsx'))
+/** What waits for the processor comes first. */
+const pause = () => new Promise((resolve) => setTimeout(resolve))
+// The packages run in a task of their own. Nothing waits here for what imports this module.
+void painted
+  .then(() => import('react-dom/client'))
+  .then(pause)
+  .then(() => import('./main.tsx'))

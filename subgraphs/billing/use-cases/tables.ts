@@ -42,7 +42,22 @@ export type Organization = {
   readonly ownersRevision?: number
   /** The last change that an operator made. It is copied to the others before the next one. */
   readonly lastChange?: OrganizationChange
+  /** The archive that it was imported from. Absent: none. */
+  readonly import?: OrganizationImport
   readonly createdAt: Date
+}
+
+/** An import. Until it is done, the organization is suspended. */
+export type OrganizationImport = {
+  /** `exp_…`, the id of the archive. */
+  readonly archive: string
+  /** The secret of the admin key of the import is derived from it. */
+  readonly nonce: string
+  readonly apiKeyId: string
+  readonly isDone: boolean
+  /** What the organization gets back at the end. */
+  readonly suspendedAt: Date | null
+  readonly suspensionReason: string | null
 }
 
 /** Absent: the plan's limit applies. */

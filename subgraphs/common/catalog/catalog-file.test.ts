@@ -298,7 +298,14 @@ it('a plan has the defaults of the built-in one only where null would be no limi
     tokensPerMinute: null,
     concurrency: 512,
     operationNodes: 10_000,
+    ingestionWeight: 1,
   })
+})
+
+it('a plan has a turn of 1 to 10 documents', () => {
+  expect(parseCatalog('plans:\n  large: { ingestion_weight: 10 }\n', 'c', {}).plans[1]).toMatchObject({ ingestionWeight: 10 })
+  for (const weight of [0, 11])
+    expect(() => parseCatalog(`plans:\n  none: { ingestion_weight: ${weight} }\n`, 'c', {})).toThrow('a whole number from 1 to 10')
 })
 
 it('a plan allows at least one call', () => {

@@ -2,10 +2,12 @@ import type { z } from 'zod'
 import type { Plan } from '../identity/principal.ts'
 import { mapping, optional, whole } from './fields.ts'
 
-/** What an organization may use, plus limits that only the gateway applies. */
+/** What an organization may use, plus what only one part of the service applies. */
 export interface CatalogPlan extends Plan {
   /** Most nodes in the answer to one GraphQL operation. */
   readonly operationNodes: number
+  /** How many documents of an organization are begun in one turn while several organizations wait. */
+  readonly ingestionWeight: number
 }
 
 /** A list of a hundred runs with all their parts has 8,700. 150,000 blocked the event loop for 5 s. */
@@ -27,9 +29,13 @@ export const SELF_HOSTED: CatalogPlan = {
   tokensPerMinute: null,
   concurrency: 512,
   operationNodes: DEFAULT_OPERATION_NODES,
+  ingestionWeight: 1,
 }
 
 const LIMIT = optional(whole(0, Number.MAX_SAFE_INTEGER))
+
+/** An organization waits for at most as many documents of each other one. */
+const MAX_WEIGHT = 10
 
 /** Limits of calls. Operators suspend an organization that may make none. */
 const CALL_LIMIT = optional(whole(1, Number.MAX_SAFE_INTEGER))
@@ -42,6 +48,7 @@ export const PLAN = mapping({
   tokens_per_minute: CALL_LIMIT,
   concurrency: CALL_LIMIT,
   operation_nodes: LIMIT,
+  ingestion_weight: optional(whole(1, MAX_WEIGHT)),
 })
 
 export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
@@ -54,5 +61,6 @@ export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan
     tokensPerMinute: fields.tokens_per_minute,
     concurrency: fields.concurrency ?? SELF_HOSTED.concurrency,
     operationNodes: fields.operation_nodes ?? DEFAULT_OPERATION_NODES,
+    ingestionWeight: fields.ingestion_weight ?? SELF_HOSTED.ingestionWeight,
   }
 }

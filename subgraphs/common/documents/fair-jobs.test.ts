@@ -49,6 +49,18 @@ describe('due jobs', () => {
     expect(await turns()).toEqual(['a_0', 'b_4', 'c_5', 'a_1', 'c_6', 'a_2', 'a_3'])
   })
 
+  it('are claimed as many in a turn as they weigh, if they are due and find places', async () => {
+    const { add, turns } = world()
+    for (let i = 0; i < 4; i++) await add('a', { weight: 3 })
+    for (let i = 0; i < 3; i++) await add('b')
+    for (let i = 0; i < 3; i++) await add('c', { weight: 2 })
+    expect(await turns()).toEqual(['a_0', 'a_1', 'a_2', 'b_4', 'c_7', 'c_8', 'a_3', 'b_5', 'c_9', 'b_6'])
+    const narrow = world(4)
+    for (let i = 0; i < 4; i++) await narrow.add('a', { weight: 3 })
+    await narrow.add('b')
+    expect(await narrow.turns(false)).toEqual(['a_0', 'a_1', 'b_4'])
+  })
+
   it('of an organization that is new are the next but one, however many jobs another has', async () => {
     const { add, jobs, turns } = world()
     for (let i = 0; i < 400; i++) await add('a')

@@ -12,6 +12,8 @@ export interface FairLeasable extends Leasable {
   readonly organizationId?: string
   /** Instead of `organizationId` in slow work, whose turns and places are apart from those of other work. */
   readonly slowOrganizationId?: string
+  /** Jobs of the organization that are claimed in one turn, if they are due and find places. Absent: 1. */
+  readonly weight?: number
 }
 
 /** The field that names the organization of a job, in the order of turns. */
@@ -35,9 +37,9 @@ export const JOB_TURNS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.
 export const SLOW_JOB_TURNS_INDEX: IndexSpec = { fields: ['job.slowOrganizationId', 'job.dueAt'], sparse: true }
 
 /**
- * Claims the due jobs of one collection so that organizations take turns. Each claim goes to the next organization,
- * after that of the last claim, that has a due job and may take a place. A claim costs one read for each organization
- * that it passes, however many jobs they have. Processes that share the store take turns independently.
+ * Claims the due jobs of one collection so that organizations take turns. A turn goes to the next organization, after
+ * that of the last one, that has a due job and may take a place. It is as many claims as the first of its jobs weighs
+ * (weighted round robin). A claim costs one read for each organization that it passes, however many jobs they have. Processes that share the store take turns independently.
  */
 export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
@@ -46,6 +48,8 @@ export class FairJobs<T extends FairRecord> {
   readonly #turn: Turn
   /** The organization of the last claim. */
   #after = ''
+  /** Who may claim more in its turn, before others. */
+  #turnOf: { readonly organizationId: string; left: number } | null = null
   /** Claims run one after the other, so that two do not get the same turn. */
   #claiming: Promise<unknown> = Promise.resolve()
 
@@ -66,6 +70,8 @@ export class FairJobs<T extends FairRecord> {
 
   async #claim(): Promise<Claimed<T> | null> {
     const now = this.#clock.now()
+    const again = await this.#claimInTurn(now)
+    if (again) return again
     const first = this.#after
     let isSecondRound = first === ''
     for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull; looked++) {
@@ -82,14 +88,32 @@ export class FairJobs<T extends FairRecord> {
       if (isSecondRound && first !== '' && next.organizationId > first) break
       this.#after = next.organizationId
       const claimed = next.job!.dueAt <= now && (await this.#claimFor(next.organizationId, now))
-      if (claimed) return claimed
+      if (!claimed) continue
+      const { organizationId, job } = claimed.record
+      this.#turnOf = { organizationId, left: (job!.weight ?? 1) - 1 }
+      return claimed
     }
     return this.#claimWithoutTurn(now)
   }
 
+  /** While the organization waits for a place, its turn goes on, and others may claim. */
+  async #claimInTurn(now: Date): Promise<Claimed<T> | null> {
+    const turn = this.#turnOf
+    if (!turn?.left || this.#places.isFull) return null
+    const due = await this.#findDue(turn.organizationId, now)
+    if (due.length === 0) this.#turnOf = null
+    const claimed = await this.#claimFirst(due, now)
+    if (claimed) turn.left -= 1
+    return claimed
+  }
+
   async #claimFor(organizationId: string, now: Date): Promise<Claimed<T> | null> {
+    return this.#claimFirst(await this.#findDue(organizationId, now), now)
+  }
+
+  #findDue(organizationId: string, now: Date): Promise<readonly T[]> {
     const due = { [`job.${this.#turn}`]: organizationId, 'job.dueAt': { $lte: now } }
-    return this.#claimFirst(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
+    return this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
   }
 
   /** For records of a version without turns, which may still run beside this one. */

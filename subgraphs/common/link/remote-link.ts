@@ -215,7 +215,7 @@ interface Socket {
   raw?: WebSocket
 }
 
-/** The replica gives no sign of life. */
+/** The replica gives no sign of life, or none over the connections that it was asked on. */
 class Silent extends Error {
   /** Another replica may do it. */
   readonly isNotBegun: boolean
@@ -226,6 +226,12 @@ class Silent extends Error {
   }
 }
 
+/**
+ * Why what waits for a replica is given up. `silent`: it had not read what it has not answered with a sign of its
+ * beginning. `cut off`: connections pass nothing any more, though new ones do, so its signs may be lost, too.
+ */
+type Loss = 'silent' | 'cut off'
+
 /** What a ping came to: an answer, a connection that failed, or nothing. */
 type Sign = 'alive' | 'gone' | 'silent'
 
@@ -234,12 +240,12 @@ class Replica<Who> implements AsyncDisposable {
   readonly #options: RemoteLinkOptions<Who>
   readonly #pool: Pool
   /** A pool of its own for pings: the other connections may all be waiting for models. */
-  readonly #signs: HttpClient
+  #signs: HttpClient
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
   readonly #telemetry: Pick<Telemetry, 'requests' | 'tracer'>
-  /** What waits for the replica: each is called when it gives no sign of life. */
-  readonly #waiting = new Set<() => void>()
+  /** What waits for the replica: each is called when it will hear nothing. */
+  readonly #waiting = new Set<(loss: Loss) => void>()
   #isWatched = false
   #isRetired = false
   /** True while it gives no sign of life. */
@@ -258,7 +264,11 @@ class Replica<Who> implements AsyncDisposable {
       bodyTimeout: LONG_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
     })
-    this.#signs = new HttpClient(endpoint.origin, {
+    this.#signs = this.#openSigns()
+  }
+
+  #openSigns(): HttpClient {
+    return new HttpClient(this.#endpoint.origin, {
       connect: { timeout: SIGN_OF_LIFE_MS },
       keepAliveTimeout: IDLE_CONNECTION_MS,
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
@@ -280,7 +290,7 @@ class Replica<Who> implements AsyncDisposable {
     )
     const mayRepeat = isRead(operation.query)
     let isBegun = false
-    const leave = this.#enter(() => overdue.abort(new Silent(mayRepeat || !isBegun)))
+    const leave = this.#enter((loss) => overdue.abort(new Silent(mayRepeat || (!isBegun && loss === 'silent'))))
     try {
       const ended = AbortSignal.any([signal, overdue.signal])
       const request = this.#pool.request({
@@ -317,10 +327,10 @@ class Replica<Who> implements AsyncDisposable {
   }
 
   /** Has the replica pinged until the end of something, for which the returned function is called. */
-  #enter(whenSilent: () => void): () => void {
-    this.#waiting.add(whenSilent)
+  #enter(whenLost: (loss: Loss) => void): () => void {
+    this.#waiting.add(whenLost)
     void this.#watch()
-    return () => void this.#waiting.delete(whenSilent)
+    return () => void this.#waiting.delete(whenLost)
   }
 
   /** Pings while anything waits for the replica, or it is away. */
@@ -331,20 +341,38 @@ class Replica<Who> implements AsyncDisposable {
       await systemClock.sleep(BEAT_MS, this.#over.signal).catch(() => undefined)
       const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
       if (!isWanted || this.#over.signal.aborted) break
-      let sign = await this.#ping(SIGN_OF_LIFE_MS)
-      if (sign === 'silent') sign = await this.#ping(LAST_SIGN_MS)
+      const sign = await this.#look()
       // A process that takes no connections may be draining, and one that is dead resets those that it had.
       this.isAway = sign === 'silent'
-      if (this.isAway) for (const giveUp of [...this.#waiting]) giveUp()
+      if (sign === 'silent' || sign === 'cut off') for (const giveUp of [...this.#waiting]) giveUp(sign)
     }
     this.#isWatched = false
     if (this.#isRetired) void this.#signs.close()
   }
 
-  async #ping(withinMs: number): Promise<Sign> {
+  /**
+   * Looks for a sign of life. If none comes, it looks over a new connection, too: one that is answered there and not
+   * here has been cut off from what was connected before. A process that is only slow answers both.
+   */
+  async #look(): Promise<Sign | 'cut off'> {
+    const first = this.#ping(this.#signs, SIGN_OF_LIFE_MS + LAST_SIGN_MS)
+    const answered = new AbortController()
+    const sign = await Promise.race([first, systemClock.sleep(SIGN_OF_LIFE_MS, answered.signal).catch(() => undefined)])
+    answered.abort()
+    if (sign) return sign
+    const fresh = this.#openSigns()
+    const [lateSign, freshSign] = await Promise.all([first, this.#ping(fresh, LAST_SIGN_MS)])
+    const [kept, other] = lateSign === 'silent' ? [fresh, this.#signs] : [this.#signs, fresh]
+    this.#signs = kept
+    void other.destroy()
+    if (lateSign !== 'silent') return lateSign
+    return freshSign === 'alive' ? 'cut off' : freshSign
+  }
+
+  async #ping(signs: HttpClient, withinMs: number): Promise<Sign> {
     const late = AbortSignal.timeout(withinMs)
     const signal = AbortSignal.any([this.#over.signal, late])
-    const asked = this.#signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
+    const asked = signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
     return orAborted(asked, signal).then(
       async ({ body }) => {
         await body.dump()
@@ -373,7 +401,11 @@ class Replica<Who> implements AsyncDisposable {
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
     const subscription = randomHex(16)
-    const forget = this.#enter(() => socket.client.terminate())
+    const forget = this.#enter((loss) => {
+      // Whether it was begun is not known, so nobody else does it. What ends is heard after all have been called.
+      if (loss === 'cut off') socket.begun.add(subscription)
+      socket.client.terminate()
+    })
     const leave = () => {
       forget()
       socket.begun.delete(subscription)

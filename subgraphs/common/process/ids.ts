@@ -39,6 +39,7 @@ export type IdPrefix =
   | 'whe'
   | 'evt'
   | 'bak'
+  | 'exp'
   | 'inst'
   | 'call'
 

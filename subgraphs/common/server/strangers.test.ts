@@ -9,7 +9,7 @@ import { principalTokens } from '../identity/principal-token.ts'
 import { systemClock } from '../process/clock.ts'
 import { silentLog } from '../process/log.ts'
 import { serveSubgraph } from './serve-subgraph.ts'
-import { Strangers } from './strangers.ts'
+import { refuseUpgrade, Strangers } from './strangers.ts'
 
 /** Above what a stranger may send, below what callers may. */
 const FRAME = 'x'.repeat(512 * 1024)
@@ -67,4 +67,11 @@ it('has room for a thousand strangers, one more when one is known, and one more 
   connections[1]!.destroy()
   await once(connections[1]!, 'close')
   expect(strangers.isFull).toBe(false)
+})
+
+it('whoever finds no room for a socket hears when to come again', async () => {
+  const connection = new PassThrough()
+  refuseUpgrade(connection, '503 Service Unavailable')
+  const [answer] = await once(connection, 'data')
+  expect(String(answer).split('\r\n')).toEqual(['HTTP/1.1 503 Service Unavailable', 'Retry-After: 1', 'Connection: close', '', ''])
 })

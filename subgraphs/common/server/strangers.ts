@@ -48,7 +48,11 @@ export class Strangers {
   }
 }
 
+/** The other connections end when their keys are known, or after some seconds. */
+const RETRY_AFTER_S = 1
+
 /** Ends a connection that does not become a socket. Node leaves it to its listeners, and its timeouts do not apply. */
 export function refuseUpgrade(connection: Duplex, status: '403 Forbidden' | '404 Not Found' | '503 Service Unavailable'): void {
-  connection.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`, () => connection.destroy())
+  const retry = status === '503 Service Unavailable' ? `Retry-After: ${RETRY_AFTER_S}\r\n` : ''
+  connection.end(`HTTP/1.1 ${status}\r\n${retry}Connection: close\r\n\r\n`, () => connection.destroy())
 }

@@ -15,6 +15,7 @@ import type { AudioReader } from '../ports/audio-reader.ts'
 import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
 import type { TokenDecoder } from '../ports/token-decoder.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
+import { OwnRates } from '../use-cases/calls/kept-rates.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
 import type { AskContext, RunDeps } from '../use-cases/deps.ts'
@@ -156,7 +157,7 @@ export function parts({
     principals: new Principals(billing, clock),
     knowledge,
     background: new Background(),
-    limits: new CallLimits(systemClock, () => 1),
+    limits: new CallLimits(new OwnRates(systemClock), () => 1),
     queue: { wait: () => () => undefined },
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
     // These tests need no long pauses.

@@ -46,6 +46,20 @@ export type Replica = {
   readonly seenAt: Date
 }
 
+/** What the keys' calls have taken of their rates, in all processes together. Only on MongoDB. */
+export type KeyRateRecord = {
+  /** The API key's id. */
+  readonly _id: string
+  /** Another one with each write, so that a process writes only what it has read. */
+  readonly token: string
+  /** What `RateMeter` counts: 60,000ths, at the time `drainedAt` in ms. */
+  readonly requestsTaken: number
+  readonly tokensTaken: number
+  readonly drainedAt: number
+  /** Nothing is taken any more from here on. */
+  readonly expiresAt: Date
+}
+
 /** An agent in its current version. */
 export type AgentRecord = {
   /** `agt_…` */
@@ -241,6 +255,7 @@ export interface Collections extends EventCollections {
   readonly workflowRuns: DocumentCollection<WorkflowRunRecord>
   readonly keyedCalls: DocumentCollection<KeyedCall>
   readonly replicas: DocumentCollection<Replica>
+  readonly keyRates: DocumentCollection<KeyRateRecord>
 }
 
 /** Indexes of agents and workflows. */
@@ -319,5 +334,6 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }, { fields: ['organizationId'] }],
     }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
+    keyRates: store.collection({ name: 'key_rates', indexes: [{ fields: ['expiresAt'] }] }),
   }
 }

@@ -20,3 +20,12 @@ export function checkRange(offset: number, length: number): void {
     throw new RangeError(`the length of a range is ${length}, not 0 to ${MAX_RANGE_BYTES}`)
   }
 }
+
+/** The port's bound of a page. */
+const MAX_LISTED = 1_000
+
+/** @throws {RangeError} the limit is out of range: a defect of the caller */
+export function checkLimit(limit: number): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LISTED)
+    throw new RangeError(`the limit of a list is ${limit}, not 1 to ${MAX_LISTED}`)
+}

@@ -483,8 +483,9 @@ export interface Job extends FairLeasable {
   readonly outages?: number
 }
 
-export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): Job {
-  return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date, weight = 1): Job {
+  const job: Job = { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+  return weight === 1 ? job : { ...job, weight }
 }
 
 /** The replacement that waits or runs; null: none. A failed one waits for nothing. */

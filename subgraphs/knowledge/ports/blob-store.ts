@@ -1,3 +1,9 @@
+/** What the store has under a key. */
+export interface BlobEntry {
+  readonly key: string
+  readonly sizeBytes: number
+}
+
 /** Bytes by key, for contents of files, extracted texts and passages. Adapters pass `test/contract/blob-store.ts`. */
 export interface BlobStore {
   /**
@@ -15,6 +21,8 @@ export interface BlobStore {
   delete(key: string): Promise<void>
   /** Deletes every key that begins with `prefix`. Idempotent. */
   deleteAll(prefix: string): Promise<void>
+  /** Blobs in ascending order of keys: those after `after` (`''`: all), at most `limit`, 1 to 1000. */
+  list(after: string, limit: number): Promise<readonly BlobEntry[]>
   /** @throws {Error} it cannot serve */
   ping(signal: AbortSignal): Promise<void>
 }

@@ -36,6 +36,8 @@ export interface Deps extends Ports {
   readonly digests: CollectionDigests
   readonly room: RecordRoom
   readonly events: EventLog<Telling>
+  /** By plan: how many documents of an organization are begun in one turn. 1 for other plans. */
+  readonly ingestionWeights: ReadonlyMap<string, number>
   /** Tells the workers that a job is due. */
   readonly wake: () => void
 }

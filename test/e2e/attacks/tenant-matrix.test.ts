@@ -376,6 +376,12 @@ interface Seen {
   readonly text: string
 }
 
+/** What the query of a request must say beside the place that is looked at. */
+const NEEDED: Readonly<Record<string, string>> = {
+  summarizeUsage: 'group_by=model',
+  getResidencyEffects: 'policy=local_only',
+  listAllDocuments: 'status=ready',
+}
 /** What makes a request one of the protocol. */
 const TUS_HEADERS = {
   'tus-resumable': '1.0.0',
@@ -429,7 +435,8 @@ function makeRequest(operation: RestOperation, own: Possessions, at?: string, va
   const [where, ...steps] = at?.split('.') ?? []
   const name = steps.join('.')
   if (where === 'query') path += `?${name}=${encodeURIComponent(String(value))}`
-  if (operation.operation.operationId === 'summarizeUsage') path += `${path.includes('?') ? '&' : '?'}group_by=model`
+  const needed = NEEDED[operation.operation.operationId]
+  if (needed) path += `${path.includes('?') ? '&' : '?'}${needed}`
   const made = BODIES[operation.operation.operationId]?.(own)
   const body: Json = at === 'body' ? value : where === 'body' ? placed(made, name, value) : made
   // One key is for one request: each operation has its own.

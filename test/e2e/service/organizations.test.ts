@@ -88,6 +88,38 @@ describe('an operator', () => {
       expect((await another.rest(method, path + below, body)).body.error).toMatchObject({ code: 'permission_denied' })
   }, 90_000)
 
+  it('sees plans, queues and health, which no other key does; each key sees itself', async () => {
+    const tenant = await newOrganization(operator, service)
+    const made = await tenant.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })
+    const narrow = makeCaller(service, made.body.key)
+    const { id: collectionId } = await newCollection(tenant)
+    await addDocument(tenant, collectionId, 'a.md', '# A\nA text.')
+
+    expect((await operator.rest('GET', '/v1/plans')).body.data).toContainEqual(
+      expect.objectContaining({ code: 'self-hosted', limits: expect.objectContaining({ vectors: 1_000_000 }) }),
+    )
+    expect((await operator.rest('GET', '/v1/ingestion-queues')).body).toMatchObject({ object: 'list', has_more: false })
+    expect((await operator.rest('GET', '/v1/health')).body.data).toEqual(
+      ['billing', 'inference', 'knowledge'].map((part) => ({ object: 'part_health', part, is_ready: true, problems: [] })),
+    )
+    for (const path of ['/v1/plans', '/v1/ingestion-queues', '/v1/health'])
+      for (const caller of [tenant, narrow])
+        expect(await caller.rest('GET', path), path).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
+
+    const effects = '/v1/organization/residency-effects?policy=local_only'
+    const ids = (models: readonly { readonly id: string }[]) => models.map(({ id }) => id)
+    const { body } = await tenant.rest('GET', effects)
+    expect(body.residencies).toEqual(['local'])
+    expect(ids(body.permitted_models)).toContain('e5-small-ar-en')
+    expect(body.forbidden_models.every(({ residency }: { residency: string }) => residency !== 'local')).toBe(true)
+    expect(await narrow.rest('GET', effects)).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
+    expect((await narrow.rest('GET', '/v1/key')).body).toMatchObject({
+      ...{ id: made.body.id, scopes: ['inference'], organization_id: tenant.organizationId, member: null },
+    })
+    expect((await tenant.rest('GET', '/v1/documents?status=ready')).body.data).toMatchObject([{ file_name: 'a.md', status: 'ready' }])
+    expect((await tenant.rest('GET', '/v1/documents?status=failed')).body.data).toEqual([])
+  }, 90_000)
+
   it('deletes an organization from the bytes of all files, also across kills, and keeps its accounts', async () => {
     const tenant = await newOrganization(operator, service)
     const kept = await newOrganization(operator, service)

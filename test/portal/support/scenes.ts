@@ -63,6 +63,7 @@ export const SCENES: readonly Scene[] = [
   { name: 'collection-found', path: `${COLLECTION}?tab=search&query=lighthouse` },
   { name: 'collection-found-arabic', path: `${COLLECTION}?tab=search&query=ارتفاع%20المنارة&mode=LEXICAL&group=true` },
   { name: 'collection-evaluation-start', path: `${COLLECTION}?tab=evaluation`, act: press('evaluation.start') },
+  { name: 'collection-evaluation-ranks', path: `${COLLECTION}?tab=evaluation`, act: press('evaluation.byQuestion') },
   { name: 'collection-gold', path: `${COLLECTION}?tab=evaluation`, act: press('evaluation.add') },
   { name: 'document', path: DOCUMENT },
   { name: 'document-text', path: `${DOCUMENT}?view=text` },

@@ -1,32 +1,41 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { Transform } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A proxy for a server on a loopback port. It can stop and start again, like the server itself. */
+/** One connection of a client through the proxy. */
+interface Passage {
+  readonly client: Socket
+  readonly toServer: Transform
+  readonly toClient: Transform
+  /** Absent while the proxy has not connected to the server. */
+  upstream?: Socket
+  /** True if nothing passes any more, whatever becomes of the proxy. */
+  isLost: boolean
+}
+
+/** A proxy for a server on a loopback port. It can stop and start again, like the server itself, and fail as networks do. */
 export class TcpProxy implements AsyncDisposable {
   readonly #server: Server
-  readonly #sockets = new Set<Socket>()
+  readonly #hostname: string
+  readonly #upstreamPort: number
+  readonly #passages = new Set<Passage>()
   #port = 0
   #isFrozen = false
+  #latencyMs = 0
 
   private constructor({ hostname, port }: URL) {
+    this.#hostname = hostname
+    this.#upstreamPort = Number(port)
     this.#server = createServer((client) => {
-      if (this.#isFrozen) {
-        this.#sockets.add(client.pause().on('error', () => {}))
-        return
-      }
-      const upstream = connect(Number(port), hostname)
-      for (const [from, to] of [
-        [client, upstream],
-        [upstream, client],
-      ] as const) {
-        this.#sockets.add(from)
-        from.pipe(to)
-        from.on('error', () => to.destroy())
-        from.on('close', () => {
-          this.#sockets.delete(from)
-          to.destroy()
-        })
-      }
+      const passage: Passage = { client, toServer: this.#carrier(), toClient: this.#carrier(), isLost: false }
+      this.#passages.add(passage)
+      client.pause().on('error', () => {})
+      client.on('close', () => {
+        this.#passages.delete(passage)
+        if (!client.readableEnded) passage.upstream?.destroy()
+      })
+      if (!this.#isFrozen) this.#join(passage)
     })
   }
 
@@ -40,17 +49,35 @@ export class TcpProxy implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Passes nothing on any more, and tells nobody, as a network that is gone. It ends with `stop`. */
+  /** From now on every piece takes this long, in each direction. */
+  slow(latencyMs: number): void {
+    this.#latencyMs = latencyMs
+  }
+
+  /** Passes nothing on any more, and tells nobody, as a network that is gone. It ends with `stop` or `heal`. */
   freeze(): void {
     this.#isFrozen = true
-    for (const socket of this.#sockets) socket.unpipe().pause()
+    for (const { client, upstream, toServer, toClient } of this.#passages)
+      for (const stream of [client, upstream, toServer, toClient]) stream?.unpipe().pause()
+  }
+
+  /**
+   * Makes the open connections half-open: the server's ends are closed, and the clients hear nothing of it, as when a
+   * machine between them has forgotten them. New connections pass.
+   */
+  halfOpen(): void {
+    for (const passage of this.#passages) {
+      passage.isLost = true
+      passage.client.unpipe().pause()
+      passage.upstream?.destroy()
+    }
   }
 
   /** Refuses new connections and breaks open ones. */
   async stop(): Promise<void> {
     this.#isFrozen = false
     const closed = new Promise((resolve) => this.#server.close(resolve))
-    for (const socket of this.#sockets) socket.destroy()
+    for (const { client } of this.#passages) client.destroy()
     await closed
   }
 
@@ -60,7 +87,51 @@ export class TcpProxy implements AsyncDisposable {
     this.#port = (this.#server.address() as AddressInfo).port
   }
 
+  /** Ends every fault. What a frozen proxy has kept goes on, as packets that are sent again. */
+  async heal(): Promise<void> {
+    this.#latencyMs = 0
+    if (this.#isFrozen) for (const passage of this.#passages) if (!passage.isLost) this.#join(passage)
+    this.#isFrozen = false
+    if (!this.#server.listening) await this.resume()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#server.listening) await this.stop()
+  }
+
+  #join(passage: Passage): void {
+    const { client, toServer, toClient } = passage
+    const upstream = passage.upstream ?? this.#connect(passage)
+    client.pipe(toServer).pipe(upstream)
+    upstream.pipe(toClient).pipe(client)
+  }
+
+  #connect(passage: Passage): Socket {
+    const upstream = connect(this.#upstreamPort, this.#hostname)
+    passage.upstream = upstream
+    return upstream
+      .on('error', () => {})
+      .on('close', () => {
+        if (!upstream.readableEnded && !passage.isLost) passage.client.destroy()
+      })
+  }
+
+  /** Carries pieces in their order, each after the latency of its moment. */
+  #carrier(): Transform {
+    let pending = 0
+    let last: Promise<unknown> = Promise.resolve()
+    const carrier: Transform = new Transform({
+      transform: (piece, _encoding, done) => {
+        if (this.#latencyMs === 0 && pending === 0) return done(null, piece)
+        pending++
+        last = Promise.all([last, sleep(this.#latencyMs)]).then(() => {
+          pending--
+          carrier.push(piece)
+        })
+        done()
+      },
+      flush: (done) => void last.then(() => done()),
+    })
+    return carrier
   }
 }

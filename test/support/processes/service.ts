@@ -199,7 +199,16 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
     processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.makeEnv?.(name) }, options.under?.(name)))
   }
-  for (const place of places) await start(place)
+  const endAll = async (signal?: NodeJS.Signals) => {
+    for (const started of [...processes.values()].reverse()) await started.end(signal)
+    clean()
+  }
+  try {
+    for (const place of places) await start(place)
+  } catch (error) {
+    await endAll('SIGKILL')
+    throw error
+  }
   return {
     rest: addresses('rest-adapter')[0]!,
     rests: addresses('rest-adapter'),
@@ -212,10 +221,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
       await start(places.find((place) => place.name === name)!)
       return code
     },
-    async close() {
-      for (const started of [...processes.values()].reverse()) await started.end()
-      clean()
-    },
+    close: () => endAll(),
   }
 }
 

@@ -1,9 +1,13 @@
 import type { Client as Socket } from 'graphql-ws'
 import { type Client, cacheExchange, createClient, fetchExchange, mapExchange, subscriptionExchange } from 'urql'
 import { connection } from './connection.ts'
+import type { Listener } from './event-stream.ts'
 import { toFailure } from './failure.ts'
 import { loadModule } from './load-module.ts'
 import { resumeAfter, type Sent } from './resume.ts'
+
+/** Begins a subscription, and returns what ends it. */
+type Subscribe = (sent: Sent, listener: Listener) => () => void
 
 export interface Connected {
   readonly client: Client
@@ -12,7 +16,14 @@ export interface Connected {
 }
 
 /**
- * Asks the service: HTTP for queries and mutations, one socket for all subscriptions. Both carry the session's cookie.
+ * The characters of variables that a subscription sends over the socket. A message of it may have 1 MiB, a character up
+ * to 3 bytes.
+ */
+const MAX_SOCKET_CHARACTERS = 256 * 1024
+
+/**
+ * Asks the service: HTTP for queries and mutations, one socket for all subscriptions but those that send much, such as
+ * a chat with a picture: they are a request of their own. All carry the session's cookie.
  * `onSignedOut`: the session has ended. `onRefused`: it lacks a permission.
  */
 export function connect(onSignedOut: () => void, onRefused: () => void): Connected {
@@ -22,6 +33,11 @@ export function connect(onSignedOut: () => void, onRefused: () => void): Connect
     socket ??= loadModule(() => import('./socket.ts')).then(({ createSocket }) => createSocket(onSignedOut))
     return socket
   }
+  const bySocket = async (): Promise<Subscribe> => {
+    const opened = await openSocket()
+    return (sent, listener) => opened.subscribe(sent as never, listener)
+  }
+  const byHttp = async (): Promise<Subscribe> => (await loadModule(() => import('./event-stream.ts'))).subscribeByHttp
   const client = createClient({
     url: '/graphql',
     fetchOptions: { credentials: 'same-origin' },
@@ -46,16 +62,17 @@ export function connect(onSignedOut: () => void, onRefused: () => void): Connect
             const sent: Sent = { query, variables: variables as Record<string, unknown> }
             let isOver = false
             let unsubscribe = () => {}
-            void openSocket().then((socket) => {
-              if (isOver) return
-              unsubscribe = socket.subscribe(sent as never, {
-                next: (event) => {
-                  resumeAfter(sent, event.data)
-                  sink.next(event as never)
-                },
-                error: (error) => sink.error(error),
-                complete: () => sink.complete(),
-              })
+            const listener: Listener = {
+              next(event) {
+                resumeAfter(sent, (event as { readonly data?: unknown }).data)
+                sink.next(event as never)
+              },
+              error: (error) => sink.error(error),
+              complete: () => sink.complete(),
+            }
+            const isLarge = JSON.stringify(variables).length > MAX_SOCKET_CHARACTERS
+            void (isLarge ? byHttp() : bySocket()).then((subscribe) => {
+              if (!isOver) unsubscribe = subscribe(sent, listener)
             })
             return {
               unsubscribe() {

@@ -1,9 +1,10 @@
-import { type ReactNode, useState } from 'react'
+import { Fragment, type ReactNode, useState } from 'react'
 import type { Answer } from '../data/answer.ts'
 import { useText } from '../i18n/text.tsx'
 import { classes } from '../ui/classes.ts'
 import { Pagination } from '../ui/pagination.tsx'
 import { Table, Td, Th } from '../ui/table.tsx'
+import { useIsNarrow } from '../ui/wide.ts'
 import { ErrorState, Loading } from './states.tsx'
 
 const PAGE_SIZE = 20
@@ -41,7 +42,7 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ReactNode
   /** Numbers and amounts stand at the end. */
   readonly isNumber?: boolean
-  /** `wide`: only where there is room for it. */
+  /** `wide`: only where there is room for it. A card has it, too. */
   readonly shown?: 'always' | 'wide'
   readonly className?: string
 }
@@ -82,10 +83,47 @@ interface RowsTableProps<Row> {
   readonly rows: readonly Row[]
   readonly rowId: (row: Row) => string
   readonly isBusy?: boolean
+  /**
+   * The name of a row, and the columns that it stands for. With it each row is a card where the screen is narrow, so that
+   * a table of many figures need not scroll sideways.
+   */
+  readonly card?: { readonly name: (row: Row) => ReactNode; readonly replaces: readonly string[] }
 }
 
 /** Rows that are all here. */
-export function RowsTable<Row>({ label, columns, rows, rowId, isBusy }: RowsTableProps<Row>) {
+export function RowsTable<Row>({ card, ...props }: RowsTableProps<Row>) {
+  const isNarrow = useIsNarrow()
+  return card && isNarrow ? <Cards {...props} card={card} /> : <WholeTable {...props} />
+}
+
+function Cards<Row>({ label, columns, rows, rowId, isBusy, card }: RowsTableProps<Row> & Required<Pick<RowsTableProps<Row>, 'card'>>) {
+  const facts = columns.filter(({ id, header }) => header && !card.replaces.includes(id))
+  const actions = columns.filter(({ header }) => !header)
+  return (
+    <ul aria-label={label} aria-busy={isBusy} className="flex flex-col gap-2">
+      {rows.map((row) => (
+        <li key={rowId(row)} className="rounded-xl border bg-surface px-4 py-3 text-sm">
+          <div className="flex items-start justify-between gap-3">
+            <div className="min-w-0 font-medium">{card.name(row)}</div>
+            {actions.map(({ id, cell }) => (
+              <Fragment key={id}>{cell(row)}</Fragment>
+            ))}
+          </div>
+          <dl className="grid grid-cols-[repeat(auto-fit,minmax(5.25rem,1fr))] gap-x-3">
+            {facts.map(({ id, header, cell }) => (
+              <div key={id} className="row-span-2 grid min-w-0 grid-rows-subgrid gap-y-0">
+                <dt className="mt-2 text-xs text-muted">{header}</dt>
+                <dd className="tabular-nums">{cell(row)}</dd>
+              </div>
+            ))}
+          </dl>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function WholeTable<Row>({ label, columns, rows, rowId, isBusy }: Omit<RowsTableProps<Row>, 'card'>) {
   const text = useText()
   const look = ({ isNumber, shown, className }: Column<Row>) =>
     classes(isNumber && 'text-end tabular-nums', shown === 'wide' && 'max-md:hidden', className)

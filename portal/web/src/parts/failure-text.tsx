@@ -2,9 +2,12 @@ import type { Failure } from '../data/failure.ts'
 import { useFindText } from '../i18n/text.tsx'
 import { harmless } from './user-text.tsx'
 
-/** Codes whose sentence says less than the service's own, which names the value that is wrong. */
-const SAY_MORE =
-  /^(?:invalid_(?!api_key)|missing_|unsupported_|unknown_|integer_|string_|array_|already_|in_use|run_|engine_|content_|residency_|permission_|output_|payload_)/
+/** Codes whose sentence says all. To the others the service adds facts: a value, a limit, a model, a time. */
+const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
+  ...(['invalid_api_key', 'organization_suspended', 'not_found', 'unknown_url', 'not_offered', 'method_not_allowed'] as const),
+  ...(['graphql_parse_failed', 'graphql_validation_failed', 'headers_too_large', 'idempotency_conflict'] as const),
+  ...(['request_timeout', 'service_unavailable', 'part_unavailable', 'internal', 'unreachable'] as const),
+])
 
 type Told = Pick<Failure, 'code' | 'param'>
 
@@ -42,7 +45,7 @@ export function FailureText({ failure }: { readonly failure: Told & Pick<Failure
 
 /** What the service itself says of a failure, where that is more than the sentence of its code. */
 export function FailureDetail({ failure: { code, message } }: { readonly failure: Told & Pick<Failure, 'message'> }) {
-  if (!message || !SAY_MORE.test(code)) return null
+  if (!message || SAY_ALL.has(code)) return null
   return (
     <span className="mt-0.5 block opacity-85">
       <ServiceText>{message}</ServiceText>

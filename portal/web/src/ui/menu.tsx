@@ -19,7 +19,8 @@ export function Menu({
   readonly align?: 'start' | 'end'
 }) {
   return (
-    <Radix.Root>
+    // A modal menu hides the page from screen readers, with elements in it that can have the focus.
+    <Radix.Root modal={false}>
       <Radix.Trigger asChild>{trigger}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content

@@ -10,9 +10,9 @@ interface TabsProps<Value extends string> {
   readonly className?: string
 }
 
-/** Where the tabs are wider than the screen, the shown one is in sight. */
+/** Where the tabs are wider than the screen, the shown one is in sight. After the frame: before, the page is laid out twice. */
 function bringIntoSight(tab: HTMLElement | null): void {
-  tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  if (tab) requestAnimationFrame(() => setTimeout(() => tab.scrollIntoView({ block: 'nearest', inline: 'nearest' })))
 }
 
 /** Views of one thing. Only the shown one is mounted: the first, if an address names one that is not there. */

@@ -1,14 +1,16 @@
 import { useSyncExternalStore } from 'react'
 
-/** Tailwind's `lg`. */
-const wide = matchMedia('(min-width: 64rem)')
-
-function watch(watcher: () => void): () => void {
-  wide.addEventListener('change', watcher)
-  return () => wide.removeEventListener('change', watcher)
+/** A hook that says whether the window fits a query, and again when that changes. */
+function fits(query: string): () => boolean {
+  const list = matchMedia(query)
+  const watch = (watcher: () => void) => {
+    list.addEventListener('change', watcher)
+    return () => list.removeEventListener('change', watcher)
+  }
+  return () => useSyncExternalStore(watch, () => list.matches)
 }
 
-/** Whether there is room beside the page. What a phone does not show takes no time there. */
-export function useIsWide(): boolean {
-  return useSyncExternalStore(watch, () => wide.matches)
-}
+/** Whether there is room beside the page (Tailwind's `lg`). What a phone does not show takes no time there. */
+export const useIsWide = fits('(min-width: 64rem)')
+/** Whether there is no room for a table with many columns (below Tailwind's `md`). */
+export const useIsNarrow = fits('(width < 48rem)')

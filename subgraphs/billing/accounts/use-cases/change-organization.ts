@@ -64,12 +64,14 @@ export async function suspendOrganization(
 
 /**
  * Resumes a suspended organization. Idempotent. For operators.
- * @throws {KisError} `invalid_request`: it is deleted
+ * @throws {KisError} `invalid_request`: it is deleted, or an import into it has not ended
  */
 export async function resumeOrganization(deps: BillingDeps, principal: Principal, id: string): Promise<Organization> {
-  return change(deps, principal, id, ({ suspendedAt }) =>
-    suspendedAt ? { kind: 'resumed', set: { suspendedAt: null, suspensionReason: null } } : null,
-  )
+  return change(deps, principal, id, ({ suspendedAt, import: begun }) => {
+    if (begun && !begun.isDone)
+      throw new KisError('invalid_request', 'An import into the organization has not ended: repeat it, or delete the organization.')
+    return suspendedAt ? { kind: 'resumed', set: { suspendedAt: null, suspensionReason: null } } : null
+  })
 }
 
 /**

@@ -64,6 +64,11 @@ const NOTHING = { organizations: 0, entries: 0, totals: 0, findings: [] }
  */
 export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<LedgerVerification> {
   requireScope(caller, 'operator')
+  return verifyLedgerPage(deps, after)
+}
+
+/** As `verifyLedger`, for the operator's own commands, which have no caller. */
+export async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
   const place: Place = after === null ? { at: 'organizations', after: '' } : decodePlace(after, isPlace, 'after')
   const { next, ...page } = await verifyAt(deps, place)
   return { ...page, next: next && encodePlace(next) }

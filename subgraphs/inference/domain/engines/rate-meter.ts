@@ -11,8 +11,20 @@ const WINDOW_MS = 60_000
  * whole milliseconds of any one clock.
  */
 export class RateMeter {
-  #taken = 0
-  #drainedAt = 0
+  #taken: number
+  #drainedAt: number
+
+  /** @param taken in 60,000ths, at the time `drainedAt` */
+  constructor(taken = 0, drainedAt = 0) {
+    this.#taken = taken
+    this.#drainedAt = drainedAt
+  }
+
+  /** What is taken now, in 60,000ths. */
+  takenAt(limit: number, now: number): number {
+    this.#drain(limit, now)
+    return this.#taken
+  }
 
   /**
    * Milliseconds until `amount` may be taken; 0: now. More than the whole limit waits for an empty meter, and leaves a

@@ -51,7 +51,13 @@ const COUNT_ERROR = 1.5
  * @throws {KisError} `context_length_exceeded`: the messages do not fit the model's context window.
  * @throws {KisError} `rate_limit_exceeded`: the key or the organization has reached a limit.
  */
-export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
+export async function admitChat(
+  deps: Ports,
+  ask: AskContext,
+  call: LimitedCall | null,
+  value: unknown,
+  isStream: boolean,
+): Promise<AdmittedChat> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     scope: 'inference',
     kind: 'chat',
@@ -65,7 +71,7 @@ export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null
   checkWindow(textTokens, model)
   const inputTokensFor = (each: Model) => countInputTokens(size, each)
   const tokens = chatTokensTaken(model, request, inputTokensFor(model), leastTokensPerMinute(principal))
-  const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
+  const context = (await call?.admit(principal, tokens)) ?? { ...ask, caller: principal }
   return {
     context,
     request,

@@ -10,6 +10,7 @@ import { embedQuery } from '../embeddings/embed-query.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
 import { CallLimits } from './call-limits.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
+import { OwnRates } from './kept-rates.ts'
 import { LoadShedder } from './load-shedding.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
@@ -18,12 +19,12 @@ const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], m
 const HELLO_TOKENS = 6 + 10
 
 /** Use cases on a clock that the test moves, for a key with limits. */
-function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number }, replicas = 1) {
+function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number }) {
   let now = 1_000_000
   const under = parts()
   const { concurrency = 1_000, ...limits } = fields
   const caller: Principal = { ...somebody, ...limits, plan: { ...somebody.plan, concurrency } }
-  const callLimits = new CallLimits({ ...systemClock, now: () => new Date(now) }, () => replicas)
+  const callLimits = new CallLimits(new OwnRates({ ...systemClock, now: () => new Date(now) }), () => 1)
   return {
     ...under,
     deps: { ...under.deps, limits: callLimits },
@@ -113,27 +114,6 @@ describe('requests a minute', () => {
     await createChatCompletion(deps, asking(caller), hello)
     await createChatCompletion(deps, asking({ ...caller, apiKeyId: 'key_b' }), hello)
     await expect(createChatCompletion(deps, asking(caller), hello)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
-  })
-
-  it('of a limit that several processes share are parts of it, and what is left is told of all', () => {
-    const processes = [
-      limitedTo({ requestsPerMinute: 6, tokensPerMinute: 600 }, 2),
-      limitedTo({ requestsPerMinute: 6, tokensPerMinute: 600 }, 2),
-    ]
-    for (const { limits, caller } of processes) {
-      for (let i = 0; i < 3; i++) limits.enter(caller, 100).leave()
-      expect(() => limits.enter(caller, 100)).toThrow(KisError)
-      expect(limits.readState(caller)).toMatchObject({ requests: { limit: 6, remaining: 0 }, tokens: { limit: 600, remaining: 600 } })
-    }
-  })
-
-  it('of a limit smaller than the number of processes are answered all the same, at its pace', () => {
-    const { limits, caller, advance } = limitedTo({ requestsPerMinute: 1 }, 4)
-    limits.enter(caller, 0)
-    advance(239_999)
-    expect(() => limits.enter(caller, 0)).toThrow(KisError)
-    advance(1)
-    limits.enter(caller, 0)
   })
 })
 

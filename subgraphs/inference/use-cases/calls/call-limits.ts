@@ -1,15 +1,8 @@
-import { LRUCache } from 'lru-cache'
-import type { RateLimit, RateLimits } from '../../../../schema/errors.ts'
+import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { KeyRates, Principal } from '../../../common/identity/principal.ts'
-import type { Clock } from '../../../common/process/clock.ts'
-import { RateMeter } from '../../domain/engines/rate-meter.ts'
+import { isFree, type KeptRates, type RateWaits } from './kept-rates.ts'
 
-/**
- * Most keys whose use is remembered, about 20 MB. The key that was idle longest is dropped first; its meters are empty
- * by then.
- */
-const MAX_KEYS = 50_000
 /** When a call in progress ends is unknown; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000
 
@@ -19,16 +12,12 @@ const CONCURRENCY_RETRY_MS = 1_000
  */
 const MAX_DEBT_MINUTES = 10
 
-interface Meters {
-  readonly requests: RateMeter
-  readonly tokens: RateMeter
-}
-
 /** What one call takes of one key's limits. */
 interface Share {
-  /** @throws {KisError} `rate_limit_exceeded` */
-  check(now: number): void
-  take(now: number): void
+  /** @throws {KisError} `rate_limit_exceeded`: the call never fits */
+  checkSize(): void
+  /** @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken */
+  take(): void | Promise<void>
   spent(tokens: number): void
   leave(): void
   /** Returns the request. */
@@ -52,19 +41,17 @@ export interface Taken {
 }
 
 /**
- * The limits of keys and organizations in one process. Among `replicas` processes, each counts every request and token
- * `replicas` times, which divides each limit by `replicas`. What remains is reported on the scale of the whole limit.
- * Nothing is stored: a restart clears all use.
+ * The limits of keys and organizations. The calls of an organization at once are counted in each process: among
+ * `replicas` processes, each admits its part of them.
  */
 export class CallLimits {
-  readonly #clock: Clock
+  readonly #rates: KeptRates
   readonly #replicas: () => number
-  readonly #meters = new LRUCache<string, Meters>({ max: MAX_KEYS })
   /** Calls in progress, by organization. */
   readonly #underWay = new Map<string, number>()
 
-  constructor(clock: Clock, replicas: () => number) {
-    this.#clock = clock
+  constructor(rates: KeptRates, replicas: () => number) {
+    this.#rates = rates
     this.#replicas = replicas
   }
 
@@ -73,17 +60,11 @@ export class CallLimits {
    * organization's concurrent calls. With null for `tokens`, it takes only the concurrent call.
    * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
-  enter(principal: Principal, tokens: number | null): Taken {
-    const replicas = this.#replicas()
-    const now = this.#now()
-    const shares = tokens === null ? [] : this.#shares(principal, tokens, replicas)
-    for (const { check } of shares) check(now)
-    this.#checkConcurrency(principal, replicas)
-
+  async enter(principal: Principal, tokens: number | null): Promise<Taken> {
+    const shares = tokens === null ? [] : this.#shares(principal, tokens)
+    for (const { checkSize } of shares) checkSize()
+    await this.#takeAll(shares, () => this.#begin(principal))
     const { organizationId } = principal
-    for (const { take } of shares) take(now)
-    this.#underWay.set(organizationId, this.#countUnderWay(principal) + 1)
-
     let isOver = false
     const leave = () => {
       if (isOver) return
@@ -107,74 +88,72 @@ export class CallLimits {
 
   /** Returns what remains of the key's limits, or null when it has none. */
   readState(principal: Principal): RateLimits | null {
-    const { requestsPerMinute, tokensPerMinute } = principal
-    if (requestsPerMinute === null && tokensPerMinute === null) return null
-    const { requests, tokens } = this.#getMeters(principal)
-    const now = this.#now()
-    return { requests: readState(requests, requestsPerMinute, now), tokens: readState(tokens, tokensPerMinute, now) }
+    return this.#rates.read(principal)
+  }
+
+  /** Takes all shares, or none when one is refused or `begin` throws. */
+  async #takeAll(shares: readonly Share[], begin: () => void): Promise<void> {
+    const taken: Share[] = []
+    try {
+      for (const share of shares) {
+        const taking = share.take()
+        // In one process nothing is waited for, so that calls are judged in the order in which they come.
+        if (taking) await taking
+        taken.push(share)
+      }
+      begin()
+    } catch (error) {
+      for (const share of taken) {
+        share.undo()
+        share.leave()
+      }
+      throw error
+    }
   }
 
   /** What one call takes of each key's limits: its own first. */
-  #shares(principal: Principal, tokens: number, replicas: number): readonly Share[] {
+  #shares(principal: Principal, tokens: number): readonly Share[] {
     const { ancestorRates = [] } = principal
-    return [this.#share(principal, tokens, replicas, true), ...ancestorRates.map((rates) => this.#share(rates, tokens, replicas, false))]
+    return [this.#share(principal, tokens, true), ...ancestorRates.map((rates) => this.#share(rates, tokens, false))]
   }
 
-  #share(rates: KeyRates, tokens: number, replicas: number, isOwn: boolean): Share {
-    const { requestsPerMinute, tokensPerMinute } = rates
-    const takeRequests = (amount: number, now: number) => {
-      if (requestsPerMinute !== null) this.#getMeters(rates).requests.take(amount * replicas, requestsPerMinute, now)
-    }
-    const takeTokens = (amount: number, now: number) => {
-      if (tokensPerMinute !== null) this.#getMeters(rates).tokens.take(amount * replicas, tokensPerMinute, now)
-    }
+  #share(rates: KeyRates, tokens: number, isOwn: boolean): Share {
+    const { tokensPerMinute } = rates
+    const kept = this.#rates
     let unused = tokens
     let isOver = false
     return {
-      check: (now) => this.#checkRates(rates, tokens, replicas, now, isOwn),
-      take(now) {
-        takeRequests(1, now)
-        takeTokens(tokens, now)
+      checkSize: () => checkSize(rates, tokens, isOwn),
+      take() {
+        const waits = kept.take(rates, tokens)
+        if (!(waits instanceof Promise)) return checkWaits(rates, tokens, waits, isOwn)
+        return waits.then((known) => checkWaits(rates, tokens, known, isOwn))
       },
       spent: (used) => {
         const amount = Math.min(used, tokens + (tokensPerMinute ?? 0) * MAX_DEBT_MINUTES)
-        if (isOver) takeTokens(amount, this.#now())
+        if (isOver) kept.correct(rates, 0, amount)
         else unused -= amount
       },
       leave: () => {
         isOver = true
-        takeTokens(-unused, this.#now())
+        if (unused !== 0) kept.correct(rates, 0, -unused)
       },
-      undo: () => takeRequests(-1, this.#now()),
+      undo: () => kept.correct(rates, -1, 0),
     }
   }
 
-  /** The figures of another key are not told. */
-  #checkRates(rates: KeyRates, tokens: number, replicas: number, now: number, isOwn: boolean): void {
-    const { requestsPerMinute, tokensPerMinute } = rates
-    const meters = this.#getMeters(rates)
-    if (tokensPerMinute !== null && tokens > tokensPerMinute) {
-      const most = isOwn ? `the key may use ${tokensPerMinute} a minute` : 'a key that it descends from may use fewer a minute'
-      const text = `The request takes about ${tokens} tokens, and ${most}: shorten it, or ask for fewer output tokens. It is not answered later either.`
-      throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
-    }
-    const requestMs = requestsPerMinute === null ? 0 : meters.requests.waitMs(replicas, requestsPerMinute, now)
-    const tokenMs = tokensPerMinute === null ? 0 : meters.tokens.waitMs(tokens * replicas, tokensPerMinute, now)
-    const retryAfterMs = Math.max(requestMs, tokenMs)
-    if (retryAfterMs === 0) return
-    const ownLimit =
-      requestMs >= tokenMs
-        ? `the key may make ${requestsPerMinute} requests a minute`
-        : `the key may use ${tokensPerMinute} tokens a minute, and the request takes about ${tokens}`
-    const limit = isOwn ? ownLimit : `the rate of a key that this one descends from`
-    throw new KisError('rate_limit_exceeded', `Rate limit reached: ${limit}. Try again in ${retryAfterMs / 1_000} s.`, { retryAfterMs })
-  }
-
-  /** Always admits a first call; otherwise a small limit divided among many processes would admit none. */
-  #checkConcurrency(principal: Principal, replicas: number): void {
+  /**
+   * Counts one more of the organization's calls. Always admits a first call; otherwise a small limit divided among many
+   * processes would admit none.
+   */
+  #begin(principal: Principal): void {
     const underWay = this.#countUnderWay(principal)
-    const { concurrency } = principal.plan
-    if (underWay === 0 || (underWay + 1) * replicas <= concurrency) return
+    const { organizationId, plan } = principal
+    const { concurrency } = plan
+    if (underWay === 0 || (underWay + 1) * this.#replicas() <= concurrency) {
+      this.#underWay.set(organizationId, underWay + 1)
+      return
+    }
     const text = `Rate limit reached: the organization may have ${concurrency} calls under way at once.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs: CONCURRENCY_RETRY_MS })
   }
@@ -182,21 +161,24 @@ export class CallLimits {
   #countUnderWay({ organizationId }: Principal): number {
     return this.#underWay.get(organizationId) ?? 0
   }
-
-  #getMeters({ apiKeyId }: Pick<KeyRates, 'apiKeyId'>): Meters {
-    let meters = this.#meters.get(apiKeyId)
-    if (!meters) {
-      meters = { requests: new RateMeter(), tokens: new RateMeter() }
-      this.#meters.set(apiKeyId, meters)
-    }
-    return meters
-  }
-
-  #now(): number {
-    return this.#clock.now().getTime()
-  }
 }
 
-function readState(meter: RateMeter, limit: number | null, now: number): RateLimit | null {
-  return limit === null ? null : { limit, remaining: meter.remaining(limit, now), resetMs: meter.resetMs(limit, now) }
+function checkSize({ tokensPerMinute }: KeyRates, tokens: number, isOwn: boolean): void {
+  if (tokensPerMinute === null || tokens <= tokensPerMinute) return
+  const most = isOwn ? `the key may use ${tokensPerMinute} a minute` : 'a key that it descends from may use fewer a minute'
+  const text = `The request takes about ${tokens} tokens, and ${most}: shorten it, or ask for fewer output tokens. It is not answered later either.`
+  throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
+}
+
+/** The figures of another key are not told. */
+function checkWaits({ requestsPerMinute, tokensPerMinute }: KeyRates, tokens: number, waits: RateWaits, isOwn: boolean): void {
+  if (isFree(waits)) return
+  const { requestMs, tokenMs } = waits
+  const ownLimit =
+    requestMs >= tokenMs
+      ? `the key may make ${requestsPerMinute} requests a minute`
+      : `the key may use ${tokensPerMinute} tokens a minute, and the request takes about ${tokens}`
+  const limit = isOwn ? ownLimit : `the rate of a key that this one descends from`
+  const retryAfterMs = Math.max(requestMs, tokenMs)
+  throw new KisError('rate_limit_exceeded', `Rate limit reached: ${limit}. Try again in ${retryAfterMs / 1_000} s.`, { retryAfterMs })
 }

@@ -43,7 +43,7 @@ async function complete(
   value: unknown,
   maxMs: number,
 ): Promise<Omit<ChatCompletion, 'rateLimits'>> {
-  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
+  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, endsAt) => {
     const inputTokens = inputTokensFor(model)
     const request = await requestWithImages(model)

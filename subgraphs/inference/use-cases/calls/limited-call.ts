@@ -16,6 +16,7 @@ export class LimitedCall {
   #ask: AskContext
   readonly #end: () => void
   #taken: Taken | undefined
+  #isOver = false
 
   /** @throws {KisError} `service_unavailable`: the process is overloaded. */
   constructor(deps: Pick<Services, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
@@ -29,12 +30,17 @@ export class LimitedCall {
    * the tokens later. With null for `tokens`, it takes only one of the organization's concurrent calls. When a call is
    * admitted again, it first returns what it had taken.
    * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
+   * @throws the call was left meanwhile, and nothing was taken.
    */
-  admit(caller: Principal, tokens: number | null): CallContext {
+  async admit(caller: Principal, tokens: number | null): Promise<CallContext> {
     this.#taken?.undo()
     this.#taken = undefined
     this.#ask = { ...this.#ask, caller }
-    const taken = this.#deps.limits.enter(caller, tokens)
+    const taken = await this.#deps.limits.enter(caller, tokens)
+    if (this.#isOver) {
+      taken.undo()
+      throw new DOMException('The call was left before it was admitted.', 'AbortError')
+    }
     this.#taken = taken
     return { ...this.#ask, caller, spent: (usage) => taken.spent(sumTokens(usage)) }
   }
@@ -46,6 +52,7 @@ export class LimitedCall {
 
   /** Ends the call. Can be repeated. */
   leave(): void {
+    this.#isOver = true
     this.#taken?.leave()
     this.#end()
   }

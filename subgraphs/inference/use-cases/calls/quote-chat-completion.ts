@@ -21,7 +21,7 @@ export interface QuotedModel {
  */
 export async function quoteChatCompletion(deps: Ports, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
-  const { context, models, inputTokensFor, termsFor } = admitChat(deps, ask, null, value, isStream)
+  const { context, models, inputTokensFor, termsFor } = await admitChat(deps, ask, null, value, isStream)
   const ceilings = models.map((model) => termsFor(model).ceiling)
   const quotes = await quoteHolds(
     deps,

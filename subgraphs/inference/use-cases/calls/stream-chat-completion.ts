@@ -128,7 +128,7 @@ class ChatStream {
       this.#stop.abort()
     }, MAX_CALL_MS)
     return byRulesInForce(this.#deps, this.#ask, async (ask) => {
-      const admitted = admitChat(this.#deps, ask, this.#call!, this.#value, true)
+      const admitted = await admitChat(this.#deps, ask, this.#call!, this.#value, true)
       return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
     })
   }

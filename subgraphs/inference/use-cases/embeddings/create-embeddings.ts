@@ -55,7 +55,7 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   const counted = await countEmbeddingTokens(deps, model, inputs, toParam, ask)
   const { counts } = counted
   checkTokensOfAll(sum(counts), areExact(model, inputs))
-  const context = call.admit(principal, sum(counts))
+  const context = await call.admit(principal, sum(counts))
 
   // The engine shortens the vectors if the model can; otherwise they are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions

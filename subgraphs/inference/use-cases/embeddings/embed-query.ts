@@ -53,7 +53,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
   const { input, tokens } = await toWindows(deps, ask, model, text)
-  const context = call.admit(principal, null)
+  const context = await call.admit(principal, null)
   return billedCall(
     deps,
     context,

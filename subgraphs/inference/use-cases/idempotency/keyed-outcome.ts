@@ -59,7 +59,9 @@ export function lost(cost: bigint): Failure {
 /** The error of a call that is cut because the service stops. */
 export class Interrupted extends KisError {
   constructor() {
-    super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.')
+    super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.', {
+      retryAfterMs: 1_000,
+    })
   }
 }
 

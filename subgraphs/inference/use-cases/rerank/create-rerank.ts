@@ -17,10 +17,10 @@ export type RerankInput = Parameters<typeof checkRerankRequest>[0]
  * @throws {KisError} the error of a check or of the engine; nothing is charged.
  */
 export function createRerank(deps: CallDeps, ask: AskContext, input: RerankInput): Promise<RerankAnswer> {
-  return limited(deps, ask, 'embeddings', (call, asking) => {
+  return limited(deps, ask, 'embeddings', async (call, asking) => {
     const { principal, request, model } = admitRerank(deps, asking, input)
     const { inputTokens } = countRerank(request.query, request.documents, request.documents.length)
-    return rerank(deps, call.admit(principal, inputTokens), model, request)
+    return rerank(deps, await call.admit(principal, inputTokens), model, request)
   })
 }
 

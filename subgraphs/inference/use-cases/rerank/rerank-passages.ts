@@ -28,9 +28,9 @@ export interface PassagesToRerank {
  */
 export function rerankPassages(deps: KeyedDeps, ask: AskContext, { step, ...passages }: PassagesToRerank): Promise<Reranked> {
   const once = (asking: AskContext) =>
-    limited(deps, asking, 'chat', (call, admitted) => {
+    limited(deps, asking, 'chat', async (call, admitted) => {
       const { principal, model, request } = admitPassages(deps, admitted, passages)
-      return rerank(deps, call.admit(principal, null), model, request, MAX_MS)
+      return rerank(deps, await call.admit(principal, null), model, request, MAX_MS)
     })
   if (step == null) return once(ask)
   const [runId = '', ...path] = step.split('/')

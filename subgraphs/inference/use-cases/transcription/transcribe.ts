@@ -31,7 +31,7 @@ export interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope'
   /** Files that are known to be longer are refused. Absent: the bounds of any file. */
   readonly longestMs?: number
   /** The last check before the hold. */
-  begin(principal: Principal): CallContext
+  begin(principal: Principal): CallContext | Promise<CallContext>
 }
 
 /** A call of a client, within the limits of its key. Audio has no tokens, so it takes one request of them. */
@@ -77,7 +77,7 @@ export async function transcribe<Value extends object>(
 
   const engine = getEnginePart(deps, model, 'transcription')
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
-  const context = begin(principal)
+  const context = await begin(principal)
   return billedCall(
     deps,
     context,

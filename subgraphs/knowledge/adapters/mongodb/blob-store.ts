@@ -6,8 +6,8 @@ import type { LastingClient } from '../../../common/adapters/mongodb/lasting-cli
 import type { MongoDatabase } from '../../../common/documents/mongodb-url.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
-import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
-import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
+import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
+import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 
 const WHAT = 'The blob store'
 /** Collection of the pointers. GridFS adds `.files` and `.chunks`. */
@@ -114,6 +114,16 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
         .toArray(),
     )
     for (const { _id } of keys) await this.delete(_id)
+  }
+
+  async list(after: string, limit: number): Promise<readonly BlobEntry[]> {
+    checkLimit(limit)
+    return this.#run(async () => {
+      const found = await this.#pointers
+        .find({ _id: { $gt: after }, file: { $exists: true } }, { sort: { _id: 1 }, limit, batchSize: limit + 1 })
+        .toArray()
+      return found.map(({ _id: key, size }) => ({ key, sizeBytes: size! }))
+    })
   }
 
   async ping(signal: AbortSignal): Promise<void> {

@@ -3,8 +3,8 @@ import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documen
 import { BULK_WRITES, SCANS, StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
-import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
-import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
+import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
+import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 import { BLOB_FILE } from './blob-file.ts'
 
 const WHAT = 'The blob store'
@@ -78,6 +78,11 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async deleteAll(prefix: string): Promise<void> {
     checkKey(prefix)
     await this.#writer.call('deleteAll', [prefix])
+  }
+
+  async list(after: string, limit: number): Promise<readonly BlobEntry[]> {
+    checkLimit(limit)
+    return this.#reader.call<readonly BlobEntry[]>('list', [after, limit])
   }
 
   async ping(signal: AbortSignal): Promise<void> {

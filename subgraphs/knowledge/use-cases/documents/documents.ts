@@ -112,12 +112,19 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
           metadata: input.metadata == null ? null : metadata,
           ...named,
         })
-      : await insertDocument(deps, principal, collection, file, {
-          metadata,
-          ...named,
-          ...(externalId !== null && { externalId, versionKey: externalKey(collection._id, externalId) }),
-          ...(externalId === null && isReplacing && { versionKey: nameKey(collection._id, file.name) }),
-        })
+      : await insertDocument(
+          deps,
+          principal,
+          collection,
+          file,
+          {
+            metadata,
+            ...named,
+            ...(externalId !== null && { externalId, versionKey: externalKey(collection._id, externalId) }),
+            ...(externalId === null && isReplacing && { versionKey: nameKey(collection._id, file.name) }),
+          },
+          deps.ingestionWeights.get(principal.plan.code),
+        )
     if (document) {
       deps.events.kick(organizationId)
       deps.wake()
@@ -154,7 +161,7 @@ async function findFormer(
  */
 export async function insertPart(deps: Deps, parent: DocumentRecord, collection: CollectionRecord, file: FileRecord): Promise<void> {
   const { _id: parentId, organizationId, metadata, depth = 0 } = parent
-  const part = await insertDocument(deps, parent, collection, file, { metadata, parentId, depth: depth + 1 })
+  const part = await insertDocument(deps, parent, collection, file, { metadata, parentId, depth: depth + 1 }, parent.job?.weight)
   if (part) {
     deps.events.kick(organizationId)
     deps.wake()
@@ -171,6 +178,7 @@ async function insertDocument(
   collection: CollectionRecord,
   file: FileRecord,
   own: Pick<DocumentRecord, 'metadata' | 'externalId' | 'versionKey' | 'parentId' | 'depth' | 'transcriptionModel'>,
+  weight: number | undefined,
 ): Promise<DocumentRecord | null> {
   const { store, clock, ids } = deps
   await deps.room.take('documents', organizationId)
@@ -202,7 +210,7 @@ async function insertDocument(
     countedChunks: { value: 0, by: _id },
     embedding: null,
     createdAt: now,
-    job: newJob('ingest', organizationId, now),
+    job: newJob('ingest', organizationId, now, weight),
   }
   const document: DocumentRecord = { ...fields, ...told(organizationId, now, toSnapshot(fields)) }
   try {
@@ -244,7 +252,12 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   const queued = await store.documents.findOneAndUpdate(
     { _id: id, status: document.status, generation: document.generation, 'job.kind': null, listed: true },
     {
-      $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', principal.organizationId, now) }, ...event.$set },
+      $set: {
+        ...change,
+        apiKeyId: principal.apiKeyId,
+        job: { ...newJob('ingest', principal.organizationId, now, deps.ingestionWeights.get(principal.plan.code)) },
+        ...event.$set,
+      },
       $push: event.$push,
       $inc: { generation: 1 },
     },

@@ -18,12 +18,12 @@ import { toSnapshot } from './document-events.ts'
  */
 export async function replaceDocument(
   deps: Deps,
-  { organizationId, apiKeyId }: Principal,
+  { organizationId, apiKeyId, plan }: Principal,
   former: DocumentRecord,
   file: FileRecord,
   { metadata, ...named }: { readonly metadata: DocumentRecord['metadata'] | null } & Pick<DocumentRecord, 'transcriptionModel'>,
 ): Promise<DocumentRecord | null> {
-  const { store, clock } = deps
+  const { store, clock, ingestionWeights } = deps
   const { _id, collectionId, status, generation, job, replacement } = former
   if (job?.kind === 'tidy') return null
   await attachFile(deps, file, _id, collectionId)
@@ -47,7 +47,13 @@ export async function replaceDocument(
       { _id, listed: true, status, generation, 'job.kind': job?.kind ?? null },
       {
         // The new job has no lease, so a running ingestion can no longer write.
-        $set: { ...change, ...named, apiKeyId, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
+        $set: {
+          ...change,
+          ...named,
+          apiKeyId,
+          job: { ...newJob('ingest', organizationId, now, ingestionWeights.get(plan.code)) },
+          ...event.$set,
+        },
         // The name that it had is free for another document.
         ...(fileName !== former.fileName && former.externalId === undefined && { $unset: { versionKey: '' } as const }),
         $push: event.$push,

@@ -245,12 +245,9 @@ async function recordFailure<T extends JobRecord>(
   if (evaluation) return failEvaluation(deps, evaluation, error)
   if (isReembedding) await noteFailure(deps, { _id: record._id, lease: current.lease! }, error, exhausted)
   const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (waits ? outages : failures))
+  const again = newJob(current.kind, record.organizationId, new Date(now.getTime() + delayMs), current.weight)
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },
-    {
-      $set: {
-        job: { ...newJob(current.kind, record.organizationId, new Date(now.getTime() + delayMs)), failures, firstFailureAt, outages },
-      },
-    },
+    { $set: { job: { ...again, failures, firstFailureAt, outages } } },
   )
 }

@@ -112,6 +112,7 @@ describe('the verification of stored bytes', () => {
       get: (key, range) => store.get(key, range),
       delete: (key) => store.delete(key),
       deleteAll: (prefix) => store.deleteAll(prefix),
+      list: (after, limit) => store.list(after, limit),
       ping: (signal) => store.ping(signal),
     })
     const [other, lost] = [await world.upload('x'.repeat(400_000)), await world.upload('y'.repeat(400_000))]

@@ -15,17 +15,17 @@ import { Upgrade } from './upgrade.ts'
  * documents to the version of this program, and opens them. Import it when a database is configured: the driver takes
  * ten megabytes.
  * @throws {Error} the database is of another installation or another secret, or has documents of a newer version
- * @throws {Unfit} the server cannot serve, or another process must finish first
+ * @throws {Unfit} the server cannot serve, or another process must finish first: a copy, too, unless this is it
  */
 export async function openClaimedMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
-  { kinds, log }: { readonly kinds: readonly Kind[]; readonly log: Log },
+  { kinds, log, isCopy = false }: { readonly kinds: readonly Kind[]; readonly log: Log; readonly isCopy?: boolean },
 ): Promise<{ readonly store: DocumentStore; readonly installation: Installation; secretMark(own: OwnInstallation): SecretMark }> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
-    const installation = await claimDatabase(db, claiming)
+    const installation = await claimDatabase(db, claiming, isCopy)
     const upgrade = await Upgrade.begin(db, kinds, log)
     log.info({ database }, 'documents are in MongoDB')
     const secretMark = (own: OwnInstallation) => secretMarkOf(db, installation, own)

@@ -8,7 +8,10 @@ const SIGN_EVERY_MS = 30_000
 /** A program that has said nothing for this long counts as gone. */
 const GONE_AFTER_MS = 120_000
 
-interface Program {
+/** The collection in which they tell. */
+export const PROGRAMS = 'programs'
+
+export interface Program {
   readonly _id: string
   /** The versions that it knows, by kind. */
   readonly kinds: Readonly<Record<string, number>>
@@ -24,7 +27,7 @@ export class Programs implements AsyncDisposable {
   #signing: Promise<unknown> = Promise.resolve()
 
   private constructor(db: Db, kinds: readonly Kind[], log: Log) {
-    this.#programs = db.collection('programs')
+    this.#programs = db.collection(PROGRAMS)
     this.#own = { _id: randomHex(16), kinds: Object.fromEntries(kinds.map((kind) => [kind.name, currentVersion(kind)])) }
     this.#log = log
     this.#timer = setInterval(() => {
@@ -66,6 +69,6 @@ export class Programs implements AsyncDisposable {
   }
 }
 
-function goneBefore(): Date {
+export function goneBefore(): Date {
   return new Date(Date.now() - GONE_AFTER_MS)
 }

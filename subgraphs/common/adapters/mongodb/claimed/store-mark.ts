@@ -1,12 +1,18 @@
 import type { Db } from 'mongodb'
 import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../../identity/installation.ts'
+import { Unfit } from '../../../process/opening.ts'
 import type { SecretMark } from '../../../rotation/secret-mark.ts'
 import { isDuplicateKey } from '../failures.ts'
 
-interface Mark {
+/** The collection of the mark. */
+export const MARKS = 'installation'
+
+export interface Mark {
   readonly _id: 'installation'
   readonly installationId: string
   readonly secretFingerprint: string
+  /** Set while `kis copy` fills the database. */
+  readonly copying?: true
 }
 
 /** A claim without an id is for the database that names the installation: the first caller gives it a new id. */
@@ -16,10 +22,14 @@ export type Claim = OwnInstallation | (Omit<OwnInstallation, 'id'> & { readonly 
  * Marks a database if it has no mark, and moves the mark of one in which nothing depends on the previous secret. Gives
  * the mark that it had.
  * @throws {Error} it has the mark of another installation or another secret
+ * @throws {Unfit} a copy into it has not ended; `isCopy` goes on with that copy
  */
-export async function claimDatabase(db: Db, claiming: () => Promise<Claim>): Promise<Installation> {
+export async function claimDatabase(db: Db, claiming: () => Promise<Claim>, isCopy = false): Promise<Installation> {
   const claim = await claiming()
-  const found = await markIn(db, claim)
+  const mark = await markIn(db, claim)
+  if (mark.copying && !isCopy)
+    throw new Unfit([`a copy into the database ${db.databaseName} in MongoDB has not ended: let it end, or run \`kis copy\` again`])
+  const found = { id: mark.installationId, secretFingerprint: mark.secretFingerprint }
   const own = { ...claim, id: claim.id ?? found.id }
   const problem = explainForeign(nameOf(db), found, own)
   if (problem) throw new Error(problem)
@@ -33,18 +43,15 @@ export function secretMarkOf(db: Db, found: Installation, own: Installation): Se
 }
 
 async function setSecret(db: Db, { secretFingerprint }: Installation): Promise<void> {
-  await db.collection<Mark>('installation').updateOne({ _id: 'installation' }, { $set: { secretFingerprint } })
+  await db.collection<Mark>(MARKS).updateOne({ _id: 'installation' }, { $set: { secretFingerprint } })
 }
 
 const nameOf = (db: Db) => `The database ${db.databaseName} in MongoDB`
 
-async function markIn(db: Db, claim: Claim): Promise<Installation> {
+async function markIn(db: Db, claim: Claim): Promise<Mark> {
   const first = { installationId: claim.id ?? claim.newId(), secretFingerprint: claim.secretFingerprint }
   const marked = () =>
-    db
-      .collection<Mark>('installation')
-      .findOneAndUpdate({ _id: 'installation' }, { $setOnInsert: first }, { upsert: true, returnDocument: 'after' })
+    db.collection<Mark>(MARKS).findOneAndUpdate({ _id: 'installation' }, { $setOnInsert: first }, { upsert: true, returnDocument: 'after' })
   // Another process of the same first start was faster.
-  const mark = await marked().catch((error) => (isDuplicateKey(error) ? marked() : Promise.reject(error)))
-  return { id: mark!.installationId, secretFingerprint: mark!.secretFingerprint }
+  return (await marked().catch((error) => (isDuplicateKey(error) ? marked() : Promise.reject(error))))!
 }

@@ -10,8 +10,11 @@ const LEASE_MS = 60_000
 /** How often a running program looks for what could not be finished because earlier programs were there. */
 const FINISH_EVERY_MS = 30_000
 
+/** The collection of the notes. */
+export const NOTES = 'schema_versions'
+
 /** What is known of the documents of one kind. */
-interface Note {
+export interface Note {
   readonly _id: string
   /** Every document has this shape, but for those that earlier programs have written since. */
   readonly version: number
@@ -45,7 +48,7 @@ export class Upgrade implements AsyncDisposable {
 
   private constructor(db: Db, kinds: readonly Kind[], programs: Programs, log: Log) {
     this.#db = db
-    this.#notes = db.collection('schema_versions')
+    this.#notes = db.collection(NOTES)
     this.#kinds = kinds
     this.#programs = programs
     this.#log = log

@@ -19,10 +19,10 @@ it('puts each score beside that of the same settings, ranking and language', () 
   ]
   const before = [{ label: 'HYBRID', scores: [score('COMBINED', 'ar', 0.625), score('COMBINED', null, 0.7)] }]
   const rows = toRows(now, before)
-  expect(rows.map((row) => [row.label, row.score.language, change(row, 'recallAt1')])).toEqual([
-    ['HYBRID', null, 5],
-    [null, 'ar', -12.5],
-    ['new', null, null],
+  expect(rows.map((row) => [row.label, row.isFirst, row.score.language, change(row, 'recallAt1')])).toEqual([
+    ['HYBRID', true, null, 5],
+    ['HYBRID', false, 'ar', -12.5],
+    ['new', true, null, null],
   ])
 })
 

@@ -12,8 +12,9 @@ interface Settings<Score extends Figures> {
 
 export interface ScoreRow<Score extends Figures> {
   readonly key: string
-  /** Null below the first row of the same settings. */
-  readonly label: string | null
+  readonly label: string
+  /** The first row of its settings, which alone names them in a table. */
+  readonly isFirst: boolean
   readonly score: Score
   /** What it was in the other evaluation. Null: that has no such row, or there is none. */
   readonly before: Score | null
@@ -30,7 +31,8 @@ export function toRows<Score extends Figures>(
       .filter(({ questionCount }) => questionCount > 0)
       .map((score, row) => ({
         key: `${index} ${score.ranking} ${score.language}`,
-        label: row === 0 ? label : null,
+        label,
+        isFirst: row === 0,
         score,
         before: other?.scores.find(({ ranking, language }) => ranking === score.ranking && language === score.language) ?? null,
       }))

@@ -110,21 +110,18 @@ function Evaluations({ evaluations, shownId, mayWrite, onShow }: EvaluationsProp
   const { number } = useFormats()
   const labelOf = useLabel()
   const { run, isRunning, failure } = useAction(DELETE_EVALUATION)
+  const started = ({ id, startedAt }: Evaluation) => (
+    <button
+      type="button"
+      aria-pressed={id === shownId}
+      onClick={() => onShow(id)}
+      className="min-h-6 rounded underline-offset-4 hover:underline aria-pressed:font-semibold aria-pressed:text-accent-text"
+    >
+      <DateTime at={startedAt} />
+    </button>
+  )
   const columns: readonly Column<Evaluation>[] = [
-    {
-      id: 'started',
-      header: text('evaluation.startedAt'),
-      cell: ({ id, startedAt }) => (
-        <button
-          type="button"
-          aria-pressed={id === shownId}
-          onClick={() => onShow(id)}
-          className="min-h-6 rounded underline-offset-4 hover:underline aria-pressed:font-semibold aria-pressed:text-accent-text"
-        >
-          <DateTime at={startedAt} />
-        </button>
-      ),
-    },
+    { id: 'started', header: text('evaluation.startedAt'), cell: started },
     {
       id: 'status',
       header: text('documents.status'),
@@ -172,7 +169,13 @@ function Evaluations({ evaluations, shownId, mayWrite, onShow }: EvaluationsProp
   return (
     <>
       <FailureNotice failure={failure} />
-      <RowsTable label={text('evaluation.title')} columns={columns} rows={evaluations} rowId={({ id }) => id} />
+      <RowsTable
+        label={text('evaluation.title')}
+        columns={columns}
+        rows={evaluations}
+        rowId={({ id }) => id}
+        card={{ name: started, replaces: ['started'] }}
+      />
     </>
   )
 }

@@ -32,20 +32,17 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
   const labelOf = useLabel()
   const questionsId = useId()
   const [areQuestionsOpen, setQuestionsOpen] = useState(false)
+  const languageOf = ({ language }: Score) =>
+    language === 'ar' || language === 'en' ? text(`documents.language.${language}`) : text('common.all')
   const rows = toRows(evaluation.settings, against?.settings ?? null)
   const columns: readonly Column<Row>[] = [
     {
       id: 'label',
       header: text('evaluation.settings'),
-      cell: ({ label }) => label && <UserText className="max-w-44 font-medium">{labelOf(label)}</UserText>,
+      cell: ({ label, isFirst }) => isFirst && <UserText className="max-w-44 font-medium">{labelOf(label)}</UserText>,
     },
     { id: 'ranking', header: text('evaluation.ranking'), cell: ({ score }) => text(`evaluation.ranking.${score.ranking}`) },
-    {
-      id: 'language',
-      header: text('documents.language'),
-      cell: ({ score: { language } }) =>
-        language === 'ar' || language === 'en' ? text(`documents.language.${language}`) : text('common.all'),
-    },
+    { id: 'language', header: text('documents.language'), cell: ({ score }) => languageOf(score) },
     { id: 'count', header: text('evaluation.questions'), isNumber: true, shown: 'wide', cell: ({ score }) => number(score.questionCount) },
     ...MEASURES.map((measure) => ({
       id: measure,
@@ -54,6 +51,14 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
       cell: (row: Row) => <Figure row={row} measure={measure} />,
     })),
   ]
+  const nameOf = ({ label, score }: Row) => (
+    <>
+      <UserText isWhole>{labelOf(label)}</UserText>
+      <span className="block font-normal text-muted">
+        {[text(`evaluation.ranking.${score.ranking}`), languageOf(score)].join(text('common.listSeparator'))}
+      </span>
+    </>
+  )
   return (
     <div className="mt-6 flex flex-col gap-3">
       <div className="flex flex-wrap items-end justify-between gap-3">
@@ -78,7 +83,15 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
         )}
       </div>
       <Falls evaluation={evaluation} />
-      {rows.length > 0 && <RowsTable label={text('evaluation.scoresLabel')} columns={columns} rows={rows} rowId={({ key }) => key} />}
+      {rows.length > 0 && (
+        <RowsTable
+          label={text('evaluation.scoresLabel')}
+          columns={columns}
+          rows={rows}
+          rowId={({ key }) => key}
+          card={{ name: nameOf, replaces: ['label', 'ranking', 'language'] }}
+        />
+      )}
       <DisclosureButton
         variant="secondary"
         className="self-start"
@@ -190,7 +203,13 @@ function Questions({ evaluation }: { readonly evaluation: Evaluation }) {
   return (
     <Answered answer={answer}>
       {({ evaluation }) => (
-        <RowsTable label={text('evaluation.byQuestion')} columns={columns} rows={evaluation?.questions ?? []} rowId={({ id }) => id} />
+        <RowsTable
+          label={text('evaluation.byQuestion')}
+          columns={columns}
+          rows={evaluation?.questions ?? []}
+          rowId={({ id }) => id}
+          card={{ name: ({ query }) => <UserText isWhole>{query}</UserText>, replaces: ['query'] }}
+        />
       )}
     </Answered>
   )

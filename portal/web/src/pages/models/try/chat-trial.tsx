@@ -158,8 +158,7 @@ interface ComposerProps {
 
 function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, onStop, onBegin }: ComposerProps) {
   const text = useText()
-  const { bytes } = useFormats()
-  const [isProblem, setProblem] = useState(false)
+  const [refused, setRefused] = useState<File | null>(null)
   const picker = useRef<HTMLInputElement>(null)
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -170,7 +169,7 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
     target.value = ''
     if (!file) return
     const isGood = IMAGE_TYPES.includes(file.type) && file.size <= MAX_IMAGE_BYTES
-    setProblem(!isGood)
+    setRefused(isGood ? null : file)
     if (isGood) onImage(await toDataUrl(file))
   }
   // Enter sends, as in every chat; Shift and Enter begin a line. While a word is composed, Enter belongs to the keyboard.
@@ -181,7 +180,7 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
   }
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Field label={text('models.try.message')} error={isProblem && text('models.try.imageProblem', { size: bytes(MAX_IMAGE_BYTES) })}>
+      <Field label={text('models.try.message')} error={refused && <Refused file={refused} />}>
         {(control) => (
           <Textarea {...control} rows={3} value={typed} onKeyDown={onKeyDown} onChange={({ target }) => onType(target.value)} />
         )}
@@ -225,6 +224,18 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
         )}
       </div>
     </form>
+  )
+}
+
+/** Why a file is not sent as a picture. */
+function Refused({ file }: { readonly file: File }) {
+  const { bytesApart } = useFormats()
+  const [size, limit] = bytesApart(file.size, MAX_IMAGE_BYTES)
+  const name = <UserText isWhole>{file.name}</UserText>
+  return IMAGE_TYPES.includes(file.type) ? (
+    <Text id="models.try.imageTooLarge" values={{ name, size, limit }} />
+  ) : (
+    <Text id="models.try.imageType" values={{ name }} />
   )
 }
 

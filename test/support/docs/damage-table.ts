@@ -1,7 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { expect } from 'vitest'
+import { DocsTable } from './docs-table.ts'
 
-const FILE = new URL('../../docs/operate/damage-cases.md', import.meta.url)
 const HEAD = '| store | what happened | the start, or the log | `/readyz` | a call | `kis verify` | what repairs it |'
 
 /** The messages of the service about a damaged store. Null means that no process runs that could be asked. */
@@ -15,50 +13,23 @@ export interface Shown {
   readonly repair: string
 }
 
-/**
- * The table in `docs/operate/damage-cases.md`. Each case that a test observes must be in it unchanged. With
- * `KIS_WRITE_DOCS=1`, the observed cases are written to it instead.
- */
+/** The table in `docs/operate/damage-cases.md`. */
 export class DamageTable {
-  readonly #seen = new Map<string, string>()
+  readonly #table = new DocsTable('operate/damage-cases.md', HEAD)
 
   /** Records a case. Writes `place`, such as a data folder, as DATA, and ids, ports and times as `…`. */
   note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, place?: string): void {
     const cells = [log, readyz, call, verify].map((said) => (said == null ? (said === null ? 'none' : '–') : `\`${steady(said, place)}\``))
-    const start = `| ${store} | ${what} | `
-    this.#seen.set(start, `${start}${[...cells, repair].join(' | ')} |`)
+    this.#table.note(store, what, [...cells, repair])
   }
 
   /**
-   * Compares the recorded cases with the page.
+   * Compares the recorded cases with the page, or writes them to it: see `DocsTable`.
    * @throws {AssertionError} if they differ.
    */
   check(): void {
-    if (process.env.KIS_WRITE_DOCS) {
-      this.#write()
-      return
-    }
-    const rows = readFileSync(FILE, 'utf8').split('\n')
-    for (const [start, row] of this.#seen) expect(rows.find((line) => line.startsWith(start))).toBe(row)
+    this.#table.check()
   }
-
-  #write(): void {
-    const page = readFileSync(FILE, 'utf8')
-    const text = page.split(HEAD)[0]!
-    const kept = new Map(
-      page
-        .split('\n')
-        .filter((line) => /^\| [a-zA-Z]/.test(line) && line !== HEAD)
-        .map((line) => [readRowStart(line), line]),
-    )
-    const rows = [...new Map([...kept, ...this.#seen]).values()]
-    writeFileSync(FILE, `${[text + HEAD, HEAD.replaceAll(/[^|]+/g, '---'), ...rows.sort()].join('\n')}\n`)
-  }
-}
-
-function readRowStart(line: string): string {
-  const [, store, what] = line.split('|')
-  return `|${store}|${what}| `
 }
 
 /** Returns the part of a message that is the same in every run, on one line and escaped for a table cell. */

@@ -1,0 +1,117 @@
+import { resolve } from 'node:path'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import { createLog } from '../../subgraphs/common/process/log.ts'
+import { lookAt } from '../backup/back-up.ts'
+import { megabytes } from '../backup/megabytes.ts'
+import { readPassphrase } from '../backup/passphrase.ts'
+import { refuseHalfRestored } from '../backup/restoring.ts'
+import { readConfig } from '../settings/config.ts'
+import { trackReads } from '../settings/environment.ts'
+import { readPlaces } from '../settings/variables.ts'
+import { exportOrganization } from './export-organization.ts'
+import { requireOrganizationId } from './format.ts'
+import { importOrganization } from './import-organization.ts'
+
+export interface ExportArguments {
+  readonly file: string
+  readonly organizationId: string
+  readonly withSecrets: boolean
+}
+
+export interface ImportArguments {
+  readonly file: string
+  /** An id, or `new`. */
+  readonly as: string | undefined
+  readonly check: boolean
+}
+
+type Say = (line: string) => void
+
+/** Archives have texts and the ledger. */
+const GROUP_AND_OTHERS = 0o077
+
+/** @throws {Error} see `exportOrganization`; or the passphrase is missing or short */
+export async function runExport(
+  { file, organizationId, withSecrets }: ExportArguments,
+  environment: NodeJS.ProcessEnv,
+  say: Say,
+): Promise<void> {
+  requireOrganizationId(organizationId)
+  const passphrase = withSecrets ? await givenPassphrase(environment) : null
+  // First, because reading the configuration makes a secret in an empty folder.
+  if (!trackReads(environment).env.KIS_MONGODB_URL) lookAt(readPlaces(environment).KIS_DATA_DIR)
+  const config = configOf(environment)
+  process.umask(GROUP_AND_OTHERS)
+  const { name, manifest, bytes } = await exportOrganization({
+    config,
+    organizationId,
+    file: resolve(file),
+    passphrase,
+    log: createLog('export', 'warn'),
+  })
+  const { from, to, records, files, left } = manifest
+  const when = from === to ? `as of ${to}` : `as it was between ${from} and ${to}`
+  say(`${file}: ${name} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
+  say(`It has ${countsOf(records)}, and ${files.count} files of ${megabytes(files.bytes)}.`)
+  if (Object.keys(left).length > 0)
+    say(
+      `Not in it: ${Object.entries(left)
+        .map(([what, count]) => `${count} ${what}`)
+        .join(', ')}.`,
+    )
+  say('Its keys are in it without their secrets, and its balance as a report only.')
+}
+
+/** @throws {Error} see `importOrganization`; or the passphrase is missing */
+export async function runImport({ file, as, check }: ImportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
+  const target = as === 'new' ? idSource(systemClock)('org') : as === undefined ? null : requireOrganizationId(as)
+  refuseHalfRestored(readPlaces(environment).KIS_DATA_DIR)
+  const config = configOf(environment)
+  process.umask(GROUP_AND_OTHERS)
+  const { organizationId, head, manifest, wasDone, key, lackingModels } = await importOrganization({
+    config,
+    file: resolve(file),
+    as: target,
+    check,
+    passphrase: () => givenPassphrase(environment),
+    log: createLog('import', 'warn'),
+  })
+  const what = `${head.name} (${head.organizationId}) as of ${manifest.to}: ${countsOf(manifest.records)}`
+  if (check) {
+    say(`${file} is whole and can be imported here: ${what}.`)
+    return
+  }
+  say(wasDone ? `${organizationId} was imported from ${file} before: nothing was done.` : `${organizationId} has ${what}.`)
+  if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.join(', ')}.`)
+  say(
+    'Its wallet is empty: the balance stays where it was. Its keys have no secret until you rotate them, and its webhooks are switched off.',
+  )
+  if (key) say(`API key of an admin, shown until its first use: ${key}`)
+}
+
+function configOf(environment: NodeJS.ProcessEnv) {
+  const config = readConfig(environment)
+  for (const sentence of config.ignored) console.error(sentence)
+  return config
+}
+
+async function givenPassphrase(environment: NodeJS.ProcessEnv): Promise<string> {
+  const { env, problems } = trackReads(environment)
+  const passphrase = await readPassphrase(env)
+  if (problems().length > 0) throw new Error(problems().join('\n'))
+  return passphrase
+}
+
+/** Records by what people know: those that an import only reads past are the accounts' report. */
+function countsOf(records: Readonly<Record<string, number>>): string {
+  const known = [
+    'knowledge/collections',
+    'knowledge/documents',
+    'inference/agents',
+    'inference/workflows',
+    'inference/threads',
+    'inference/runs',
+  ]
+  return known.map((kind) => `${records[kind] ?? 0} ${kind.split('/')[1]}`).join(', ')
+}

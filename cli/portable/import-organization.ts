@@ -1,0 +1,144 @@
+import { importAccounts } from '../../subgraphs/billing/portable.ts'
+import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
+import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
+import type { ArchiveTakers, RecordTaker } from '../../subgraphs/common/portable/organization-archive.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
+import { agentTakers } from '../../subgraphs/inference/portable.ts'
+import { countImported, knowledgeTakers } from '../../subgraphs/knowledge/portable.ts'
+import { open } from '../backup/sealed-secret.ts'
+import type { Config } from '../settings/config.ts'
+import type { Head, Manifest } from './format.ts'
+import { type ArchiveListener, OrganizationReader } from './organization-reader.ts'
+import { openToWrite } from './stores.ts'
+
+export interface ImportOptions {
+  readonly config: Config
+  /** The archive. */
+  readonly file: string
+  /** The id that the organization gets; null: its own. */
+  readonly as: string | null
+  /** Reads and checks everything, also against the stores, and writes nothing of it. */
+  readonly check: boolean
+  /** Gives the passphrase. Called if the archive has secrets. */
+  passphrase(): Promise<string>
+  readonly log: Log
+}
+
+export interface ImportResult {
+  readonly organizationId: string
+  readonly head: Head
+  readonly manifest: Manifest
+  /** The organization was imported from this archive before: nothing was done. */
+  readonly wasDone: boolean
+  /** The secret of the admin key of the import, until its first use; null: it was used, or nothing was imported. */
+  readonly key: string | null
+  /** Models of agents that the catalog has not. */
+  readonly lackingModels: readonly string[]
+}
+
+/** What organizes the rest is first, and there is one. */
+const FIRST = 'billing/organization'
+const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one organization.'
+
+/**
+ * Imports an organization: all of it, or nothing that anybody sees. The archive is read twice: first everything is
+ * checked, then it is written below an organization that is suspended until the end. If the import is interrupted, repeat
+ * it: it continues.
+ * @throws {Error} the archive is damaged, something of it is here already, or a model or plan is missing here
+ */
+export async function importOrganization({ config, file, as, check, passphrase, log }: ImportOptions): Promise<ImportResult> {
+  using archive = new OrganizationReader(file, VERSIONS.version)
+  const { head } = archive
+  const organizationId = as ?? head.organizationId
+  const key = head.secrets && open(head.secrets, await passphrase(), head.organizationId)
+  if (head.secrets && !key) throw new Error(`The passphrase is not the one that the secrets in ${file} were sealed with.`)
+  const models = new Set<string>()
+  await using stores = await openToWrite({ config, ids: idSource(systemClock), log })
+  const accounts = importAccounts(
+    {
+      collections: stores.accounts,
+      plans: config.settings.catalog.plans,
+      pepper: deriveKeys(config.secrets, 'api key pepper').current,
+      clock: systemClock,
+      ids: idSource(systemClock),
+    },
+    { organizationId, archive: head.id },
+  )
+  const takers: readonly ArchiveTakers[] = [
+    accounts.takers,
+    agentTakers({
+      collections: stores.agents,
+      organizationId,
+      sealing: key && {
+        archive: { secrets: new SealedTexts(key), organizationId: head.organizationId },
+        own: { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId },
+      },
+      onModel: (model) => models.add(model),
+    }),
+    knowledgeTakers({
+      store: stores.knowledge,
+      blobs: stores.blobs,
+      index: stores.index,
+      organizationId,
+      explainModel: (model, dimensions) => explainModel(config.settings.catalog, head, model, dimensions),
+      clock: systemClock,
+      log,
+    }),
+  ]
+  const state = await accounts.state()
+  const manifest = await archive.read(listener(takers, 'check'))
+  if (manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
+  if (check) return { organizationId, head, manifest, wasDone: state === 'done', key: null, lackingModels: [] }
+  if (state !== 'done') {
+    await archive.read(listener(takers, 'take'))
+    await countImported({ store: stores.knowledge, organizationId })
+  }
+  const secret = await accounts.finish()
+  const lackingModels = [...models].filter(
+    (model) => !config.settings.catalog.models.some(({ id, aliases }) => id === model || aliases.includes(model)),
+  )
+  return { organizationId, head, manifest, wasDone: state === 'done', key: secret, lackingModels }
+}
+
+/** Checks or takes what an archive has, by who takes it. */
+function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): ArchiveListener {
+  const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
+  const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
+  let isBegun = false
+  return {
+    async records(name, values) {
+      const taker = records.get(name)
+      if (!taker) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(name)}.`)
+      if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1)) throw new Error(NO_ORGANIZATION)
+      isBegun = true
+      const parsed = values.map((value, i) => {
+        try {
+          return taker.kind.parse(value) as never
+        } catch (error) {
+          throw new Error(`The archive is damaged: ${name}, ${i + 1}: ${(error as Error).message}`, { cause: error })
+        }
+      })
+      await taker[step]?.(parsed)
+    },
+    async file(folder, name, sizeBytes, bytes) {
+      const taker = files.get(folder)!
+      taker.check(name, sizeBytes)
+      if (step === 'take') await taker.take(name, sizeBytes, bytes)
+    },
+  }
+}
+
+/** Vectors of two models cannot be compared, so a collection needs its own. */
+function explainModel({ models }: CatalogFile, head: Head, id: string, dimensions: number): string | null {
+  const here = models.find((model) => model.id === id)
+  const there = head.models.find((model) => model.id === id)
+  const fix = 'Add it to catalog.yaml as it was there, or change the model of the collection before the export.'
+  if (here?.kind !== 'embedding') return `A collection has vectors of the embedding model ${id}, which the catalog here has not. ${fix}`
+  if (here.dimensions !== dimensions || (there && there.engineModel !== here.engineModel))
+    return `A collection has vectors of the embedding model ${id} (${there?.engineModel ?? 'unknown'}, ${dimensions} numbers), and ${id} is another model here (${here.engineModel}, ${here.dimensions} numbers). ${fix}`
+  return null
+}

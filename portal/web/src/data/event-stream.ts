@@ -1,0 +1,30 @@
+import { createClient, NetworkError } from 'graphql-sse'
+import type { Sent } from './resume.ts'
+
+/** What becomes of a subscription, as graphql-ws and graphql-sse tell it. */
+export interface Listener {
+  next(event: unknown): void
+  error(error: unknown): void
+  complete(): void
+}
+
+/** Each subscription is a request of its own. It is not repeated: a chat that begins twice costs twice. */
+const client = createClient({ url: '/graphql', credentials: 'same-origin', retryAttempts: 0 })
+
+/**
+ * Subscribes by HTTP and server-sent events. It takes variables of any size that a body may have. An answer that is no
+ * stream of events fails with the errors in it. Returns what ends it.
+ */
+export function subscribeByHttp(sent: Sent, listener: Listener): () => void {
+  return client.subscribe(sent, {
+    next: (event) => listener.next(event),
+    complete: () => listener.complete(),
+    error: (error) => void errorsOf(error).then((errors) => listener.error(errors)),
+  })
+}
+
+async function errorsOf(error: unknown): Promise<unknown> {
+  const response = error instanceof NetworkError ? (error.response as Response | undefined) : undefined
+  const body = (await response?.json().catch(() => undefined)) as { readonly errors?: unknown } | undefined
+  return body?.errors ?? error
+}

@@ -1,0 +1,67 @@
+import { gatewayOperation } from '../../schema/operations.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { wholeList } from '../http/lists.ts'
+import { type Call, ok, type Route } from '../http/route.ts'
+import { unixSecondsOrNull } from '../http/values.ts'
+import { LIMITS, toLimits } from './organization.ts'
+
+const PLANS = gatewayOperation(`query Plans { plans { code ${LIMITS} } }`)
+const QUEUES = gatewayOperation(`query IngestionQueues($after: String) {
+  ingestionQueues(after: $after) { next queues { organization { id } due underWay dueSince } } }`)
+
+/** One operation for each part: a part that does not answer fails alone. */
+const HEALTH = {
+  billing: gatewayOperation('query BillingHealth { health: billingHealth { isReady problems } }'),
+  inference: gatewayOperation('query InferenceHealth { health: inferenceHealth { isReady problems } }'),
+  knowledge: gatewayOperation('query KnowledgeHealth { health: knowledgeHealth { isReady problems } }'),
+} as const
+
+const PARTS = ['billing', 'inference', 'knowledge'] as const
+
+/** A part that does not answer is not ready, and the gateway's sentence says why. */
+async function readHealth(ask: Call['ask'], part: keyof typeof HEALTH) {
+  try {
+    const { health } = await ask(HEALTH[part])
+    return { is_ready: health.isReady, problems: health.problems }
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'service_unavailable') return { is_ready: false, problems: [error.message] }
+    throw error
+  }
+}
+
+/** What the operator asks of the service as a whole. */
+export const operationRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/plans',
+    async handle({ ask }) {
+      const { plans } = await ask(PLANS)
+      const items = plans.map(({ code, ...limits }) => ({ object: 'plan', code, limits: toLimits(limits) }))
+      return ok(wholeList(items, ({ code }) => code))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/ingestion-queues',
+    async handle({ ask, query }) {
+      const { next, queues } = (await ask(QUEUES, { after: query.after })).ingestionQueues
+      const items = queues.map(({ organization, due, underWay, dueSince }) => ({
+        object: 'ingestion_queue',
+        organization_id: organization.id,
+        due,
+        under_way: underWay,
+        due_since: unixSecondsOrNull(dueSince),
+      }))
+      // A page goes on after organizations that have nothing in the queue any more.
+      return ok({ ...wholeList(items, ({ organization_id }) => organization_id, next !== null), ...(next !== null && { last_id: next }) })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/health',
+    async handle({ ask }) {
+      const parts = await Promise.all(PARTS.map(async (part) => ({ object: 'part_health', part, ...(await readHealth(ask, part)) })))
+      return ok(wholeList(parts, ({ part }) => part))
+    },
+  },
+]

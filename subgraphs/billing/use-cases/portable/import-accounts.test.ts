@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { deleteOrganization, resumeOrganization } from '../../accounts/use-cases/change-organization.ts'
+import { createOrganization } from '../../accounts/use-cases/create-organization.ts'
+import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
+import { accountsOf, importAccounts } from '../../portable.ts'
+import { STORES } from '../../test-support/stores.ts'
+import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import type { BillingDeps } from '../deps.ts'
+
+const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const ARCHIVE = `exp_${'a'.repeat(32)}`
+
+for (const { name, open } of STORES)
+  describe(`accounts that are imported into ${name}`, () => {
+    let from: DocumentStore
+    let to: DocumentStore
+    let there: BillingDeps
+    let here: BillingDeps
+    beforeEach(async () => {
+      from = await open()
+      to = await open()
+      there = openBilling(from, new ManualClock())
+      here = openBilling(to, new ManualClock())
+    })
+    afterEach(async () => {
+      await from[Symbol.asyncDispose]()
+      await to[Symbol.asyncDispose]()
+    })
+
+    /** The archived records of an organization, as lines by kind. */
+    async function exported(id: string): Promise<ReadonlyMap<string, readonly string[]>> {
+      const lines = new Map<string, string[]>()
+      const { write } = await accountsOf(there.collections, id)
+      await write({
+        record: async (kind, record) => void lines.set(kind.name, [...(lines.get(kind.name) ?? []), kind.toLine(record)]),
+        file: async () => undefined,
+        leave: () => undefined,
+      })
+      return lines
+    }
+
+    async function take(lines: ReadonlyMap<string, readonly string[]>, organizationId: string) {
+      const importing = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId, archive: ARCHIVE })
+      for (const taker of importing.takers.records) {
+        const records = (lines.get(taker.kind.name) ?? []).map((line) => taker.kind.parse(JSON.parse(line)) as never)
+        if (records.length === 0) continue
+        await taker.check?.(records)
+        await taker.take(records)
+      }
+      return importing
+    }
+
+    it('are suspended until the end, cannot be resumed before it, and then have a new key and an empty wallet', async () => {
+      const { organization, apiKey, key } = await createOrganization(there, OPERATOR, { name: 'Moves' })
+      const { _id } = organization
+      await there.collections.apiKeys.findOneAndUpdate({ _id: apiKey._id }, { $set: { scopes: ['admin', 'operator'] } })
+      await there.collections.wallets.findOneAndUpdate(
+        { _id },
+        {
+          $set: {
+            available: 5,
+            [`spending.${apiKey._id}`]: {
+              limit: { amount: 7, period: 'day' },
+              day: '2026-01-01',
+              daySpent: 3,
+              monthSpent: 3,
+              totalSpent: 3,
+            },
+          },
+        },
+      )
+      const lines = await exported(_id)
+      expect([...lines.values()].flat().join()).not.toContain(apiKey.digest)
+      for (let repeat = 0; repeat < 2; repeat++) {
+        const importing = await take(lines, _id)
+        expect(await importing.state()).toBe('begun')
+      }
+      await expect(resumeOrganization(here, OPERATOR, _id)).rejects.toMatchObject({ code: 'invalid_request' })
+      await expect(
+        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
+      ).rejects.toThrow(/has not ended/)
+
+      const { finish, state } = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: ARCHIVE })
+      const secret = await finish()
+      expect(await finish()).toBe(secret)
+      expect(await state()).toBe('done')
+      expect(await principalOfApiKey(here, secret!)).toMatchObject({ organizationId: _id, scopes: ['admin'], isSuspended: false })
+      expect(await finish()).toBeNull()
+      await expect(principalOfApiKey(here, key)).rejects.toMatchObject({ code: 'invalid_api_key' })
+      expect(await here.collections.apiKeys.findOne({ _id: apiKey._id })).toMatchObject({ scopes: ['admin'], last4: '' })
+      expect(await here.collections.wallets.findOne({ _id })).toMatchObject({
+        ...{ available: 0, held: 0, sequence: 0 },
+        spending: { [apiKey._id]: { limit: { amount: 7, period: 'day' }, totalSpent: 0 } },
+      })
+      await expect(
+        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
+      ).rejects.toThrow(/is here already/)
+    })
+
+    it('can be deleted before the end, and are then not imported under the same id', async () => {
+      const { organization } = await createOrganization(there, OPERATOR, { name: 'Half' })
+      const importing = await take(await exported(organization._id), organization._id)
+      await deleteOrganization(here, OPERATOR, organization._id)
+      await expect(importing.finish()).rejects.toThrow(/was deleted while it was imported/)
+      await expect(importing.state()).rejects.toThrow(/--as new/)
+      await expect(accountsOf(here.collections, organization._id)).rejects.toThrow(/is deleted/)
+    })
+  })

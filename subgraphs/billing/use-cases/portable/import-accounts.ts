@@ -1,0 +1,150 @@
+import { createHmac } from 'node:crypto'
+import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
+import type { Plan } from '../../../common/identity/principal.ts'
+import { type ArchiveTakers, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import { type IdSource, randomHex } from '../../../common/process/ids.ts'
+import { newSecret } from '../../accounts/use-cases/new-api-key.ts'
+import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
+import { emptyWallet } from '../../ledger/domain/wallet.ts'
+import { newNonce } from '../../webhooks/domain/signature.ts'
+import type { Collections, Organization, OrganizationImport } from '../tables.ts'
+import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIMIT, USAGE_REPORT, WALLET_REPORT, WEBHOOK } from './kinds.ts'
+
+export interface ImportDeps {
+  readonly collections: Collections
+  readonly plans: readonly Plan[]
+  readonly pepper: DerivedKey
+  readonly clock: Clock
+  readonly ids: IdSource
+}
+
+/** What is imported, and as which organization. */
+export interface ImportedAs {
+  readonly organizationId: string
+  /** The id of the archive. */
+  readonly archive: string
+}
+
+export type ImportState = 'new' | 'begun' | 'done'
+
+/** Until the end of an import the organization is suspended, so nobody sees half of it. */
+const REASON = 'An import into it has not ended'
+
+/**
+ * How far the import of an archive is.
+ * @throws {Error} the organization exists, and does not come from this archive
+ */
+export async function findImportState(
+  { organizations }: Pick<Collections, 'organizations'>,
+  { organizationId, archive }: ImportedAs,
+): Promise<ImportState> {
+  const found = await organizations.findOne({ _id: organizationId })
+  if (!found) return 'new'
+  if (found.deletedAt)
+    throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
+  if (found.import && !found.import.isDone && found.import.archive !== archive)
+    throw new Error(`Another import into ${organizationId} has not ended: repeat that one, or delete the organization.`)
+  if (found.import?.archive !== archive)
+    throw new Error(`${organizationId} is here already. An import replaces nothing: import it under another id (--as new).`)
+  return found.import.isDone ? 'done' : 'begun'
+}
+
+/** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */
+export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { organizationId, archive }: ImportedAs): ArchiveTakers {
+  const { organizations, wallets, apiKeys, members, webhookEndpoints } = collections
+  const nothing = { take: async () => undefined }
+  return {
+    files: [],
+    records: [
+      taker(ORGANIZATION, {
+        async check([organization]) {
+          const { plan } = organization!
+          if (!plans.some(({ code }) => code === plan))
+            throw new Error(
+              `The organization has the plan ${JSON.stringify(plan)}, which the catalog here has not: add it to catalog.yaml.`,
+            )
+        },
+        async take([given]) {
+          const { suspendedAt = null, suspensionReason = null, ...organization } = given!
+          await wallets.insertMissing([emptyWallet(organizationId)])
+          const begun: OrganizationImport = {
+            archive,
+            nonce: randomHex(32),
+            apiKeyId: ids('key'),
+            isDone: false,
+            suspendedAt,
+            suspensionReason,
+          }
+          await organizations.insertMissing([
+            { _id: organizationId, ...organization, suspendedAt: clock.now(), suspensionReason: REASON, import: begun },
+          ])
+        },
+      }),
+      // The secret of a key stays in its installation. A key without one can be given one by rotating it.
+      storedTaker(API_KEY, apiKeys, organizationId, (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' })),
+      taker(SPEND_LIMIT, {
+        async take(limits) {
+          for (const { _id, amount, period } of limits)
+            await wallets.findOneAndUpdate(
+              { _id: organizationId },
+              { $set: { [`spending.${_id}`]: { ...NOTHING_SPENT, limit: { amount, period } } } },
+            )
+        },
+      }),
+      storedTaker(MEMBER, members, organizationId, (member) => member),
+      storedTaker(WEBHOOK, webhookEndpoints, organizationId, (endpoint) => ({
+        ...endpoint,
+        isActive: false,
+        disabledReason: null,
+        disabledAt: clock.now(),
+        failingSince: null,
+        nonce: newNonce(),
+        previousNonce: null,
+        previousUntil: null,
+      })),
+      ...[WALLET_REPORT, LEDGER_REPORT, USAGE_REPORT, CHANGES_REPORT].map((kind) => taker(kind, nothing)),
+    ],
+  }
+}
+
+/**
+ * Ends the import when all parts have what is theirs: the organization gets an admin key, then it is as it was. Can be
+ * repeated; gives the key until its first use, then null.
+ * @throws {Error} the organization was deleted meanwhile
+ */
+export async function finishImport(
+  { collections, pepper, clock }: Pick<ImportDeps, 'collections' | 'pepper' | 'clock'>,
+  { organizationId, archive }: ImportedAs,
+): Promise<string | null> {
+  const { organizations, apiKeys } = collections
+  const begun = await organizations.findOne({ _id: organizationId })
+  if (!begun?.import || begun.deletedAt || begun.import.archive !== archive)
+    throw new Error(`${organizationId} was deleted while it was imported. Import it under another id: --as new.`)
+  const { nonce, apiKeyId: _id, isDone, suspendedAt, suspensionReason } = begun.import
+  const made = newSecret(pepper, createHmac('sha256', pepper.key).update(`key of an import ${nonce}`).digest())
+  if (!isDone) {
+    await apiKeys.insertMissing([
+      {
+        _id,
+        organizationId,
+        name: 'Admin key of the import',
+        scopes: ['admin'],
+        modelAllowlist: null,
+        digest: made.digest,
+        last4: made.last4,
+        expiresAt: null,
+        revokedAt: null,
+        createdAt: clock.now(),
+        unseen: true,
+      },
+    ])
+    const ended: Partial<Organization> = { suspendedAt, suspensionReason }
+    await organizations.findOneAndUpdate(
+      { _id: organizationId, 'import.archive': archive, 'import.isDone': false, deletedAt: null },
+      { $set: { ...ended, 'import.isDone': true }, $inc: { revision: 1 } },
+    )
+  }
+  const key = await apiKeys.findOne({ _id })
+  return key?.unseen && key.digest === made.digest ? made.key : null
+}

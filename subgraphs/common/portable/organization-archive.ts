@@ -1,0 +1,123 @@
+import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
+import type { RecordKind } from './record-kind.ts'
+
+/** What a subgraph writes of one organization, in order. */
+export interface ArchiveSink {
+  record(kind: RecordKind<unknown>, record: object): Promise<void>
+  /** Bytes below a path of the archive. Records that were given before precede them. */
+  file(path: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
+  /** Counts something that stays behind, for the operator to know. */
+  leave(what: string): void
+}
+
+/** Takes the records of one kind from an archive, in its order. */
+export interface RecordTaker {
+  readonly kind: RecordKind<unknown>
+  /** Before anything is written. @throws {Error} they must not be imported */
+  check?(records: readonly never[]): Promise<void>
+  /** Can be repeated. */
+  take(records: readonly never[]): Promise<void>
+}
+
+/** Takes the bytes below one folder of an archive. */
+export interface FileTaker {
+  /** With the slash. */
+  readonly folder: string
+  /** @throws {Error} the name, or the size in bytes, does not fit */
+  check(name: string, sizeBytes: number): void
+  /** Can be repeated. */
+  take(name: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
+}
+
+/** What a subgraph takes from an archive. */
+export interface ArchiveTakers {
+  readonly records: readonly RecordTaker[]
+  readonly files: readonly FileTaker[]
+}
+
+/** Keeps the type of the records between a kind and what takes it. */
+export function taker<Taken>(
+  kind: RecordKind<Taken>,
+  on: { check?(records: readonly Taken[]): Promise<void>; take(records: readonly Taken[]): Promise<void> },
+): RecordTaker {
+  return { kind, ...on } as RecordTaker
+}
+
+/** Records in one read. Some have megabytes. */
+const PAGE = 50
+/** As the port allows in one query. */
+const MAX_IDS = 1_000
+
+interface Owned extends StoredDocument {
+  readonly organizationId: string
+}
+
+/** All records that meet a filter on an index, in the order of their ids. */
+export async function* listAll<Record extends StoredDocument>(
+  records: Pick<DocumentCollection<Record>, 'find'>,
+  filter: Filter,
+  page = PAGE,
+): AsyncGenerator<Record> {
+  for (let after = ''; ; ) {
+    const found = await records.find({ ...filter, _id: { $gt: after } }, { sort: { _id: 1 }, limit: page })
+    yield* found
+    if (found.length < page) return
+    after = found.at(-1)!._id
+  }
+}
+
+/** @throws {Error} another organization has a record with one of these ids */
+export async function refuseForeign<Record extends Owned>(
+  records: Pick<DocumentCollection<Record>, 'find'>,
+  ids: readonly string[],
+  organizationId: string,
+): Promise<void> {
+  for (let from = 0; from < ids.length; from += MAX_IDS) {
+    const some = ids.slice(from, from + MAX_IDS)
+    const found = await records.find({ _id: { $in: some } }, { limit: some.length })
+    const foreign = found.find((record) => record.organizationId !== organizationId)
+    if (foreign)
+      throw new Error(
+        `${foreign._id} is here already, in ${foreign.organizationId}: an import replaces nothing. Import into an installation without it, or delete that organization first.`,
+      )
+  }
+}
+
+/** @throws {Error} the organization has no record with one of these ids: records of an archive belong to records of it */
+export async function requireOwn(records: readonly Reading[], ids: readonly string[], organizationId: string): Promise<void> {
+  const wanted = [...new Set(ids)]
+  for (let from = 0; from < wanted.length; from += MAX_IDS) {
+    const some = wanted.slice(from, from + MAX_IDS)
+    const own = new Set<string>()
+    for (const each of records) {
+      const found = await each.find({ _id: { $in: some } }, { limit: some.length })
+      for (const record of found) if (record.organizationId === organizationId) own.add(record._id)
+    }
+    const lacking = some.find((id) => !own.has(id))
+    if (lacking !== undefined) throw new Error(`The archive is damaged: it has something of ${lacking}, but not ${lacking} itself.`)
+  }
+}
+
+interface Reading {
+  find(filter: Filter, options: { readonly limit: number }): Promise<readonly Owned[]>
+}
+
+/** Takes records that are stored as they come, below the organization. `before` is called with those of one step. */
+export function storedTaker<Record extends Owned, Taken extends { readonly _id: string }>(
+  kind: RecordKind<Taken>,
+  records: DocumentCollection<Record>,
+  organizationId: string,
+  toRecord: (taken: Taken) => Omit<Record, 'organizationId'>,
+  before: (taken: readonly Taken[]) => Promise<void> = async () => undefined,
+): RecordTaker {
+  const ids = (taken: readonly Taken[]) => taken.map(({ _id }) => _id)
+  return taker(kind, {
+    check: (taken) => refuseForeign(records, ids(taken), organizationId),
+    async take(taken) {
+      await before(taken)
+      // The caller names the fields; the organization is the one of the import.
+      const all = taken.map((each) => ({ ...toRecord(each), organizationId }) as unknown as Record)
+      for (let from = 0; from < all.length; from += MAX_IDS) await records.insertMissing(all.slice(from, from + MAX_IDS))
+    },
+  })
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { SCOPES } from '../identity/principal.ts'
+
+/** The checks that the records of several subgraphs share. */
+
+/** No stored record is larger: MongoDB's limit of a document. */
+const MAX_CHARACTERS = 16 * 1024 * 1024
+
+export const text = (most = MAX_CHARACTERS) => z.string().max(most)
+
+/** An id of this service: see `ids.ts`. */
+export const id = (prefix: string) => z.string().refine((value) => isId(value, prefix), `is no id of ${prefix}_`)
+
+export const date = () => z.iso.datetime().transform((written) => new Date(written))
+
+export const count = () => z.int().min(0)
+
+/** Nano-USD or another sum, as decimal digits. */
+export const digits = () => z.string().regex(/^-?\d{1,40}$/)
+
+export const sha256 = () => z.string().regex(/^[0-9a-f]{64}$/)
+
+/** A text of JSON, kept as it is. */
+export const json = (schema: z.ZodType = z.unknown()) =>
+  text().refine((value) => isJson(value, schema), 'is not the JSON that belongs here')
+
+/** An operator is made by the installation itself, and comes with no archive. */
+export const scopes = () => z.array(z.enum(SCOPES.filter((scope) => scope !== 'operator'))).max(SCOPES.length)
+
+/** A record with names of its own. */
+export const named = (value: z.ZodType, most: number) =>
+  z.record(text(256), value).refine((record) => Object.keys(record).length <= most, `has more than ${most} members`)
+
+export const failure = () => z.strictObject({ code: text(100), message: text(10_000) })
+
+function isJson(value: string, schema: z.ZodType): boolean {
+  try {
+    return schema.safeParse(JSON.parse(value)).success
+  } catch {
+    return false
+  }
+}
+
+function isId(value: string, prefix: string): boolean {
+  return value.startsWith(`${prefix}_`) && /^[0-9a-f]{32}$/.test(value.slice(prefix.length + 1))
+}

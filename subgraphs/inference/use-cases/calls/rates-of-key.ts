@@ -1,0 +1,178 @@
+import type { KeyRates } from '../../../common/identity/principal.ts'
+import { randomHex } from '../../../common/process/ids.ts'
+import { RateMeter } from '../../domain/engines/rate-meter.ts'
+import type { KeyRateRecord } from '../tables.ts'
+import { type Amounts, isFree, type Meters, type RateWaits, takeFrom, waitsOf } from './kept-rates.ts'
+
+/**
+ * All processes together keep at most this part of a limit ahead, so that at most as much is refused although nobody
+ * used it. A limit below 80 for each process is kept exactly: each call asks the store.
+ */
+const AHEAD_PART = 1 / 40
+/** The clocks of the processes differ by less. A time that is further ahead is from before the clock was set back. */
+const CLOCKS_DIFFER_MS = 5_000
+/** What was kept ahead for as long has long been free again for all. */
+export const KEEP_AHEAD_MS = 60_000
+/** Characters of a token of a write. */
+const TOKEN_LENGTH = 16
+/** A meter's parts of one unit. */
+const PARTS = 60_000
+
+/** A call that waits for the store. */
+export interface Waiter {
+  readonly rates: KeyRates
+  readonly tokens: number
+  answer(waits: RateWaits): void
+}
+
+/** What a process knows of one key whose rates all processes share. */
+export interface SharedKey {
+  rates: KeyRates
+  /** As last read or written; null: nothing is taken. */
+  record: KeyRateRecord | null
+  /** When that was. */
+  seenAt: number
+  /** Taken from the shared limit and not used yet. Negative: used, and not yet taken from it. */
+  ahead: { requests: number; tokens: number }
+  /** When that was last changed by more than a use. */
+  aheadAt: number
+  /** While the store is away: the estimated use of all processes. */
+  estimate: Meters | null
+  waiting: Waiter[]
+  isAsking: boolean
+  /** The store has not answered in time. */
+  isLate: boolean
+  /** Until then the store is not asked. */
+  awayUntil: number
+}
+
+export function newSharedKey(rates: KeyRates): SharedKey {
+  const never = Number.NEGATIVE_INFINITY
+  const known = { record: null, seenAt: never, ahead: { requests: 0, tokens: 0 }, aheadAt: never, estimate: null }
+  return { rates, ...known, waiting: [], isAsking: false, isLate: false, awayUntil: never }
+}
+
+/** One exchange with the store. */
+export interface Exchange {
+  /** What the record becomes. The same record as before: nothing is to be written. */
+  readonly record: KeyRateRecord | null
+  /** What the process has more ahead afterwards, besides what the waiters got. */
+  readonly ahead: Amounts
+  /** What each waiter hears. */
+  readonly answers: readonly RateWaits[]
+}
+
+/** The most that one of `replicas` processes keeps ahead of a limit. */
+function blockOf(limit: number | null, replicas: number): number {
+  const block = limit === null ? 0 : Math.floor((limit * AHEAD_PART) / replicas)
+  return block > 1 ? block : 0
+}
+
+/** Too little is ahead for the next calls. */
+export function isLow({ rates, ahead }: SharedKey, replicas: number): boolean {
+  const isBelow = (limit: number | null, amount: number) => amount < blockOf(limit, replicas) / 2
+  return isBelow(rates.requestsPerMinute, ahead.requests) || isBelow(rates.tokensPerMinute, ahead.tokens)
+}
+
+/** More was used than taken, or more is ahead than the process may keep. */
+export function isUneven({ rates, ahead }: SharedKey, replicas: number): boolean {
+  const isOff = (limit: number | null, amount: number) => limit !== null && (amount < 0 || amount > 2 * blockOf(limit, replicas))
+  return isOff(rates.requestsPerMinute, ahead.requests) || isOff(rates.tokensPerMinute, ahead.tokens)
+}
+
+export function hasAhead({ ahead }: SharedKey, { requestsPerMinute, tokensPerMinute }: KeyRates, tokens: number): boolean {
+  return (requestsPerMinute === null || ahead.requests >= 1) && (tokensPerMinute === null || ahead.tokens >= tokens)
+}
+
+/** Uses what is ahead. Negative amounts are given back. */
+export function useAhead({ ahead }: SharedKey, { requestsPerMinute, tokensPerMinute }: KeyRates, amounts: Amounts): void {
+  if (requestsPerMinute !== null) ahead.requests -= amounts.requests
+  if (tokensPerMinute !== null) ahead.tokens -= amounts.tokens
+}
+
+/** Forgets what nobody has used, but not what was used beyond. */
+export function dropAhead({ ahead }: SharedKey): void {
+  ahead.requests = Math.min(0, ahead.requests)
+  ahead.tokens = Math.min(0, ahead.tokens)
+}
+
+/** What all processes have taken as far as this one knows, and the time for which it holds. What is ahead is free. */
+export function metersOf(
+  { record, estimate, ahead, rates }: SharedKey,
+  clockMs: number,
+): { readonly meters: Meters; readonly now: number } {
+  const time = timeOf(record, clockMs)
+  const meters = estimate ? copyOf(estimate, rates, time.now) : metersOfRecord(record, time.drained)
+  takeFrom(meters, rates, { requests: -ahead.requests, tokens: -ahead.tokens }, time.now)
+  return { meters, now: time.now }
+}
+
+/** Judges the waiters, in their order, by what the record says, and takes for the next calls ahead. */
+export function judge(
+  { rates, ahead, estimate }: SharedKey,
+  record: KeyRateRecord | null,
+  waiters: readonly Waiter[],
+  replicas: number,
+  clockMs: number,
+): Exchange {
+  const { now, drained } = timeOf(record, clockMs)
+  const meters = metersOfRecord(record, drained)
+  const { requestsPerMinute, tokensPerMinute } = rates
+  if (estimate) takeFrom(meters, rates, beyond(estimate, meters, rates, now), now)
+  const taken = { requests: 0, tokens: 0 }
+  const take = (amounts: Amounts) => {
+    takeFrom(meters, rates, amounts, now)
+    taken.requests += amounts.requests
+    taken.tokens += amounts.tokens
+  }
+  // All of it goes back first, so that the waiters may have it.
+  take({ requests: -ahead.requests, tokens: -ahead.tokens })
+  const answers = waiters.map(({ rates, tokens }) => {
+    const amounts = { requests: 1, tokens }
+    const waits = waitsOf(meters, rates, amounts, now)
+    if (isFree(waits)) takeFrom(meters, rates, amounts, now)
+    return waits
+  })
+  const keep = (meter: RateMeter, limit: number | null) =>
+    limit === null ? 0 : Math.min(blockOf(limit, replicas), meter.remaining(limit, now))
+  take({ requests: keep(meters.requests, requestsPerMinute), tokens: keep(meters.tokens, tokensPerMinute) })
+  const isUnchanged = taken.requests === 0 && taken.tokens === 0 && !estimate && !answers.some(isFree)
+  return { record: isUnchanged ? record : toRecord(meters, rates, now), ahead: taken, answers }
+}
+
+function toRecord({ requests, tokens }: Meters, { apiKeyId, requestsPerMinute, tokensPerMinute }: KeyRates, now: number): KeyRateRecord {
+  const requestMs = requestsPerMinute === null ? 0 : requests.resetMs(requestsPerMinute, now)
+  const tokenMs = tokensPerMinute === null ? 0 : tokens.resetMs(tokensPerMinute, now)
+  return {
+    _id: apiKeyId,
+    token: randomHex(TOKEN_LENGTH),
+    requestsTaken: requestsPerMinute === null ? 0 : requests.takenAt(requestsPerMinute, now),
+    tokensTaken: tokensPerMinute === null ? 0 : tokens.takenAt(tokensPerMinute, now),
+    drainedAt: now,
+    expiresAt: new Date(now + Math.max(requestMs, tokenMs) + KEEP_AHEAD_MS),
+  }
+}
+
+function metersOfRecord(record: KeyRateRecord | null, drainedAt: number): Meters {
+  return { requests: new RateMeter(record?.requestsTaken, drainedAt), tokens: new RateMeter(record?.tokensTaken, drainedAt) }
+}
+
+function copyOf({ requests, tokens }: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Meters {
+  return {
+    requests: new RateMeter(requestsPerMinute === null ? 0 : requests.takenAt(requestsPerMinute, now), now),
+    tokens: new RateMeter(tokensPerMinute === null ? 0 : tokens.takenAt(tokensPerMinute, now), now),
+  }
+}
+
+/** What the estimate has more than the meters. */
+function beyond(estimate: Meters, meters: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Amounts {
+  const more = (kind: keyof Meters, limit: number | null) =>
+    limit === null ? 0 : Math.max(0, Math.ceil((estimate[kind].takenAt(limit, now) - meters[kind].takenAt(limit, now)) / PARTS))
+  return { requests: more('requests', requestsPerMinute), tokens: more('tokens', tokensPerMinute) }
+}
+
+/** The fastest clock counts, so that nothing drains twice. */
+function timeOf(record: KeyRateRecord | null, clockMs: number): { readonly now: number; readonly drained: number } {
+  const drained = record?.drainedAt ?? clockMs
+  return drained > clockMs + CLOCKS_DIFFER_MS ? { now: clockMs, drained: clockMs } : { now: Math.max(clockMs, drained), drained }
+}

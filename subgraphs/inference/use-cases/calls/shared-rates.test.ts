@@ -1,0 +1,241 @@
+import { describe, expect, it, vi } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { KeyRates } from '../../../common/identity/principal.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { type KeyRateRecord, openCollections } from '../tables.ts'
+import { isFree } from './kept-rates.ts'
+import { SharedRates } from './shared-rates.ts'
+
+const key = (requestsPerMinute: number | null, tokensPerMinute: number | null = null): KeyRates => ({
+  apiKeyId: 'key_a',
+  requestsPerMinute,
+  tokensPerMinute,
+})
+
+/** Processes on one store and one clock, which the test moves. */
+function processes(count: number) {
+  const records = openCollections(new MemoryDocumentStore()).keyRates
+  let now = 1_000_000
+  let asked = 0
+  let isAway = false
+  let hangs: Promise<void> | undefined
+  const watched = new Proxy(records, {
+    get(target, property) {
+      const found = Reflect.get(target, property)
+      if (typeof found !== 'function') return found
+      return async (...given: unknown[]) => {
+        asked++
+        await hangs
+        if (isAway) throw new Error('the store is away')
+        return found.apply(target, given)
+      }
+    },
+  }) as DocumentCollection<KeyRateRecord>
+  const clock = { ...systemClock, now: () => new Date(now) }
+  const all = Array.from({ length: count }, () => new SharedRates(watched, () => count, clock, silentLog))
+  return {
+    all,
+    records,
+    advance(ms: number) {
+      now += ms
+    },
+    setAway(away: boolean) {
+      isAway = away
+    },
+    hang(until: Promise<void> | undefined) {
+      hangs = until
+    },
+    get asked() {
+      return asked
+    },
+  }
+}
+
+/** Waits until the processes have told the store what they tell it in the background. */
+const told = () => new Promise((resolve) => setTimeout(resolve, 20))
+
+async function countTaken(calls: Iterable<SharedRates>, rates: KeyRates, tokens = 0): Promise<number> {
+  const waits = await Promise.all(Array.from(calls, (process) => process.take(rates, tokens)))
+  return waits.filter(isFree).length
+}
+
+function* inTurns(all: readonly SharedRates[], calls: number) {
+  for (let i = 0; i < calls; i++) yield all[i % all.length]!
+}
+
+describe('the requests of a key', () => {
+  it.each([
+    { limit: 1, processes: 3 },
+    { limit: 7, processes: 2 },
+    { limit: 60, processes: 3 },
+    { limit: 600, processes: 3 },
+    { limit: 6_000, processes: 3 },
+  ])('of $limit a minute are as many over $processes processes, wherever they come in', async ({ limit, processes: count }) => {
+    for (const spread of ['all at once', 'one after the other', 'at one process'] as const) {
+      const { all } = processes(count)
+      let taken = 0
+      if (spread === 'all at once') taken = await countTaken(inTurns(all, limit * 2), key(limit))
+      else
+        for (const process of inTurns(spread === 'at one process' ? all.slice(0, 1) : all, limit + 200))
+          if (isFree(await process.take(key(limit), 0))) taken++
+      expect(Math.abs(taken - limit), spread).toBeLessThanOrEqual(limit * 0.05)
+    }
+  })
+
+  it('pass at the pace of the limit afterwards, whichever process had the first minute', async () => {
+    const { all, advance } = processes(3)
+    expect(await countTaken(inTurns(all.slice(0, 1), 1_000), key(600))).toBeGreaterThanOrEqual(570)
+    let taken = 0
+    for (let second = 0; second < 60; second++) {
+      advance(1_000)
+      for (const process of inTurns(all, 30)) if (isFree(await process.take(key(600), 0))) taken++
+    }
+    expect(Math.abs(taken - 600)).toBeLessThanOrEqual(30)
+  })
+
+  it('of a small limit tell every process what is left, and when the next one fits', async () => {
+    const { all, advance } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    for (const [process, remaining] of [
+      [first, 2],
+      [second, 1],
+      [first, 0],
+    ] as const) {
+      expect(isFree(await process.take(key(3), 0))).toBe(true)
+      expect(process.read(key(3))).toEqual({ requests: { limit: 3, remaining, resetMs: (3 - remaining) * 20_000 }, tokens: null })
+    }
+    for (const process of all) expect(await process.take(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
+    advance(19_999)
+    for (const process of all) expect(await process.take(key(3), 0)).toEqual({ requestMs: 1, tokenMs: 0 })
+    advance(1)
+    expect(isFree(await second.take(key(3), 0))).toBe(true)
+    expect(await first.take(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
+  })
+
+  it('of a large limit tell what is left, whichever process took it', async () => {
+    const { all, advance } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    await second.take(key(6_000), 0)
+    await countTaken(inTurns([first], 3_000), key(6_000))
+    advance(501)
+    await second.take(key(6_000), 0)
+    await told()
+    for (const process of all) expect(Math.abs(process.read(key(6_000))!.requests!.remaining - 3_049)).toBeLessThanOrEqual(300)
+  })
+
+  it('cost no question for each call, nor for each refusal', async () => {
+    const under = processes(2)
+    for (const process of inTurns(under.all, 6_000)) await process.take(key(6_000), 0)
+    expect(under.asked).toBeLessThan(600)
+    const before = under.asked
+    for (const process of inTurns(under.all, 5_000)) await process.take(key(6_000), 0)
+    expect(under.asked - before).toBeLessThan(300)
+    const without = processes(2)
+    for (const process of inTurns(without.all, 100)) await process.take(key(null), 0)
+    expect(without.asked).toBe(0)
+  })
+
+  it('that were given back are free for all processes', async () => {
+    const { all } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    expect(isFree(await first.take(key(1), 0))).toBe(true)
+    first.correct(key(1), -1, 0)
+    await told()
+    expect(isFree(await second.take(key(1), 0))).toBe(true)
+  })
+})
+
+describe('the tokens of a key', () => {
+  it('are those of all processes, corrected by what was used', async () => {
+    const { all, advance } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    const rates = key(null, 1_000)
+    expect(isFree(await first.take(rates, 600))).toBe(true)
+    // The first process keeps 12 tokens ahead.
+    expect(await second.take(rates, 600)).toEqual({ requestMs: 0, tokenMs: 12_720 })
+    first.correct(rates, 0, -500)
+    await told()
+    // A process does not ask for each call that it refuses.
+    advance(100)
+    expect(isFree(await second.take(rates, 600))).toBe(true)
+    second.correct(rates, 0, 900)
+    await told()
+    // 100 + 600 + 900 are 600 more than the limit.
+    const { tokenMs } = await first.take(rates, 100)
+    expect(tokenMs).toBeGreaterThanOrEqual(41_900)
+    expect(tokenMs).toBeLessThanOrEqual(43_500)
+  })
+
+  it('are taken with the request or not at all', async () => {
+    const { all } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    const rates = key(10, 100)
+    await first.take(rates, 90)
+    for (let i = 0; i < 10; i++) await second.take(rates, 50)
+    expect(second.read(rates)!.requests!.remaining).toBe(9)
+  })
+})
+
+describe('without the store', () => {
+  it('a process admits its part of what it last knew to be left, and tells it when the store is back', async () => {
+    const { all, setAway, advance } = processes(2)
+    const [first, second] = all as [SharedRates, SharedRates]
+    expect(await countTaken(inTurns(all, 20), key(60))).toBe(20)
+    advance(200)
+    for (const process of all) await process.take(key(60), 0)
+    setAway(true)
+    advance(200)
+    for (const process of all) expect(await countTaken(inTurns([process], 60), key(60))).toBeLessThanOrEqual(20)
+    advance(2_000)
+    setAway(false)
+    expect(await countTaken(inTurns([first], 60), key(60))).toBeLessThanOrEqual(5)
+    expect(await countTaken(inTurns([second], 60), key(60))).toBeLessThanOrEqual(5)
+    advance(60_000)
+    expect(await countTaken(inTurns(all, 100), key(60))).toBe(60)
+  })
+
+  it('a call waits for it half a second, and the next ones not at all', async () => {
+    const under = processes(2)
+    const { all, hang, advance } = under
+    const back = Promise.withResolvers<void>()
+    hang(back.promise)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const first = all[0]!.take(key(60), 0)
+      await vi.advanceTimersByTimeAsync(500)
+      expect(isFree(await first)).toBe(true)
+    } finally {
+      vi.useRealTimers()
+    }
+    const next = Array.from({ length: 60 }, () => all[0]!.take(key(60), 0))
+    expect(next.some((waits) => waits instanceof Promise)).toBe(false)
+    expect(next.filter((waits) => isFree(waits as Exclude<typeof waits, Promise<unknown>>))).toHaveLength(29)
+    hang(undefined)
+    back.resolve()
+    await told()
+    advance(1_001)
+    // It has admitted 30, each of which counts for two processes.
+    expect(await countTaken(inTurns(all, 60), key(60))).toBeLessThanOrEqual(2)
+  })
+})
+
+it('forgets keys that have nothing taken', async () => {
+  const { all, records, advance } = processes(1)
+  await all[0]!.take(key(60), 0)
+  await all[0]!.forgetIdle()
+  expect(await records.countDocuments({}, { limit: 10 })).toBe(1)
+  advance(62_000)
+  await all[0]!.forgetIdle()
+  expect(await records.countDocuments({}, { limit: 10 })).toBe(0)
+  expect(await countTaken(inTurns(all, 100), key(60))).toBe(60)
+})
+
+it('drains nothing twice when the clocks of processes differ', async () => {
+  const records = openCollections(new MemoryDocumentStore()).keyRates
+  const all = [0, 2_000].map(
+    (aheadMs) => new SharedRates(records, () => 2, { ...systemClock, now: () => new Date(1_000_000 + aheadMs) }, silentLog),
+  )
+  expect(Math.abs((await countTaken(inTurns(all, 200), key(60))) - 60)).toBeLessThanOrEqual(3)
+})

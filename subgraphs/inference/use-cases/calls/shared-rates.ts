@@ -1,0 +1,223 @@
+import { LRUCache } from 'lru-cache'
+import type { RateLimits } from '../../../../schema/errors.ts'
+import type { KeyRates } from '../../../common/identity/principal.ts'
+import { type DocumentCollection, DuplicateKey } from '../../../common/ports/document-store.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
+import type { Log } from '../../../common/process/log.ts'
+import type { KeyRateRecord } from '../tables.ts'
+import { isFree, type KeptRates, MAX_KEYS, NO_WAITS, type RateWaits, readMeters, takeFrom, waitsOf } from './kept-rates.ts'
+import {
+  dropAhead,
+  type Exchange,
+  hasAhead,
+  isLow,
+  isUneven,
+  judge,
+  KEEP_AHEAD_MS,
+  metersOf,
+  newSharedKey,
+  type SharedKey,
+  useAhead,
+  type Waiter,
+} from './rates-of-key.ts'
+
+/** What the store said this long ago is enough to refuse a call. It bounds what a flood of refused calls asks. */
+const REFUSE_BY_MS = 100
+/** What a caller is told is at most as old, unless the store takes longer. */
+const TELL_BY_MS = 500
+/** The longest wait of a call for the store. The process's part of the limit applies then. */
+const STORE_MS = 500
+/** How long the store is left alone after it failed. */
+const AWAY_MS = 1_000
+/** Pause between two removals of idle records. */
+const SWEEP_MS = 60_000
+/** Tries to write what other processes write, too. Each failed one means that another process has got on. */
+const MAX_TRIES = 20
+
+/**
+ * The rates of keys, shared by all processes of inference on one store. The store has one meter for each key. A process
+ * takes from it in small blocks ahead of its calls, so most calls of a large limit wait for no store. Whatever it has
+ * ahead, the shared meter has let it, so all processes together admit what the limit says.
+ *
+ * If the store does not answer, the process counts each call `replicas` times against what it last knew, which divides
+ * the limit by `replicas`. When the store is back, the larger of both counts holds.
+ */
+export class SharedRates implements KeptRates {
+  readonly #records: DocumentCollection<KeyRateRecord>
+  readonly #replicas: () => number
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #keys = new LRUCache<string, SharedKey>({ max: MAX_KEYS })
+
+  constructor(records: DocumentCollection<KeyRateRecord>, replicas: () => number, clock: Clock, log: Log) {
+    this.#records = records
+    this.#replicas = replicas
+    this.#clock = clock
+    this.#log = log
+  }
+
+  take(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits> {
+    if (rates.requestsPerMinute === null && rates.tokensPerMinute === null) return NO_WAITS
+    const now = this.#now()
+    const key = this.#get(rates)
+    if (now - key.aheadAt > KEEP_AHEAD_MS) dropAhead(key)
+    if (key.waiting.length === 0 && hasAhead(key, rates, tokens)) {
+      useAhead(key, rates, { requests: 1, tokens })
+      if (now - key.seenAt > TELL_BY_MS || isLow(key, this.#replicas())) this.#ask(key)
+      return NO_WAITS
+    }
+    if (key.isLate || now < key.awayUntil) return this.#takePart(key, rates, tokens, now)
+    if (!key.isAsking && now - key.seenAt < REFUSE_BY_MS) {
+      const known = metersOf(key, now)
+      const waits = waitsOf(known.meters, rates, { requests: 1, tokens }, known.now)
+      if (!isFree(waits)) return waits
+    }
+    return new Promise((answer) => {
+      key.waiting.push({ rates, tokens, answer })
+      this.#ask(key)
+    })
+  }
+
+  correct(rates: KeyRates, requests: number, tokens: number): void {
+    if (rates.requestsPerMinute === null && rates.tokensPerMinute === null) return
+    const key = this.#get(rates)
+    const now = this.#now()
+    const replicas = this.#replicas()
+    if (key.estimate) {
+      takeFrom(key.estimate, rates, { requests: requests * replicas, tokens: tokens * replicas }, now)
+      return
+    }
+    useAhead(key, rates, { requests, tokens })
+    key.aheadAt = now
+    if (isUneven(key, replicas)) this.#ask(key)
+  }
+
+  read(rates: KeyRates): RateLimits | null {
+    const known = metersOf(this.#keys.get(rates.apiKeyId) ?? newSharedKey(rates), this.#now())
+    return readMeters(known.meters, rates, known.now)
+  }
+
+  /** Removes the records of keys that have nothing taken any more. */
+  async forgetIdle(): Promise<void> {
+    while ((await this.#records.deleteMany({ expiresAt: { $lt: this.#clock.now() } })) > 0);
+  }
+
+  #get(rates: KeyRates): SharedKey {
+    let key = this.#keys.get(rates.apiKeyId)
+    if (!key) {
+      key = newSharedKey(rates)
+      this.#keys.set(rates.apiKeyId, key)
+    }
+    key.rates = rates
+    return key
+  }
+
+  /** Takes this process's part of the limit, because the store does not answer. */
+  #takePart(key: SharedKey, rates: KeyRates, tokens: number, now: number): RateWaits {
+    if (!key.estimate) {
+      key.estimate = metersOf(key, now).meters
+      key.ahead = { requests: 0, tokens: 0 }
+    }
+    const replicas = this.#replicas()
+    const amounts = { requests: replicas, tokens: tokens * replicas }
+    const waits = waitsOf(key.estimate, rates, amounts, now)
+    if (isFree(waits)) takeFrom(key.estimate, rates, amounts, now)
+    return waits
+  }
+
+  /** Exchanges with the store what this process has used and needs, once at a time for each key. */
+  #ask(key: SharedKey): void {
+    if (key.isAsking || this.#now() < key.awayUntil) return
+    key.isAsking = true
+    void this.#keepAsking(key)
+  }
+
+  async #keepAsking(key: SharedKey): Promise<void> {
+    do await this.#round(key, key.waiting.splice(0))
+    while (key.waiting.length > 0 || (isUneven(key, this.#replicas()) && this.#now() >= key.awayUntil))
+    // In the same moment as the last look at what waits, so that nothing waits for nobody.
+    key.isAsking = false
+  }
+
+  /** Never rejects: without the store, the waiters get the answer of this process. */
+  async #round(key: SharedKey, waiters: readonly Waiter[]): Promise<void> {
+    let isAnswered = false
+    const answerAlone = () => {
+      const now = this.#now()
+      key.awayUntil = now + AWAY_MS
+      const all = [...(isAnswered ? [] : waiters), ...key.waiting.splice(0)]
+      isAnswered = true
+      for (const { rates, tokens, answer } of all) answer(this.#takePart(key, rates, tokens, now))
+    }
+    const late = setTimeout(() => {
+      key.isLate = true
+      answerAlone()
+    }, STORE_MS)
+    try {
+      this.#note(key, await this.#exchange(key, waiters), isAnswered ? [] : waiters)
+    } catch (error) {
+      this.#log.debug({ err: error }, 'the rates of a key are not shared now')
+      answerAlone()
+    } finally {
+      clearTimeout(late)
+      key.isLate = false
+    }
+  }
+
+  /** What calls took without the store while it was late stays in the estimate, which the next exchange tells. */
+  #note(key: SharedKey, { record, ahead, answers }: Exchange, waiters: readonly Waiter[]): void {
+    const wasLate = key.isLate
+    key.record = record
+    key.seenAt = this.#now()
+    key.awayUntil = Number.NEGATIVE_INFINITY
+    if (wasLate && key.estimate) return
+    key.estimate = null
+    if (ahead.requests > 0 || ahead.tokens > 0) key.aheadAt = key.seenAt
+    key.ahead.requests += ahead.requests
+    key.ahead.tokens += ahead.tokens
+    for (const [i, waiter] of waiters.entries()) waiter.answer(answers[i]!)
+  }
+
+  /** @throws the store does not answer, or others write all the time */
+  async #exchange(key: SharedKey, waiters: readonly Waiter[]): Promise<Exchange> {
+    const { apiKeyId: _id } = key.rates
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      // What was seen last is mostly still so. A write proves it, but without one only the store knows.
+      const isKnown = tries === 0 && key.record !== null && waiters.length > 0
+      const record = isKnown ? key.record : await this.#records.findOne({ _id })
+      const exchange = judge(key, record, waiters, this.#replicas(), this.#now())
+      if (exchange.record !== record) {
+        if (await this.#write(record, exchange.record!)) return exchange
+        await this.#clock.sleep(Math.random() * tries)
+      } else if (!isKnown) return exchange
+    }
+    throw new Error('other processes write the rates of the key all the time')
+  }
+
+  /** False: another process has written meanwhile. */
+  async #write(before: KeyRateRecord | null, { _id, ...fields }: KeyRateRecord): Promise<boolean> {
+    if (before) return (await this.#records.findOneAndUpdate({ _id, token: before.token }, { $set: fields })) !== null
+    try {
+      await this.#records.insertOne({ _id, ...fields })
+      return true
+    } catch (error) {
+      if (error instanceof DuplicateKey) return false
+      throw error
+    }
+  }
+
+  #now(): number {
+    return this.#clock.now().getTime()
+  }
+}
+
+/** Removes idle records until the signal aborts. Several processes may do it at once. */
+export async function keepForgettingRates(
+  rates: SharedRates,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  signal: AbortSignal,
+): Promise<void> {
+  const failed = (error: unknown) => log.debug({ err: error }, 'idle rates of keys are still kept')
+  await keepWorking(() => rates.forgetIdle(), { clock, pauseMs: SWEEP_MS, failed }, signal)
+}

@@ -1,0 +1,76 @@
+import { type ArchiveSink, listAll } from '../../../common/portable/organization-archive.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
+import type { AgentVersion, Collections, RunBase } from '../tables.ts'
+import { resealHeaders, type Sealing } from './headers.ts'
+import { AGENT, AGENT_VERSION, KEPT_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
+
+/** Conversations and runs may have megabytes. */
+const FEW = 10
+/** More than are kept. */
+const MAX_VERSIONS = 200
+const EVENTS = 200
+
+export interface AgentExport {
+  readonly collections: Collections
+  readonly organizationId: string
+  /** Opens the headers of MCP servers, and seals them for the archive. Null: they stay behind. */
+  readonly sealing: { readonly own: Sealing; readonly archive: Sealing } | null
+}
+
+/** Writes agents and workflows with their versions, threads, and the runs that have ended with their events. */
+export async function exportAgents({ collections, organizationId, sealing }: AgentExport, sink: ArchiveSink): Promise<void> {
+  const listed = { organizationId, listed: true }
+  const sealed = (definition: string) =>
+    resealHeaders(definition, sealing?.own ?? null, sealing?.archive ?? null, () => sink.leave('headers of MCP servers'))
+  for await (const agent of listAll(collections.agents, listed)) {
+    await sink.record(AGENT, { ...agent, definition: sealed(agent.definition) })
+    for await (const version of listVersions(collections.agentVersions, agent))
+      await sink.record(AGENT_VERSION, { ...version, definition: sealed(version.definition) })
+  }
+  for await (const workflow of listAll(collections.workflows, listed)) {
+    await sink.record(WORKFLOW, workflow)
+    for await (const version of listVersions(collections.workflowVersions, workflow)) await sink.record(WORKFLOW_VERSION, version)
+  }
+  for await (const thread of listAll(collections.threads, { organizationId }, FEW)) await sink.record(THREAD, thread)
+  for await (const run of listAll(collections.runs, { organizationId }, FEW)) {
+    if (!hasEnded(run, sink)) continue
+    await sink.record(RUN, run)
+    await exportEvents(collections, run._id, sink)
+  }
+  for await (const run of listAll(collections.workflowRuns, { organizationId }, FEW)) {
+    if (!hasEnded(run, sink)) continue
+    await sink.record(WORKFLOW_RUN, run)
+    await exportEvents(collections, run._id, sink)
+  }
+  for (const noun of ['agent', 'workflow']) {
+    const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${noun}` })
+    if (kept) await sink.record(KEPT_RUNS, { noun, characters: kept.characters })
+  }
+}
+
+function hasEnded({ status, endedAt, job }: RunBase, sink: ArchiveSink): boolean {
+  const isOver = status !== 'running' && endedAt !== null && !job
+  if (!isOver) sink.leave('runs under way')
+  return isOver
+}
+
+/** The versions that are kept, oldest first. */
+async function* listVersions(
+  versions: DocumentCollection<AgentVersion>,
+  { _id, version }: { readonly _id: string; readonly version: number },
+): AsyncGenerator<AgentVersion> {
+  const first = Math.max(1, version + 1 - MAX_VERSIONS)
+  for (let number = first; number <= version; number++) {
+    const found = await versions.findOne({ _id: `${_id}_${number}` })
+    if (found) yield found
+  }
+}
+
+async function exportEvents({ runEvents }: Collections, runId: string, sink: ArchiveSink): Promise<void> {
+  for (let after = 0; ; ) {
+    const events = await runEvents.find({ runId, sequence: { $gt: after } }, { sort: { sequence: 1 }, limit: EVENTS })
+    for (const event of events) await sink.record(RUN_EVENT, event)
+    if (events.length < EVENTS) return
+    after = events.at(-1)!.sequence
+  }
+}

@@ -1,0 +1,22 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { BlobStore } from '../../ports/blob-store.ts'
+import { checkKey, checkRange, MAX_BLOB_BYTES } from '../blob-arguments.ts'
+import { type ReadRows, readBlob } from './read-blob.ts'
+
+/** The blobs of a file as a connection sees them, such as one in a reading transaction. */
+export function readOnlyBlobs(database: DatabaseSync): Pick<BlobStore, 'get'> {
+  const rowsOf: ReadRows = (text, parameters) => {
+    const statement = database.prepare(text)
+    statement.setReturnArrays(true)
+    // Node's types do not follow `setReturnArrays`.
+    return statement.all(...parameters) as unknown as ReturnType<ReadRows>
+  }
+  return {
+    async get(key, range) {
+      checkKey(key)
+      const { offset, length } = range ?? { offset: 0, length: MAX_BLOB_BYTES }
+      if (range) checkRange(offset, length)
+      return readBlob(rowsOf, key, offset, length)
+    },
+  }
+}

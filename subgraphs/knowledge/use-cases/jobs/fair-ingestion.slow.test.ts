@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { onEngine } from '../../../../test/support/engines/engine-url.ts'
+import { dropDatabases, newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, paragraphs, principal } from '../../../../test/support/knowledge.ts'
+import { full, soaking } from '../../../../test/support/soak.ts'
+import { openMongoDocumentStore } from '../../../common/adapters/mongodb/document-store.ts'
+import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { wakeUp } from '../../../common/process/wake-up.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+import { createCollection } from '../documents/collections.ts'
+import { createDocument, getDocument } from '../documents/documents.ts'
+import { uploadFile } from '../files/files.ts'
+import { work } from './work.ts'
+
+/** Documents of the organization that floods the queue: 2,000 in `npm run soak`. */
+const FLOOD = full(2_000)
+const TIMEOUT_MS = soaking ? 1_800_000 : 120_000
+/** Documents of one organization that one process works on at once. */
+const AT_ONCE = 2
+/** Processes that share the store. */
+const PROCESSES = 2
+
+const folder = mkdtempSync(join(tmpdir(), 'kis-fair-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const as = (organizationId: string, plan = principal.plan) =>
+  makeContext({ ...principal, organizationId, apiKeyId: `key of ${organizationId}`, plan })
+
+/** Attaches documents, whose texts begin with the organization. Returns their ids. */
+async function attach(deps: Deps, organizationId: string, count: number, plan = principal.plan): Promise<readonly string[]> {
+  const context = as(organizationId, plan)
+  const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const ids: string[] = []
+  let next = 0
+  const attachNext = async () => {
+    while (next < count) {
+      const i = next++
+      const contentBase64 = base64(paragraphs(1, `${organizationId}n${i}n`))
+      const file = await uploadFile(deps, context, { name: `${i}.txt`, contentBase64 })
+      ids.push((await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })).document._id)
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, attachNext))
+  return ids
+}
+
+/** Processes on the store. The order in which texts were embedded is that of their ends: a document has one. */
+function world(store: DocumentStore) {
+  const inference = new FakeInference()
+  const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  const ingestionWeights = new Map([['heavy', 4]])
+  const shared = { documents: store, blobs: new MemoryBlobStore(), index, inference, clock: systemClock, accounts, ingestionWeights }
+  const embeddedOf = (organizationId: string) => [...inference.embedded.keys()].filter((text) => text.includes(`${organizationId}n`)).length
+  const start = (count: number) => {
+    const stopping = new AbortController()
+    const working = Array.from({ length: count }, () => work(depsOn(shared), wakeUp(), { exclusive: false, backoffMs: 1 }, stopping.signal))
+    return {
+      async [Symbol.asyncDispose]() {
+        stopping.abort(new Error('the service stops'))
+        await Promise.all(working)
+      },
+    }
+  }
+  return { deps: depsOn(shared), inference, embeddedOf, start }
+}
+
+function suite(name: string, open: () => Promise<{ readonly store: DocumentStore; close(): Promise<void> }>) {
+  describe(`a flood of ${FLOOD} documents, on ${name}`, () => {
+    let opened: Awaited<ReturnType<typeof open>>
+    beforeAll(async () => {
+      opened = await open()
+    })
+    afterAll(() => opened?.close())
+
+    it(
+      'delays a document of another organization by those under way and as many more',
+      async () => {
+        const { deps, embeddedOf, start } = world(opened.store)
+        await attach(deps, 'many', FLOOD)
+        await using _processes = start(PROCESSES)
+        await eventually(() => embeddedOf('many') > 5, TIMEOUT_MS)
+        const [id] = await attach(deps, 'one', 1)
+        const before = embeddedOf('many')
+        await eventually(() => embeddedOf('one') === 1, TIMEOUT_MS)
+        expect(embeddedOf('many')).toBeLessThanOrEqual(before + 2 * AT_ONCE * PROCESSES)
+        expect(before).toBeLessThan(FLOOD / 2)
+        await eventually(async () => (await getDocument(deps, 'one', id!)).status === 'ready', TIMEOUT_MS)
+      },
+      TIMEOUT_MS,
+    )
+  })
+}
+
+suite('SQLite', async () => {
+  const store = await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog })
+  return { store, close: async () => store[Symbol.asyncDispose]() }
+})
+
+await onEngine('KIS_TEST_MONGODB_URL', 'a flood of documents, on MongoDB', (url) => {
+  suite('MongoDB', async () => {
+    const database = newDatabaseName()
+    const store = await openMongoDocumentStore({ url, database, log: silentLog })
+    return {
+      store,
+      async close() {
+        await store[Symbol.asyncDispose]()
+        await dropDatabases(url, database)
+      },
+    }
+  })
+})
+
+it(
+  'an organization of a heavier plan has more documents begun in its turns',
+  async () => {
+    const store = await openSqliteDocumentStore({ file: join(folder, 'weights.sqlite'), log: silentLog })
+    try {
+      const { deps, inference, start } = world(store)
+      await attach(deps, 'light', 24)
+      await attach(deps, 'heavy', 24, { ...principal.plan, code: 'heavy' })
+      await using _processes = start(1)
+      await eventually(() => inference.embedded.size >= 30, TIMEOUT_MS)
+      const first = [...inference.embedded.keys()].slice(0, 30)
+      const heavy = first.filter((text) => text.includes('heavyn')).length
+      // It has two of three places that are taken, for most of the time.
+      expect(heavy).toBeGreaterThanOrEqual(17)
+      expect(heavy).toBeLessThanOrEqual(23)
+    } finally {
+      await store[Symbol.asyncDispose]()
+    }
+  },
+  TIMEOUT_MS,
+)

@@ -1,0 +1,157 @@
+import { type ArchiveSink, listAll } from '../../../common/portable/organization-archive.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
+import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import { type LineGroup, toLineGroup } from '../../domain/text/page-boxes.ts'
+import type { TextMap } from '../../domain/text/text-map.ts'
+import type { BlobStore } from '../../ports/blob-store.ts'
+import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
+import { linesKey, readKeptGroup, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { streamBlob } from '../files/pieces.ts'
+import {
+  BYTES,
+  COLLECTION,
+  DOCUMENT,
+  EVALUATION,
+  FILE,
+  GOLD_QUESTION,
+  LINES,
+  PASSAGES,
+  REEMBEDDING,
+  SOURCE,
+  TEXT_MAP,
+  UNREAD,
+  WATCH,
+} from './kinds.ts'
+import { toPortablePassage } from './passages.ts'
+
+export interface KnowledgeExport {
+  readonly store: KnowledgeStore
+  readonly blobs: Pick<BlobStore, 'get'>
+  readonly organizationId: string
+}
+
+/**
+ * Writes collections, files with their bytes, documents with texts and passages, web sources, gold questions and
+ * evaluations. Nothing is read from the chunk index: the blob store keeps what is in it.
+ */
+export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink): Promise<void> {
+  const { store, organizationId } = from
+  const collections: CollectionRecord[] = []
+  for await (const collection of listAll(store.collections, { organizationId, listed: true })) {
+    collections.push(collection)
+    await sink.record(COLLECTION, collection)
+    if (collection.reembedding) sink.leave('re-embeddings under way')
+  }
+  for await (const file of listAll(store.files, { organizationId })) await sink.record(FILE, file)
+  await exportBytes(from, sink)
+  for (const collection of collections) {
+    const collectionId = collection._id
+    for await (const document of listAll(store.documents, { collectionId, listed: true }))
+      await exportDocument(from, collection, document, sink)
+    for await (const source of listAll(store.sources, { collectionId })) await sink.record(SOURCE, source)
+    for await (const question of listAll(store.goldQuestions, { collectionId })) await sink.record(GOLD_QUESTION, question)
+    for await (const watch of listAll(store.evaluationWatches, { collectionId })) await sink.record(WATCH, watch)
+    for await (const evaluation of listAll(store.evaluations, { collectionId }))
+      if (evaluation.endedAt) await sink.record(EVALUATION, evaluation)
+    for await (const reembedding of listAll(store.reembeddings, { collectionId }))
+      if (reembedding.endedAt) await sink.record(REEMBEDDING, reembedding)
+  }
+  for (const { _id } of collections) {
+    for await (const document of listAll(store.documents, { collectionId: _id, listed: true })) await exportText(from, document, sink)
+  }
+  for await (const { openOf } of listAll(store.uploads, { organizationId })) if (openOf !== undefined) sink.leave('open uploads')
+}
+
+async function exportBytes({ store, blobs, organizationId }: KnowledgeExport, sink: ArchiveSink): Promise<void> {
+  const PAGE = 100
+  const lost = (sha256: string) => () =>
+    new Error(`The bytes ${sha256} are not there, or were deleted meanwhile. Try again, then run \`kis verify\`.`)
+  // After the id of the organization comes a digest, of which no digit is above `f`.
+  for (let after = `${organizationId}_`; ; ) {
+    const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: PAGE })
+    for (const blob of page) {
+      const { _id, sizeBytes, dying, references, counted } = blob
+      // Those of an upload under way have no file yet.
+      const files = Object.keys(references).filter((fileId) => references[fileId] === 0)
+      if (dying || files.length === 0 || (counted.value === 0 && sizeBytes > 0)) continue
+      const sha256 = _id.slice(-64)
+      await sink.record(BYTES, { sha256, sizeBytes, files })
+      await sink.file(`files/${sha256}`, sizeBytes, streamBlob(blobs as BlobStore, blob, lost(sha256)))
+    }
+    if (page.length < PAGE) return
+    after = page.at(-1)!._id
+  }
+}
+
+async function exportDocument(
+  from: KnowledgeExport,
+  collection: CollectionRecord,
+  document: DocumentRecord,
+  sink: ArchiveSink,
+): Promise<void> {
+  const { _id: documentId, status, replacement, liveGeneration } = document
+  const { stage: _, progress: __, ...waiting } = replacement ?? {}
+  const next = replacement && { ...waiting, status: replacement.status === 'failed' ? 'failed' : 'queued' }
+  await sink.record(DOCUMENT, {
+    ...document,
+    status: status === 'processing' ? 'queued' : status,
+    ...(replacement !== undefined && { replacement: next }),
+  })
+  if (status !== 'ready' || liveGeneration === null) {
+    if (status !== 'failed') sink.leave('results of ingestions under way')
+    return
+  }
+  await exportLayout(from, { ...document, liveGeneration }, sink)
+  if (await exportPassages(from, collection, { ...document, liveGeneration }, sink)) return
+  await sink.record(UNREAD, { documentId })
+  sink.leave('passages that are not kept')
+}
+
+type Live = DocumentRecord & { readonly liveGeneration: string }
+
+async function exportLayout({ blobs }: KnowledgeExport, { _id: documentId, liveGeneration }: Live, sink: ArchiveSink): Promise<void> {
+  const map = parse<TextMap>(await blobs.get(textMapKey(documentId, liveGeneration)))
+  if (!map) return
+  await sink.record(TEXT_MAP, { documentId, ...map })
+  if (map.pages === null) return
+  for (let group = 0; group <= toLineGroup(map.length); group++) {
+    const lines = parse<LineGroup>(await blobs.get(linesKey(documentId, liveGeneration, group)))
+    if (lines) await sink.record(LINES, { documentId, group, ...lines })
+  }
+}
+
+/** False: not all of them are kept. */
+async function exportPassages(
+  { blobs }: KnowledgeExport,
+  collection: CollectionRecord,
+  document: Live,
+  sink: ArchiveSink,
+): Promise<boolean> {
+  const { _id: documentId, liveGeneration: generation, chunkCount } = document
+  const ingestion = { documentId, generation, collectionId: indexNameOf(collection) }
+  for (let group = 0, found = 0; found < chunkCount; group++) {
+    const kept = await readKeptGroup({ blobs: blobs as BlobStore }, ingestion, group)
+    if (!kept || kept.passages.length === 0) return false
+    await sink.record(PASSAGES, { documentId, attributes: kept.attributes, passages: kept.passages.map(toPortablePassage) })
+    found += kept.passages.length
+  }
+  return true
+}
+
+async function exportText({ blobs }: KnowledgeExport, { _id, status, liveGeneration }: DocumentRecord, sink: ArchiveSink): Promise<void> {
+  const text = status === 'ready' && liveGeneration !== null ? await blobs.get(textKey(_id, liveGeneration)) : null
+  if (text) await sink.file(`texts/${_id}`, text.length, once(text))
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
+/** Null: there is none, or it is damaged; the text can be read without it. */
+function parse<T>(bytes: Uint8Array | null): T | null {
+  try {
+    return bytes && (JSON.parse(Buffer.from(bytes).toString()) as T)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import {
+  type FileTaker,
+  type RecordTaker,
+  refuseForeign,
+  requireOwn,
+  storedTaker,
+  taker,
+} from '../../../common/portable/organization-archive.ts'
+import { randomHex } from '../../../common/process/ids.ts'
+import { documentAttributes } from '../../domain/document-attributes.ts'
+import { indexNameOf } from '../../domain/index-name.ts'
+import { type CollectionRecord, type DocumentRecord, findPending, newJob } from '../../domain/records.ts'
+import type { IndexedChunk } from '../../ports/chunk-index.ts'
+import { keepPassages, linesKey, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { keepSketch } from '../documents/similar-documents.ts'
+import type { KnowledgeImport } from './import-knowledge.ts'
+import { DOCUMENT, LINES, PASSAGES, type PortablePassages, TEXT_MAP, UNREAD } from './kinds.ts'
+import { toChunks } from './passages.ts'
+
+/** More than the largest text of a document, and as much as a store keeps in one piece. */
+const MAX_TEXT_BYTES = 256 * 1024 * 1024
+/** As the port of the index allows. */
+const MAX_CHUNKS = 256
+
+/** Takes documents, and what the blob store and the index have of them. */
+export function documentTakers(to: KnowledgeImport): { readonly records: readonly RecordTaker[]; readonly texts: FileTaker } {
+  const { store, blobs, organizationId, clock } = to
+  const found = new Found(to)
+  const onlyLive = async <T>(documentId: string, work: (document: Live) => Promise<T>) => {
+    const document = await found.document(documentId)
+    if (document.status === 'ready' && document.liveGeneration !== null)
+      await work({ ...document, liveGeneration: document.liveGeneration })
+  }
+  const documents = storedTaker(
+    DOCUMENT,
+    store.documents,
+    organizationId,
+    (taken) => {
+      const isReady = taken.status === 'ready'
+      const counted = { value: isReady ? taken.chunkCount : 0, by: randomHex(32) }
+      const { replacement } = taken
+      const next = replacement && { ...replacement, stage: null, progress: null }
+      const document: Omit<DocumentRecord, 'organizationId'> = {
+        ...taken,
+        ...(next !== undefined && { replacement: next }),
+        ...{ listed: true, outbox: [], stage: null, progress: null, embedding: null },
+        chunkCount: counted.value,
+        countedVectors: counted,
+        countedChunks: counted,
+      }
+      const isWaiting = taken.status === 'queued' || findPending(document as DocumentRecord) !== null
+      return { ...document, ...(isWaiting && { job: newJob('ingest', organizationId, clock.now()) }) }
+    },
+    async (taken) => {
+      const strange = taken.find(({ collectionId, attachKey, versionKey }) =>
+        [attachKey, versionKey].some((key) => key !== undefined && !key.startsWith(`${collectionId}_`)),
+      )
+      if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
+      await requireOwn(
+        [store.collections],
+        taken.map(({ collectionId }) => collectionId),
+        organizationId,
+      )
+      await refuseForeign(
+        store.files,
+        taken.flatMap(({ fileId, replacement }) => [fileId, ...(replacement ? [replacement.fileId] : [])]),
+        organizationId,
+      )
+      await refuseForeign(
+        store.documents,
+        taken.flatMap(({ parentId }) => parentId ?? []),
+        organizationId,
+      )
+    },
+  )
+  return {
+    records: [
+      {
+        ...documents,
+        take: async (taken) => {
+          await documents.take(taken)
+          for (const { _id, collectionId, sketch } of taken as readonly DocumentRecord[])
+            if (sketch !== undefined) await keepSketch({ store }, { _id, organizationId, collectionId } as DocumentRecord, sketch)
+        },
+      },
+      taker(UNREAD, {
+        async take(taken) {
+          for (const { documentId } of taken) await ingestAgain(to, documentId)
+          found.forget()
+        },
+      }),
+      taker(TEXT_MAP, {
+        async take(taken) {
+          for (const { documentId, ...map } of taken)
+            await onlyLive(documentId, ({ liveGeneration }) =>
+              blobs.put(textMapKey(documentId, liveGeneration), Buffer.from(JSON.stringify(map))),
+            )
+        },
+      }),
+      taker(LINES, {
+        async take(taken) {
+          for (const { documentId, group, ...lines } of taken)
+            await onlyLive(documentId, ({ liveGeneration }) =>
+              blobs.put(linesKey(documentId, liveGeneration, group), Buffer.from(JSON.stringify(lines))),
+            )
+        },
+      }),
+      taker(PASSAGES, {
+        async take(taken) {
+          for (const groups of ofOneDocument(taken))
+            await onlyLive(groups[0]!.documentId, (document) => takePassages(to, found, document, groups))
+        },
+      }),
+    ],
+    texts: {
+      folder: 'texts/',
+      check(name, sizeBytes) {
+        if (!/^doc_[0-9a-f]{32}$/.test(name) || sizeBytes > MAX_TEXT_BYTES)
+          throw new Error(`The archive is damaged: it has a text ${name}.`)
+      },
+      async take(documentId, _sizeBytes, bytes) {
+        const parts: Uint8Array[] = []
+        for await (const part of bytes) parts.push(part)
+        const text = Buffer.concat(parts)
+        // A document may have been deleted, or have changed, while the archive was made.
+        const document = await store.documents.findOne({ _id: documentId })
+        if (document?.organizationId !== organizationId || document.status !== 'ready' || document.liveGeneration === null) return
+        const isOwn = document.textSha256 === undefined || document.textSha256 === createHash('sha256').update(text).digest('hex')
+        if (isOwn) await blobs.put(textKey(documentId, document.liveGeneration), text)
+        else await ingestAgain(to, documentId)
+      },
+    },
+  }
+}
+
+type Live = DocumentRecord & { readonly liveGeneration: string }
+
+/** Puts passages where ingestion puts them: into the blob store, then into the index. Nothing is embedded. */
+async function takePassages(to: KnowledgeImport, found: Found, document: Live, groups: readonly PortablePassages[]): Promise<void> {
+  const { blobs, index, organizationId } = to
+  const { _id: documentId, liveGeneration: generation, collectionId } = document
+  const collection = await found.collection(collectionId)
+  const { dimensions } = collection
+  const ingestion = { organizationId, collectionId: indexNameOf(collection), documentId, generation }
+  const chunks: IndexedChunk[] = []
+  for (const { attributes, passages } of groups) {
+    const some = await toChunks(passages, { documentId, generation, dimensions })
+    await keepPassages({ blobs }, { ...ingestion, attributes }, some)
+    chunks.push(...some)
+  }
+  await index.put({ ...ingestion, attributes: documentAttributes(groups[0]!.attributes, document) }, chunks)
+}
+
+/** Neighbouring groups of the same document, at most as many as the index takes at once. */
+function ofOneDocument(taken: readonly PortablePassages[]): readonly (readonly PortablePassages[])[] {
+  const runs: PortablePassages[][] = []
+  let chunks = 0
+  for (const group of taken) {
+    const last = runs.at(-1)
+    chunks += group.passages.length
+    if (last?.[0]?.documentId === group.documentId && chunks <= MAX_CHUNKS) last.push(group)
+    else {
+      runs.push([group])
+      chunks = group.passages.length
+    }
+  }
+  return runs
+}
+
+/** The document has no passages here: it waits for an ingestion, as after its upload. Can be repeated. */
+async function ingestAgain({ store, clock, organizationId }: KnowledgeImport, _id: string): Promise<void> {
+  const nothing = { value: 0, by: randomHex(32) }
+  await store.documents.findOneAndUpdate(
+    { _id, organizationId, status: 'ready' },
+    {
+      $set: {
+        status: 'queued',
+        chunkCount: 0,
+        countedVectors: nothing,
+        countedChunks: nothing,
+        job: { ...newJob('ingest', organizationId, clock.now()) },
+      },
+      $inc: { generation: 1 },
+    },
+  )
+}
+
+/** The records of the import that were looked up last: what belongs to one document comes together. */
+class Found {
+  readonly #to: KnowledgeImport
+  readonly #collections = new Map<string, CollectionRecord>()
+  #document: DocumentRecord | undefined
+
+  constructor(to: KnowledgeImport) {
+    this.#to = to
+  }
+
+  forget(): void {
+    this.#document = undefined
+  }
+
+  async document(_id: string): Promise<DocumentRecord> {
+    if (this.#document?._id !== _id) this.#document = this.#own(await this.#to.store.documents.findOne({ _id }), _id)
+    return this.#document
+  }
+
+  async collection(_id: string): Promise<CollectionRecord> {
+    let collection = this.#collections.get(_id)
+    if (!collection) {
+      collection = this.#own(await this.#to.store.collections.findOne({ _id }), _id)
+      this.#collections.set(_id, collection)
+    }
+    return collection
+  }
+
+  #own<T extends { readonly organizationId: string }>(record: T | null, id: string): T {
+    if (record?.organizationId !== this.#to.organizationId)
+      throw new Error(`The archive is damaged: it has something of ${id}, but not ${id} itself.`)
+    return record
+  }
+}

@@ -1,0 +1,126 @@
+import { type ArchiveTakers, listAll, requireOwn, storedTaker } from '../../../common/portable/organization-archive.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import type { Log } from '../../../common/process/log.ts'
+import { NO_CHANGES } from '../../domain/evaluation/changes.ts'
+import { collectionIdOf, indexNameOf } from '../../domain/index-name.ts'
+import type { BlobStore } from '../../ports/blob-store.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
+import { checkTerms } from '../chunk-index/index-mark.ts'
+import { documentTakers } from './import-documents.ts'
+import { fileTakers } from './import-files.ts'
+import { COLLECTION, EVALUATION, GOLD_QUESTION, REEMBEDDING, SOURCE, WATCH } from './kinds.ts'
+
+export interface KnowledgeImport {
+  readonly store: KnowledgeStore
+  readonly blobs: BlobStore
+  readonly index: ChunkIndex
+  readonly organizationId: string
+  /**
+   * Says why vectors of this model cannot be used here; null: they can.
+   * @param dimensions their length
+   */
+  explainModel(model: string, dimensions: number): string | null
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
+  const { store, index, organizationId, explainModel } = to
+  const ofCollections = (taken: readonly { readonly collectionId: string }[]) =>
+    requireOwn(
+      [store.collections],
+      taken.map(({ collectionId }) => collectionId),
+      organizationId,
+    )
+  const collections = storedTaker(
+    COLLECTION,
+    store.collections,
+    organizationId,
+    (collection) => ({ ...collection, listed: true }),
+    async (taken) => {
+      await checkTerms(to)
+      for (const collection of taken)
+        await index.createCollection({ organizationId, collectionId: indexNameOf(collection), dimensions: collection.dimensions })
+    },
+  )
+  const { bytes, ...files } = fileTakers(to)
+  const { texts, ...documents } = documentTakers(to)
+  return {
+    files: [bytes, texts],
+    records: [
+      {
+        ...collections,
+        async check(
+          taken: readonly {
+            readonly _id: string
+            readonly embeddingModel: string
+            readonly dimensions: number
+            readonly indexName?: string
+          }[],
+        ) {
+          for (const { _id, indexName = _id, embeddingModel, dimensions } of taken) {
+            if (collectionIdOf(indexName) !== _id) throw new Error(`The archive is damaged: ${_id} has the index of another collection.`)
+            const problem = explainModel(embeddingModel, dimensions)
+            if (problem) throw new Error(problem)
+          }
+          await collections.check?.(taken as never)
+        },
+      },
+      ...files.records,
+      ...documents.records,
+      storedTaker(
+        SOURCE,
+        store.sources,
+        organizationId,
+        (source) => ({ ...source, nextFileId: null }),
+        async (taken) => {
+          const strange = taken.find(({ collectionId, sourceKey }) => !sourceKey.startsWith(`${collectionId}_`))
+          if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
+          await ofCollections(taken)
+        },
+      ),
+      storedTaker(GOLD_QUESTION, store.goldQuestions, organizationId, (question) => question, ofCollections),
+      storedTaker(
+        WATCH,
+        store.evaluationWatches,
+        organizationId,
+        (watch) => ({ ...watch, position: 0, changes: NO_CHANGES, seen: 0, changedAt: null, waitingSince: null, startedAt: null }),
+        async (taken) => {
+          const strange = taken.find(({ _id, collectionId }) => _id !== collectionId)
+          if (strange) throw new Error(`The archive is damaged: ${strange._id} watches another collection.`)
+          await ofCollections(taken)
+        },
+      ),
+      storedTaker(EVALUATION, store.evaluations, organizationId, (evaluation) => ({ ...evaluation, outbox: [] }), ofCollections),
+      storedTaker(
+        REEMBEDDING,
+        store.reembeddings,
+        organizationId,
+        (reembedding) => ({ ...reembedding, outbox: [], at: null, hold: null, stage: null }),
+        ofCollections,
+      ),
+    ],
+  }
+}
+
+/** Counts what the organization has stored, when all of it is there. Can be repeated. */
+export async function countImported({ store, organizationId }: Pick<KnowledgeImport, 'store' | 'organizationId'>): Promise<void> {
+  let storageBytes = 0
+  let vectors = 0
+  const chunks: Record<string, number> = {}
+  // After the id of the organization comes a digest, of which no digit is above `f`.
+  for (let after = `${organizationId}_`; ; ) {
+    const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: 500 })
+    for (const { counted } of page) storageBytes += counted.value
+    if (page.length < 500) break
+    after = page.at(-1)!._id
+  }
+  for await (const { _id: collectionId } of listAll(store.collections, { organizationId, listed: true })) {
+    for await (const { countedVectors, countedChunks } of listAll(store.documents, { collectionId, listed: true })) {
+      vectors += countedVectors.value
+      chunks[collectionId] = (chunks[collectionId] ?? 0) + countedChunks.value
+    }
+  }
+  await store.usage.findOneAndUpdate({ _id: organizationId }, { $set: { storageBytes, vectors, chunks, marks: {} } }, { upsert: true })
+}

@@ -1,0 +1,228 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mockCatalog } from '../../support/catalog.ts'
+import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { launchKis } from '../../support/processes/cli.ts'
+import { type Service, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
+import { full } from '../../support/soak.ts'
+
+const QUESTION = 'how many days of leave are there'
+const MONGODB = process.env.KIS_TEST_MONGODB_URL
+const ELASTICSEARCH_URL = process.env[ELASTICSEARCH]
+/** An address that may be named, where nothing answers. */
+const NOWHERE = '127.0.0.1:9'
+const HOOK = `http://${NOWHERE}/kis`
+const PASSPHRASE = 'correct horse battery staple'
+
+/** What users of an organization see of it. */
+async function see(caller: Caller, collectionId: string, agentId: string) {
+  const search = async (mode: string) => {
+    const { body } = await caller.rest('POST', `/v1/collections/${collectionId}/search`, { query: QUESTION, mode, limit: 10 })
+    return body.data.map(({ chunk_id, text, score, file_name }: Json) => ({ chunk_id, text, score, file_name }))
+  }
+  const list = async (path: string) => (await caller.rest('GET', `${path}?limit=100`)).body.data
+  const documents = await list(`/v1/collections/${collectionId}/documents`)
+  const text = await caller.rest('GET', `/v1/collections/${collectionId}/documents/${documents[0].id}/text`)
+  return {
+    searches: [await search('hybrid'), await search('vector'), await search('lexical')],
+    documents,
+    text: text.body,
+    agents: await list('/v1/agents'),
+    versions: await list(`/v1/agents/${agentId}/versions`),
+    runs: await list(`/v1/agents/${agentId}/runs`),
+    members: await list('/v1/members'),
+    questions: await list(`/v1/collections/${collectionId}/gold-questions`),
+    quota: (await caller.graphql('{ quota { storageBytes { used } vectors { used } } }')).data,
+  }
+}
+
+describe('kis export and kis import', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-portable-'))
+  const archive = join(folder, 'one.kisorg')
+  const elsewhere = join(folder, 'elsewhere')
+  let mock: MockEngine
+  let service: Service
+  let tenant: Caller & { readonly organizationId: string }
+  let collectionId: string
+  let agentId: string
+  let answer: Answer
+  let seen: Awaited<ReturnType<typeof see>>
+  let envOf: (place: string) => Record<string, string>
+  const start = async () => {
+    service = await startEmbedded({ catalog: mockCatalog(mock.url), folder, env: { KIS_EGRESS_ALLOW: NOWHERE } })
+  }
+  const run = (place: string, ...args: string[]) => launchKis(envOf(place), ...args).ended
+
+  beforeAll(async () => {
+    mock = await startMockEngine()
+    envOf = (place) => ({
+      KIS_DATA_DIR: join(place, 'data'),
+      KIS_CATALOG: join(place, 'catalog.yaml'),
+      KIS_BACKUP_PASSPHRASE: PASSPHRASE,
+    })
+    await start()
+    mkdirSync(elsewhere)
+    writeFileSync(join(elsewhere, 'catalog.yaml'), mockCatalog(mock.url))
+    tenant = await newOrganization(makeCaller(service, service.key), service, { name: 'Harbour Bank' })
+    const collection = await newCollection(tenant, 'mock-embed')
+    collectionId = collection.id
+    for (let i = 0; i < 6; i++) {
+      const text = Array.from({ length: 40 }, (_, n) => `Rule ${n} of book ${i}: there are ${n + i} days of leave.`).join('\n\n')
+      await addDocument(tenant, collectionId, `book-${i}.md`, `# Book ${i}\n\n${text}`)
+    }
+    await tenant.rest('POST', `/v1/collections/${collectionId}/gold-questions`, {
+      query: QUESTION,
+      expected: [{ phrase: 'days of leave' }],
+    })
+    const agent = await tenant.rest('POST', '/v1/agents', {
+      code: 'guide',
+      name: 'Guide',
+      model: 'mock-chat',
+      collection_ids: [collectionId],
+      mcp_servers: [{ name: 'tools', url: `http://${NOWHERE}/mcp`, headers: { authorization: 'Bearer of-the-tools' } }],
+    })
+    agentId = agent.body.id
+    expect(agent).toMatchObject({ status: 201, body: { mcp_servers: [{ header_names: ['authorization'] }] } })
+    // The server does not answer, so the run fails. It is kept with its events all the same.
+    await tenant.rest('POST', `/v1/agents/${agentId}/runs`, { input: 'hello' })
+    const plain = await tenant.rest('POST', '/v1/agents', { code: 'plain', name: 'Plain', model: 'mock-chat' })
+    await tenant.rest('POST', `/v1/agents/${plain.body.id}/runs`, { input: 'hello', keep_thread: true })
+    await tenant.rest('POST', '/v1/webhooks', { url: HOOK, event_types: ['document.updated'] })
+    answer = await tenant.rest('POST', '/v1/chat/completions', { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] })
+    seen = await see(tenant, collectionId, agentId)
+  }, 120_000)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('exports one organization of a running service: all of it, no secret, and nothing of others', async () => {
+    expect(seen.searches[0].length).toBeGreaterThan(3)
+    const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secrets')
+    expect(made).toMatchObject({ code: 0, errors: '' })
+    expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 0 workflows, 1 threads, 3 runs')
+    const bytes = readFileSync(archive).toString('latin1')
+    expect(bytes).not.toContain('of-the-tools')
+    expect(bytes).not.toContain(tenant.key)
+    expect(await run(folder, 'export', archive, '--organization', tenant.organizationId)).toMatchObject({ code: 2 })
+    expect(await run(folder, 'export', `${archive}2`, '--organization', `org_${'0'.repeat(32)}`)).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('There is no organization'),
+    })
+    expect(existsSync(`${archive}2`)).toBe(false)
+  }, 120_000)
+
+  it('refuses to import where something would be overwritten, and while a service uses the folder', async () => {
+    expect(await run(folder, 'import', archive)).toMatchObject({ code: 2, errors: expect.stringContaining('is in use') })
+    await service.processes.get('all')!.end()
+    const refused = await run(folder, 'import', archive)
+    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining('is here already') })
+    expect(await run(folder, 'import', archive, '--as', 'new')).toMatchObject({
+      code: 2,
+      errors: expect.stringContaining('is here already, in'),
+    })
+    await start()
+    expect(await see(makeCaller(service, tenant.key), collectionId, agentId)).toEqual(seen)
+  }, 120_000)
+
+  it('imports it into another installation, through kills at any moment: the same searches, documents, agents and runs', async () => {
+    const before = Date.now()
+    expect(await run(elsewhere, 'import', archive, '--check')).toMatchObject({ code: 0, errors: '' })
+    const checkMs = Date.now() - before
+    for (let kills = 0; kills < full(20); kills++) {
+      const { ended, kill } = launchKis(envOf(elsewhere), 'import', archive)
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, checkMs * (0.6 + 0.8 * Math.random())))])
+      kill()
+      await ended
+    }
+    const done = await run(elsewhere, 'import', archive)
+    expect(done).toMatchObject({ code: 0, errors: '' })
+    const repeated = await run(elsewhere, 'import', archive)
+    expect(repeated.lines[0]).toContain('nothing was done')
+    const key = repeated.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0]
+
+    const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: elsewhere })
+    try {
+      const caller = makeCaller(other, key)
+      const operator = makeCaller(other, other.key)
+      const path = `/v1/organizations/${tenant.organizationId}`
+      expect((await caller.rest('GET', '/v1/wallet')).body).toMatchObject({ balance_usd: '0' })
+      expect((await caller.rest('GET', '/v1/usage')).body.data).toEqual([])
+      // Questions are embedded, and are paid here.
+      await operator.rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
+      expect(await see(caller, collectionId, agentId)).toEqual(seen)
+      expect((await caller.rest('GET', '/v1/webhooks')).body.data).toMatchObject([{ url: HOOK, is_active: false }])
+      expect(await makeCaller(other, tenant.key).rest('GET', '/v1/collections')).toMatchObject({ status: 401 })
+      expect((await operator.rest('GET', path)).body).toMatchObject({ name: 'Harbour Bank', status: 'active' })
+      expect(await launchKis({ KIS_API_KEY: other.key, KIS_GATEWAY_URL: other.rest }, 'verify').ended).toMatchObject({
+        code: 0,
+        errors: '',
+      })
+      const ask = { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] }
+      const again = await caller.rest('POST', '/v1/chat/completions', ask)
+      expect(answer).toMatchObject({ status: 200 })
+      expect(again.body.choices).toEqual(answer.body.choices)
+      await operator.rest('DELETE', path)
+      await eventually(async () => (await operator.rest('GET', path)).body.quota.storage_bytes.used === 0, 60_000)
+    } finally {
+      await other.close()
+    }
+  }, 400_000)
+
+  it.skipIf(!MONGODB || !ELASTICSEARCH_URL)(
+    'imports it into MongoDB and Elasticsearch beside a running service, and exports it from there',
+    async () => {
+      const place = join(folder, 'engines')
+      mkdirSync(place)
+      writeFileSync(join(place, 'catalog.yaml'), mockCatalog(mock.url))
+      const database = newDatabaseName()
+      const indices = testIndices(ELASTICSEARCH_URL!)
+      const stores = {
+        KIS_SECRET: TEST_SECRET,
+        KIS_MONGODB_URL: withDatabase(MONGODB!, database),
+        KIS_ELASTICSEARCH_URL: ELASTICSEARCH_URL!,
+        KIS_ELASTICSEARCH_PREFIX: indices.newPrefix(),
+        KIS_ELASTICSEARCH_REPLICAS: '0',
+      }
+      const kisThere = (...args: string[]) => launchKis({ ...envOf(place), ...stores }, ...args).ended
+      const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: place, env: stores })
+      try {
+        const { ended, kill } = launchKis({ ...envOf(place), ...stores }, 'import', archive)
+        await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 3_000 + 3_000 * Math.random()))])
+        kill()
+        await ended
+        const imported = await kisThere('import', archive)
+        expect(imported).toMatchObject({ code: 0, errors: '' })
+        const caller = makeCaller(other, imported.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0])
+        const path = `/v1/organizations/${tenant.organizationId}`
+        await makeCaller(other, other.key).rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
+        await eventually(async () => (await caller.rest('GET', '/v1/collections')).status === 200, 30_000)
+        const there = await see(caller, collectionId, agentId)
+        // Elasticsearch keeps vectors as bytes, and ranks by shards: the same passages, with nearly the same scores.
+        const { searches: _, ...rest } = there
+        const { searches, ...expected } = seen
+        expect(rest).toEqual(expected)
+        expect(there.searches[0].length).toBe(searches[0].length)
+        const second = join(folder, 'second.kisorg')
+        expect(await kisThere('export', second, '--organization', tenant.organizationId)).toMatchObject({ code: 0, errors: '' })
+        const fresh = join(folder, 'fresh')
+        mkdirSync(fresh)
+        writeFileSync(join(fresh, 'catalog.yaml'), mockCatalog(mock.url))
+        const checked = await run(fresh, 'import', second, '--check')
+        expect(checked).toMatchObject({ code: 0, errors: '', lines: [expect.stringContaining('6 documents, 2 agents')] })
+      } finally {
+        await other.close()
+        await indices.dropAll()
+        await dropServiceDatabases(MONGODB!, database)
+      }
+    },
+    300_000,
+  )
+})

@@ -5,7 +5,6 @@
  * browsers and for other module formats.
  */
 import { copyFile, globSync, mkdirSync, readFileSync, statSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path'
 import { arch, chdir, platform } from 'node:process'
@@ -65,13 +64,19 @@ function isOfAnotherSystem(file: string): boolean {
   return system !== undefined && (system !== platform || processor !== arch)
 }
 
-/** Reads as the tracer wants it: null is a file that is not there. */
+/**
+ * Reads as the tracer wants it: null is a file that is not there. One file at a time, because the tracer asks for all at
+ * once, and a process may have only 1,024 open.
+ */
 async function readCode(path: string): Promise<string | Buffer | null> {
-  const text = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'EISDIR') return null
+  let text: Buffer
+  try {
+    text = readFileSync(path)
+  } catch (error) {
+    if (['ENOENT', 'EISDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null
     throw error
-  })
-  return text && path.endsWith('.ts') && !path.includes('/node_modules/') ? stripTypeScriptTypes(text.toString()) : text
+  }
+  return path.endsWith('.ts') && !path.includes('/node_modules/') ? stripTypeScriptTypes(text.toString()) : text
 }
 
 if (import.meta.main) {

@@ -12,7 +12,7 @@ for (const file of [
   '../subgraphs/inference/main.ts',
   '../subgraphs/knowledge/main.ts',
   '../subgraphs/common/telemetry/open-tracer.ts',
-  '../subgraphs/common/adapters/mongodb/claimed-store.ts',
+  '../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts',
   '../subgraphs/knowledge/adapters/mongodb/blob-store.ts',
   '../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts',
 ])

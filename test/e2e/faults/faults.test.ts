@@ -37,7 +37,6 @@ const NETWORK: Readonly<Record<string, (proxy: TcpProxy) => unknown>> = {
 const QUICK: readonly string[] = [
   'rest-adapter, gateway: blackhole',
   'gateway, billing: 500 ms each way',
-  'gateway, inference: half-open',
   'inference, vendor: blackhole',
   'billing, MongoDB: half-open',
   'knowledge, Elasticsearch: cut',

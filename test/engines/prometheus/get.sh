@@ -8,7 +8,7 @@ if [ ! -x "$folder/usr/bin/promtool" ]; then
   # Into a folder of its own first: one that was cut off is not taken for a whole one.
   part=$(mktemp -d "$folder/part.XXXXXX")
   trap 'rm -rf "$part"' EXIT
-  (cd "$part" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .) >&2
+  (cd "$part" && { apt-get download prometheus || { apt-get update && apt-get download prometheus; }; } && dpkg-deb -x prometheus_*.deb .) >&2
   rm -rf "$folder/usr"
   mv "$part/usr" "$folder/usr"
 fi

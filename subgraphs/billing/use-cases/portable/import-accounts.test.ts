@@ -10,6 +10,10 @@ import type { BillingDeps } from '../deps.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const ARCHIVE = `exp_${'a'.repeat(32)}`
+const EVE = {
+  ...{ issuer: 'https://login.test', subject: 'eve', email: null, name: null, role: 'viewer' as const },
+  ...{ createdAt: new Date(0), lastSeenAt: new Date(0), removedAt: null },
+}
 
 for (const { name, open } of STORES)
   describe(`accounts that are imported into ${name}`, () => {
@@ -85,6 +89,9 @@ for (const { name, open } of STORES)
       const secret = await finish()
       expect(await finish()).toBe(secret)
       expect(await state()).toBe('done')
+      const { secretFingerprint } = here.peppers.current
+      const labelled = await here.collections.apiKeys.find({ secretFingerprint }, { limit: 5 })
+      expect(labelled.map(({ name }) => name)).toContain('Admin key of the import')
       expect(await principalOfApiKey(here, secret!)).toMatchObject({ organizationId: _id, scopes: ['admin'], isSuspended: false })
       expect(await finish()).toBeNull()
       await expect(principalOfApiKey(here, key)).rejects.toMatchObject({ code: 'invalid_api_key' })
@@ -96,6 +103,48 @@ for (const { name, open } of STORES)
       await expect(
         importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
       ).rejects.toThrow(/is here already/)
+    })
+
+    it('have no key or member that acts by, descends from or belongs to another organization', async () => {
+      const victim = await createOrganization(here, OPERATOR, { name: 'Victim' })
+      const { organization, apiKey } = await createOrganization(there, OPERATOR, { name: 'Evil' })
+      const [_id, ofVictim] = [`mem_${'1'.repeat(32)}`, `mem_${'2'.repeat(32)}`]
+      const lines = await exported(organization._id)
+      const own = JSON.parse(lines.get('billing/api-keys')![0]!)
+      const taking = (kind: string, record: object) => take(new Map([...lines, [kind, [JSON.stringify(record)]]]), organization._id)
+      await here.collections.members.insertOne({
+        ...{ ...EVE, _id: ofVictim, organizationId: victim.organization._id, apiKeyId: victim.apiKey._id },
+      })
+      for (const key of [
+        { ...own, _id: victim.apiKey._id },
+        { ...own, ancestors: [victim.apiKey._id] },
+        { ...own, memberId: ofVictim },
+      ])
+        await expect(taking('billing/api-keys', key)).rejects.toThrow(/is here already/)
+      await expect(taking('billing/members', { ...EVE, _id, apiKeyId: victim.apiKey._id })).rejects.toThrow(/but not key_.* itself/)
+      await taking('billing/members', { ...EVE, _id, apiKeyId: apiKey._id })
+      expect(await here.collections.members.countDocuments({ organizationId: organization._id })).toBe(1)
+    })
+
+    it('have the keys of members who came while they were exported', async () => {
+      const { organization } = await createOrganization(there, OPERATOR, { name: 'Busy' })
+      const { _id: organizationId } = organization
+      const [_id, memberId] = [`key_${'0'.repeat(32)}`, `mem_${'4'.repeat(32)}`]
+      const { write } = await accountsOf(there.collections, organizationId)
+      const kinds: string[] = []
+      await write({
+        async record({ name }) {
+          kinds.push(name)
+          if (name !== 'billing/api-keys' || (await there.collections.apiKeys.findOne({ _id }))) return
+          const key = { ...{ scopes: [], modelAllowlist: null, digest: 'no secret', last4: '' }, ...{ expiresAt: null, revokedAt: null } }
+          await there.collections.apiKeys.insertOne({ _id, organizationId, name: 'Late', memberId, createdAt: new Date(0), ...key })
+          await there.collections.members.insertOne({ ...EVE, _id: memberId, organizationId, apiKeyId: _id })
+        },
+        file: async () => undefined,
+        leave: () => undefined,
+      })
+      const ofPeople = kinds.filter((kind) => ['billing/api-keys', 'billing/members'].includes(kind))
+      expect(ofPeople).toEqual(['billing/api-keys', 'billing/api-keys', 'billing/members'])
     })
 
     it('can be deleted before the end, and are then not imported under the same id', async () => {

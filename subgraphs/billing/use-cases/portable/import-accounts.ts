@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import type { Plan } from '../../../common/identity/principal.ts'
-import { type ArchiveTakers, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
+import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { type IdSource, randomHex } from '../../../common/process/ids.ts'
 import { newSecret } from '../../accounts/use-cases/new-api-key.ts'
@@ -82,7 +82,19 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
         },
       }),
       // The secret of a key stays in its installation. A key without one can be given one by rotating it.
-      storedTaker(API_KEY, apiKeys, organizationId, (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' })),
+      storedTaker(
+        API_KEY,
+        apiKeys,
+        organizationId,
+        (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
+        async (keys) => {
+          // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
+          const related = keys.flatMap(({ ancestors = [] }) => ancestors)
+          await refuseForeign(apiKeys, [...new Set(related)], organizationId)
+          const owners = keys.flatMap(({ memberId }) => memberId ?? [])
+          await refuseForeign(members, [...new Set(owners)], organizationId)
+        },
+      ),
       taker(SPEND_LIMIT, {
         async take(limits) {
           for (const { _id, amount, period } of limits)
@@ -92,7 +104,19 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
             )
         },
       }),
-      storedTaker(MEMBER, members, organizationId, (member) => member),
+      // Whoever signs in as a member acts by this key, and gives it the scopes of the role.
+      storedTaker(
+        MEMBER,
+        members,
+        organizationId,
+        (member) => member,
+        (taken) =>
+          requireOwn(
+            [apiKeys],
+            taken.map(({ apiKeyId }) => apiKeyId),
+            organizationId,
+          ),
+      ),
       storedTaker(WEBHOOK, webhookEndpoints, organizationId, (endpoint) => ({
         ...endpoint,
         isActive: false,
@@ -132,6 +156,7 @@ export async function finishImport(
         scopes: ['admin'],
         modelAllowlist: null,
         digest: made.digest,
+        secretFingerprint: made.secretFingerprint,
         last4: made.last4,
         expiresAt: null,
         revokedAt: null,

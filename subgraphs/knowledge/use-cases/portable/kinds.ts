@@ -19,6 +19,8 @@ import {
 } from '../../domain/records.ts'
 import type { LineGroup } from '../../domain/text/page-boxes.ts'
 import type { TextMap } from '../../domain/text/text-map.ts'
+import { MIN_INTERVAL_SECONDS } from '../evaluation/evaluation-watches.ts'
+import { MIN_REFRESH_SECONDS } from '../web/sources.ts'
 
 const NAME = text(2_000)
 const MODEL = text(500)
@@ -227,7 +229,7 @@ export const SOURCE = recordKind<WebSourceRecord, 'organizationId' | 'nextFileId
   etag: text(10_000).nullable(),
   lastModified: text(10_000).nullable(),
   sha256: sha256().nullable(),
-  refreshSeconds: count().nullable(),
+  refreshSeconds: count().min(MIN_REFRESH_SECONDS).nullable(),
   refreshAt: date().nullable(),
   dueAt: date().optional(),
   checkedAt: date().nullable(),
@@ -275,7 +277,7 @@ export const WATCH = recordKind<
   collectionId: id('col'),
   apiKeyId: id('key'),
   settings: json(z.array(z.looseObject({}))),
-  minIntervalSeconds: count(),
+  minIntervalSeconds: count().min(MIN_INTERVAL_SECONDS),
   maxFallThousandths: count().nullable(),
   error: failure().nullable(),
   createdAt: date(),

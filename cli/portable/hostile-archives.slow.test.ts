@@ -128,6 +128,26 @@ it('an archive that is damaged anywhere is refused before anything is written', 
       archiveOf([FIRST, ['knowledge/bytes', [{ ...BYTES, sizeBytes: 2 ** 52 }]], [`files/${SHA}`, Buffer.from('abc')]]),
       /no file has the bytes/,
     ],
+    [
+      archiveOf([
+        FIRST,
+        [
+          'knowledge/text-maps',
+          [
+            {
+              documentId: DOCUMENT._id,
+              pages: null,
+              length: 9,
+              marks: [
+                [0, 0],
+                [9, 2 ** 40],
+              ],
+            },
+          ],
+        ],
+      ]),
+      /marks/,
+    ],
     [archiveOf([FIRST, ['knowledge/web-sources', [{ ...SOURCE, refreshSeconds: 0 }]]]), /refreshSeconds/],
     [archiveOf([FIRST], { head: { format: FORMAT + 1 } }), /reads formats up to/],
     [archiveOf([FIRST], { head: { version: '999.0.0' } }), /was made by version 999/],

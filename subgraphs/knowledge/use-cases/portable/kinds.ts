@@ -18,7 +18,7 @@ import {
   type WebSourceRecord,
 } from '../../domain/records.ts'
 import type { LineGroup } from '../../domain/text/page-boxes.ts'
-import type { TextMap } from '../../domain/text/text-map.ts'
+import { MARK_CHARS, type TextMap } from '../../domain/text/text-map.ts'
 import { MIN_INTERVAL_SECONDS } from '../evaluation/evaluation-watches.ts'
 import { MIN_REFRESH_SECONDS } from '../web/sources.ts'
 
@@ -162,8 +162,23 @@ export const TEXT_MAP = recordKind<PortableMap, never>('knowledge/text-maps', {
   documentId: id('doc'),
   pages: z.array(count()).max(MAX_LISTED).nullable(),
   length: count(),
-  marks: z.array(z.tuple([count(), count()])).max(MAX_LISTED),
+  marks: z
+    .array(z.tuple([count(), count()]))
+    .max(MAX_LISTED)
+    .refine(areNear, 'has marks that are not near each other'),
 })
+
+/** Between two of these marks a text is read at once. A character has one or two units of UTF-16, of at most 3 bytes each. */
+function areNear(marks: readonly (readonly [chars: number, bytes: number])[]): boolean {
+  const most = MARK_CHARS + 1
+  return marks.every(([chars, bytes], i) => {
+    const [charsBefore, bytesBefore] = marks[i - 1] ?? [0, 0]
+    const isFirst = i === 0 && chars === 0 && bytes === 0
+    return isFirst || (i > 0 && isStep(chars - charsBefore, most) && isStep(bytes - bytesBefore, 3 * most))
+  })
+}
+
+const isStep = (size: number, most: number) => size >= 1 && size <= most
 
 type PortableLines = LineGroup & { readonly documentId: string; readonly group: number }
 

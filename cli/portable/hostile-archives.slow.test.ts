@@ -159,6 +159,8 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],
     [archiveOf([['billing/organization', [{ ...ORGANIZATION, plan: 'gold' }]]]), /has the plan "gold"/],
+    [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, generation: 2 ** 53 - 1 }]]]), /generation/],
+    [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, chunkCount: 2 ** 53 - 1 }]]]), /chunkCount/],
     [
       archiveOf([FIRST, ['knowledge/collections', [{ ...COLLECTION, embeddingModel: 'other' }]]]),
       /embedding model other, which the catalog/,

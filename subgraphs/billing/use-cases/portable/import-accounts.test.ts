@@ -123,8 +123,11 @@ for (const { name, open } of STORES)
       ])
         await expect(taking('billing/api-keys', key)).rejects.toThrow(/is here already/)
       await expect(taking('billing/members', { ...EVE, _id, apiKeyId: victim.apiKey._id })).rejects.toThrow(/but not key_.* itself/)
-      await taking('billing/members', { ...EVE, _id, apiKeyId: apiKey._id })
-      expect(await here.collections.members.countDocuments({ organizationId: organization._id })).toBe(1)
+      await taking('billing/members', { ...EVE, _id, apiKeyId: apiKey._id, lastSeenAt: '2999-01-01T00:00:00.000Z' })
+      expect(await here.collections.members.findOne({ _id })).toMatchObject({
+        organizationId: organization._id,
+        lastSeenAt: here.clock.now(),
+      })
     })
 
     it('have the keys of members who came while they were exported', async () => {

@@ -119,7 +119,8 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
         MEMBER,
         members,
         organizationId,
-        (member) => member,
+        // Whoever signs in lands where they were last, which can be no later than now.
+        (member) => ({ ...member, lastSeenAt: new Date(Math.min(member.lastSeenAt.getTime(), clock.now().getTime())) }),
         (taken) =>
           requireOwn(
             [apiKeys],

@@ -49,6 +49,21 @@ const PASSAGE = {
 }
 const PASSAGES = { documentId: DOCUMENT._id, attributes: {}, passages: [PASSAGE] }
 
+const agentWith = (responseSchema: object) => {
+  const definition = {
+    name: 'a',
+    instructions: '',
+    modelId: 'm',
+    collectionIds: [],
+    sampling: {},
+    responseSchema,
+    maxSteps: 1,
+    maxCost: '1',
+  }
+  const dates = { version: 1, createdAt: AT, updatedAt: AT }
+  return { _id: `agt_${hex('6')}`, code: 'a', definition: JSON.stringify(definition), ...dates }
+}
+
 /** An entry: records of a kind, or bytes. */
 type Entry = readonly [path: string, content: readonly unknown[] | Uint8Array]
 
@@ -159,6 +174,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],
     [archiveOf([['billing/organization', [{ ...ORGANIZATION, plan: 'gold' }]]]), /has the plan "gold"/],
+    [archiveOf([FIRST, ['inference/agents', [agentWith(JSON.parse(`${'{"not":'.repeat(2_000)}{}${'}'.repeat(2_000)}`))]]]), /definition/],
     [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, generation: 2 ** 53 - 1 }]]]), /generation/],
     [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, chunkCount: 2 ** 53 - 1 }]]]), /chunkCount/],
     [

@@ -277,7 +277,7 @@ class Start {
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
     const knowledgeLink = this.#local(knowledge)
     toKnowledge.set(knowledgeLink)
-    this.#forgetPrevious([billing, inference])
+    this.#forgetPrevious([billing, inference, knowledge])
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = await this.#restAdapter(this.#observed(watchedLink(gateway.link, 'gateway', this.#watch), 'gateway', 'internal'))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()

@@ -170,6 +170,8 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
+    // The mark of a store moves as it opens.
+    secretMoved: opened,
     toResolverContext: (context): Context => ({
       deps,
       ...context,

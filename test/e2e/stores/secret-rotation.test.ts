@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentCatalog, says, script } from '../../support/agents.ts'
 import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
@@ -9,7 +10,7 @@ import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
-import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+import { freePorts, type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
 
 const HEADER = 'Bearer of a secret'
@@ -147,6 +148,34 @@ describe('a rotation of the secret of an embedded service', () => {
     expect((await idle.rest('GET', '/v1/models')).status).toBe(200)
     await balancedWallet(tenant)
   }, 180_000)
+
+  it('keeps the previous secret as long as a store has not taken the new one', async () => {
+    await service.close()
+    expect((await secret('rotate')).code).toBe(0)
+    const [port] = await freePorts(1)
+    const graphql = `http://127.0.0.1:${port}/graphql`
+    // The service cannot open this file, and goes on without it.
+    const blobs = new DatabaseSync(join(data, 'blobs.sqlite'))
+    blobs.exec('BEGIN IMMEDIATE')
+    const catalog = join(folder, 'catalog.yaml')
+    const waiting = ServiceProcess.launch([], { ...env, KIS_DATA_DIR: data, KIS_CATALOG: catalog, PORT: String(port) })
+    try {
+      const ask = (key: string) =>
+        fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } }).then(
+          ({ status }) => status,
+          () => 0,
+        )
+      for (const key of [operatorKey, tenant.key, used.key, idle.key]) await eventually(async () => (await ask(key)) === 200, 30_000)
+      await eventually(async () => (await kis({ graphql }, operatorKey, 'secret')).code === 0, 30_000)
+      expect(existsSync(previous)).toBe(true)
+      blobs.exec('ROLLBACK')
+      await eventually(() => !existsSync(previous), 30_000)
+    } finally {
+      blobs.close()
+      await waiting.end()
+    }
+    await start()
+  }, 120_000)
 
   it(`survives ${KILLS} kills at random moments, and revokes what nobody uses when it is told to`, async () => {
     const unused = await newKey('unused')

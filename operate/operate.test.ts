@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -63,12 +64,12 @@ describe('the alert rules', () => {
 })
 
 await onEngine(
-  'KIS_TEST_PROMTOOL',
+  'KIS_TEST_PROMETHEUS',
   'the alert rules by promtool',
-  (promtool) => {
+  (folder) => {
     describe('the alert rules by promtool', () => {
       const run = (...args: readonly string[]) =>
-        execFileSync(promtool, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
+        execFileSync(join(folder, 'promtool'), args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
       it('can be read', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
       it('each fire when they should', () => void run('test', 'rules', 'alerts.test.yaml'))
     })

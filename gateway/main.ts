@@ -63,7 +63,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
-  const federation = new Federation(supergraphSdl, links, telemetry.metrics)
+  const federation = new Federation(supergraphSdl, links, telemetry)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {

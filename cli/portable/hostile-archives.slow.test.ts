@@ -25,17 +25,11 @@ const COLLECTION = {
   createdAt: AT,
 }
 const FILE = { _id: `file_${hex('2')}`, name: 'a.txt', mediaType: 'text/plain', sha256: SHA, sizeBytes: 3, attachments: {}, createdAt: AT }
-const BYTES = { sha256: SHA, sizeBytes: 3, files: [FILE._id] }
+/** Of another collection, with a file of the first organization. */
 const SOURCE = {
-  ...{
-    _id: `web_${hex('5')}`,
-    collectionId: COLLECTION._id,
-    sourceKey: `${COLLECTION._id}_u`,
-    apiKeyId: `key_${hex('3')}`,
-    url: 'https://u.test/',
-  },
-  ...{ metadata: {}, documentId: null, formerFileId: null, etag: null, lastModified: null, sha256: null, refreshSeconds: 900 },
-  ...{ refreshAt: null, checkedAt: null, changedAt: null, error: null, createdAt: AT },
+  ...{ _id: `web_${hex('5')}`, collectionId: `col_${hex('a')}`, sourceKey: `col_${hex('a')}_u`, apiKeyId: `key_${hex('3')}` },
+  ...{ url: 'https://u.test/', metadata: {}, documentId: null, formerFileId: FILE._id, etag: null, lastModified: null, sha256: null },
+  ...{ refreshSeconds: 900, refreshAt: null, checkedAt: null, changedAt: null, error: null, createdAt: AT },
 }
 const KEY = { _id: `key_${hex('3')}`, name: 'k', scopes: ['admin'], modelAllowlist: null, expiresAt: null, revokedAt: null, createdAt: AT }
 const DOCUMENT = {
@@ -48,21 +42,6 @@ const PASSAGE = {
   ...{ vector: Buffer.alloc(4 * 384).toString('base64'), tokenStates: null },
 }
 const PASSAGES = { documentId: DOCUMENT._id, attributes: {}, passages: [PASSAGE] }
-
-const agentWith = (responseSchema: object) => {
-  const definition = {
-    name: 'a',
-    instructions: '',
-    modelId: 'm',
-    collectionIds: [],
-    sampling: {},
-    responseSchema,
-    maxSteps: 1,
-    maxCost: '1',
-  }
-  const dates = { version: 1, createdAt: AT, updatedAt: AT }
-  return { _id: `agt_${hex('6')}`, code: 'a', definition: JSON.stringify(definition), ...dates }
-}
 
 /** An entry: records of a kind, or bytes. */
 type Entry = readonly [path: string, content: readonly unknown[] | Uint8Array]
@@ -110,10 +89,10 @@ const FIRST: Entry = ['billing/organization', [ORGANIZATION]]
 
 it('an archive that is damaged anywhere is refused before anything is written', async () => {
   const sound = archiveOf([FIRST, ['billing/api-keys', [KEY]]])
-  const whole = readFileSync(sound)
+  const bytes = readFileSync(sound)
   const changed = (name: string, change: (copy: Buffer) => Uint8Array) => {
     const file = join(folder, name)
-    writeFileSync(file, change(Buffer.from(whole)))
+    writeFileSync(file, change(Buffer.from(bytes)))
     return file
   }
   const flipped = (at: number) =>
@@ -121,8 +100,6 @@ it('an archive that is damaged anywhere is refused before anything is written', 
       copy[at]! ^= 1
       return copy
     })
-  const lines: Entry = ['records/report/usage/00000009.jsonl.zst', zstdCompressSync('{}\n'.repeat(200_000))]
-  const bytes: Entry = ['knowledge/bytes', [BYTES]]
   const bomb: Entry = ['records/billing/api-keys/00000009.jsonl.zst', zstdCompressSync(Buffer.alloc(80 * 1024 * 1024, 10))]
   for (const [file, problem] of [
     [changed('cut', (copy) => copy.subarray(0, copy.length - 3_000)), /is not complete|is damaged/],
@@ -130,40 +107,12 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [changed('text', () => Buffer.alloc(2_000, 'a')), /is not an exported organization/],
     [flipped(700), /damaged|does not fit|is not/],
     [flipped(1_030), /damaged|something else/],
-    [flipped(whole.length - 1_500), /damaged|something else/],
+    [flipped(bytes.length - 1_500), /damaged|something else/],
     [archiveOf([FIRST], { manifest: { sha256: hex('0') + hex('0') } }), /another SHA-256/],
     [archiveOf([FIRST], { manifest: { records: { 'billing/organization': 2 } } }), /other counts/],
     [archiveOf([FIRST, ['../../etc/passwd', Buffer.from('x')]]), /has an entry/],
     [archiveOf([FIRST, ['files/../x', Buffer.from('x')]]), /has an entry/],
     [archiveOf([FIRST, bomb]), /cannot be unpacked/],
-    [archiveOf([FIRST, lines]), /too many lines/],
-    [archiveOf([FIRST, bytes]), /bytes .* do not follow their record/],
-    [archiveOf([FIRST, bytes, bytes, [`files/${SHA}`, Buffer.from('abc')]]), /bytes .* do not follow their record/],
-    [
-      archiveOf([FIRST, ['knowledge/bytes', [{ ...BYTES, sizeBytes: 2 ** 52 }]], [`files/${SHA}`, Buffer.from('abc')]]),
-      /no file has the bytes/,
-    ],
-    [
-      archiveOf([
-        FIRST,
-        [
-          'knowledge/text-maps',
-          [
-            {
-              documentId: DOCUMENT._id,
-              pages: null,
-              length: 9,
-              marks: [
-                [0, 0],
-                [9, 2 ** 40],
-              ],
-            },
-          ],
-        ],
-      ]),
-      /marks/,
-    ],
-    [archiveOf([FIRST, ['knowledge/web-sources', [{ ...SOURCE, refreshSeconds: 0 }]]]), /refreshSeconds/],
     [archiveOf([FIRST], { head: { format: FORMAT + 1 } }), /reads formats up to/],
     [archiveOf([FIRST], { head: { version: '999.0.0' } }), /was made by version 999/],
     [archiveOf([]), /does not begin with one organization/],
@@ -174,9 +123,6 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],
     [archiveOf([['billing/organization', [{ ...ORGANIZATION, plan: 'gold' }]]]), /has the plan "gold"/],
-    [archiveOf([FIRST, ['inference/agents', [agentWith(JSON.parse(`${'{"not":'.repeat(2_000)}{}${'}'.repeat(2_000)}`))]]]), /definition/],
-    [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, generation: 2 ** 53 - 1 }]]]), /generation/],
-    [archiveOf([FIRST, ['knowledge/documents', [{ ...DOCUMENT, chunkCount: 2 ** 53 - 1 }]]]), /chunkCount/],
     [
       archiveOf([FIRST, ['knowledge/collections', [{ ...COLLECTION, embeddingModel: 'other' }]]]),
       /embedding model other, which the catalog/,
@@ -225,7 +171,7 @@ it('what refers to others than its own organization is refused', async () => {
     [
       [
         ['knowledge/collections', [id(collection, 'a')]],
-        ['knowledge/web-sources', [{ ...SOURCE, collectionId: `col_${hex('a')}`, sourceKey: `col_${hex('a')}_u`, formerFileId: FILE._id }]],
+        ['knowledge/web-sources', [SOURCE]],
       ],
       /file_2.* is here already/,
     ],

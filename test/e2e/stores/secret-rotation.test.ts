@@ -153,29 +153,36 @@ describe('a rotation of the secret of an embedded service', () => {
     await service.close()
     expect((await secret('rotate')).code).toBe(0)
     const [port] = await freePorts(1)
-    const graphql = `http://127.0.0.1:${port}/graphql`
+    const rest = `http://127.0.0.1:${port}`
+    const at = { ...service, rest, graphql: `${rest}/graphql` }
     // The service cannot open this file, and goes on without it.
     const blobs = new DatabaseSync(join(data, 'blobs.sqlite'))
     blobs.exec('BEGIN IMMEDIATE')
     const catalog = join(folder, 'catalog.yaml')
     const waiting = ServiceProcess.launch([], { ...env, KIS_DATA_DIR: data, KIS_CATALOG: catalog, PORT: String(port) })
     try {
-      const ask = (key: string) =>
-        fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } }).then(
-          ({ status }) => status,
-          () => 0,
-        )
-      for (const key of [operatorKey, tenant.key, used.key, idle.key]) await eventually(async () => (await ask(key)) === 200, 30_000)
-      await eventually(async () => (await kis({ graphql }, operatorKey, 'secret')).code === 0, 30_000)
+      const accepts = (key: string) =>
+        makeCaller(at, key)
+          .rest('GET', '/v1/models')
+          .then(
+            ({ status }) => status === 200,
+            () => false,
+          )
+      for (const { key } of [{ key: operatorKey }, tenant, used, idle]) await eventually(() => accepts(key), 60_000)
+      const query = '{ billingSecretRotation { state } inferenceSecretRotation { state } }'
+      await eventually(async () => {
+        const { data } = await makeCaller(at, operatorKey).graphql(query)
+        return data.billingSecretRotation.state === 'MOVED' && data.inferenceSecretRotation.state === 'MOVED'
+      }, 60_000)
       expect(existsSync(previous)).toBe(true)
       blobs.exec('ROLLBACK')
-      await eventually(() => !existsSync(previous), 30_000)
+      await eventually(() => !existsSync(previous), 60_000)
     } finally {
       blobs.close()
       await waiting.end()
     }
     await start()
-  }, 120_000)
+  }, 180_000)
 
   it(`survives ${KILLS} kills at random moments, and revokes what nobody uses when it is told to`, async () => {
     const unused = await newKey('unused')

@@ -7,6 +7,7 @@ import { createAgent } from '../agents/agents.ts'
 import type { RunRecord } from '../tables.ts'
 import { exportAgents } from './export-agents.ts'
 import { agentTakers } from './import-agents.ts'
+import { AGENT } from './kinds.ts'
 
 const OWNER = { ...somebody, scopes: ['agents', 'inference'] } as const
 const AT = new Date(0)
@@ -50,4 +51,24 @@ it('an import takes what an export wrote, also runs of the operator, and labels 
   const labelled = { secretFingerprint: fingerprints.current }
   expect(await here.collections.agents.findOne({ _id: agent._id })).toMatchObject(labelled)
   expect(await here.collections.agentVersions.findOne({ _id: `${agent._id}_1` })).toMatchObject(labelled)
+})
+
+it('an agent of an archive has a schema that is no deeper than one of the API', () => {
+  const agent = (depth: number) => {
+    const responseSchema = JSON.parse(`${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`)
+    const definition = {
+      name: 'a',
+      instructions: '',
+      modelId: 'm',
+      collectionIds: [],
+      sampling: {},
+      responseSchema,
+      maxSteps: 1,
+      maxCost: '1',
+    }
+    const at = AT.toISOString()
+    return { _id: `agt_${'6'.repeat(32)}`, code: 'a', definition: JSON.stringify(definition), version: 1, createdAt: at, updatedAt: at }
+  }
+  expect(AGENT.parse(agent(60))).toMatchObject({ code: 'a' })
+  expect(() => AGENT.parse(agent(1_000))).toThrow(/definition/)
 })

@@ -2,7 +2,7 @@ import { benchChat } from './chat.ts'
 import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
 import { benchFlood } from './flood.ts'
-import { benchGraphql } from './graphql.ts'
+import { benchGraphql, benchGraphqlService } from './graphql.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
@@ -25,6 +25,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   chat: benchChat,
   prompts: benchPrompts,
   graphql: () => benchGraphql(),
+  'graphql-service': () => benchGraphqlService(),
   'slow-streams': benchSlowStreams,
   observability: () => benchObservability(),
   overload: () => benchOverload(),

@@ -21,7 +21,7 @@ const DOCUMENTS = 50
 /** What the real service is asked, and the most CPU that its processes may take for it together. */
 const OF_SERVICE = {
   'three subgraphs': {
-    query: '{ viewer { id name organization { id name } } models { id kind } collections(first: 1) { nodes { id name } } }',
+    query: '{ viewer { id name organization { id name } } models { id kind } collections(first: 1) { edges { node { id name } } } }',
   },
   'list of 50': {
     query: `query ($id: ID!, $first: Int!) { collection(id: $id) { id name

@@ -109,7 +109,8 @@ export async function serveSubgraph(
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => {
-        gone.abort()
+        // An answer that was sent has nothing left to end, and an abort costs an exception.
+        if (!reply.raw.writableFinished) gone.abort()
         telemetry.requests.end(requestId)
       })
       const caller = await verifyCaller(request.headers.authorization)

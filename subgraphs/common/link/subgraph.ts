@@ -48,7 +48,8 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
 }
 
 function build(name: SubgraphName, resolvers: object): GraphQLSchema {
-  const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
+  // Without places, which the schema would keep: a place of each word of the text.
+  const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'), { noLocation: true })
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
   const enums = Object.fromEntries(

@@ -236,6 +236,8 @@ export type ThreadRecord = {
   readonly revision: number
   /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
+  /** The keys of its runs, the latest last. Absent in threads of earlier versions. */
+  readonly by?: readonly string[]
   readonly updatedAt: Date
   /** When the thread is deleted, unless a run is added before. */
   readonly expiresAt: Date

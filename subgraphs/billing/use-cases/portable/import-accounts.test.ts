@@ -158,7 +158,9 @@ for (const { name, open } of STORES)
       // What is written after its erasure is erased, too.
       const isErasing = async () => (await here.collections.organizations.findOne({ _id: organization._id }))!.erasingSince !== undefined
       for (const refused of [() => importing.finish(), () => importing.state()]) {
-        await ownErasureQueue(here).finish(organization._id, AbortSignal.timeout(10_000))
+        const signal = AbortSignal.timeout(10_000)
+        const [task] = await ownErasureQueue(here).list(signal)
+        await ownErasureQueue(here).finish(task!, [], signal)
         expect(await isErasing()).toBe(false)
         await expect(refused()).rejects.toThrow(/--as new/)
         expect(await isErasing()).toBe(true)

@@ -86,6 +86,7 @@ export const THREAD = recordKind<ThreadRecord, 'organizationId'>('inference/thre
   messages: json(z.array(z.looseObject({}))),
   revision: count(),
   added: z.array(id('run')).max(1_000).optional(),
+  by: z.array(id('key')).max(100).optional(),
   updatedAt: date(),
   expiresAt: date(),
 })

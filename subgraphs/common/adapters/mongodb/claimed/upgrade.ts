@@ -75,16 +75,14 @@ export class Upgrade implements AsyncDisposable {
   }
 
   /**
-   * Does what was left because earlier programs were there, for each kind of which none is there any more. One call waits
-   * for the other, whose lease it would find.
+   * Does what was left because earlier programs were there, for each kind of which none is there any more. Calls run one
+   * after the other, so that none meets the lease of another one of this process.
    */
   finish(): Promise<void> {
-    this.#finishing = this.#finishing.then(() => this.#finishAll())
+    this.#finishing = this.#finishing.then(async () => {
+      for (const kind of this.#kinds) await this.#finishKind(kind).catch((error) => this.#tell(kind, error))
+    })
     return this.#finishing
-  }
-
-  async #finishAll(): Promise<void> {
-    for (const kind of this.#kinds) await this.#finishKind(kind).catch((error) => this.#tell(kind, error))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -95,10 +93,9 @@ export class Upgrade implements AsyncDisposable {
   }
 
   #finishAfter(ms: number): void {
-    this.#timer = setTimeout(() => {
-      void this.finish().finally(() => {
-        if (!this.#isDisposed) this.#finishAfter(FINISH_EVERY_MS)
-      })
+    this.#timer = setTimeout(async () => {
+      await this.finish()
+      if (!this.#isDisposed) this.#finishAfter(FINISH_EVERY_MS)
     }, ms).unref()
   }
 

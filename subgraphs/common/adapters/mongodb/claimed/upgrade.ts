@@ -43,7 +43,7 @@ export class Upgrade implements AsyncDisposable {
   readonly #programs: Programs
   readonly #log: Log
   #timer: NodeJS.Timeout | undefined
-  #finishing: Promise<unknown> = Promise.resolve()
+  #finishing: Promise<void> = Promise.resolve()
   #isDisposed = false
 
   private constructor(db: Db, kinds: readonly Kind[], programs: Programs, log: Log) {
@@ -74,8 +74,16 @@ export class Upgrade implements AsyncDisposable {
     return upgrade
   }
 
-  /** Does what was left because earlier programs were there, for each kind of which none is there any more. */
-  async finish(): Promise<void> {
+  /**
+   * Does what was left because earlier programs were there, for each kind of which none is there any more. One call
+   * after the other: two at once would keep the lease from each other.
+   */
+  finish(): Promise<void> {
+    this.#finishing = this.#finishing.then(() => this.#finishAll())
+    return this.#finishing
+  }
+
+  async #finishAll(): Promise<void> {
     for (const kind of this.#kinds) await this.#finishKind(kind).catch((error) => this.#tell(kind, error))
   }
 
@@ -88,7 +96,7 @@ export class Upgrade implements AsyncDisposable {
 
   #finishAfter(ms: number): void {
     this.#timer = setTimeout(() => {
-      this.#finishing = this.finish().finally(() => {
+      void this.finish().then(() => {
         if (!this.#isDisposed) this.#finishAfter(FINISH_EVERY_MS)
       })
     }, ms).unref()

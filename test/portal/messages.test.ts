@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { isPluralElement, isSelectElement, isTagElement, type MessageFormatElement, parse, TYPE } from '@formatjs/icu-messageformat-parser'
 import { describe, expect, it } from 'vitest'
+import service from '../../portal/web/messages/service-ar.json' with { type: 'json' }
 import { ERRORS } from '../../schema/errors.ts'
 import { DOCUMENT_ERROR_CODES, WEB_SOURCE_ERROR_REASONS } from '../../subgraphs/knowledge/domain/records.ts'
 import { DOCUMENT_WARNING_CODES } from '../../subgraphs/knowledge/ports/document-parser.ts'
@@ -118,12 +119,14 @@ describe('the texts of the portal', () => {
   })
 
   it.each(TERMS)('are translated by the one word of the glossary for %s', (term, arabicWord) => {
-    const lacking = NAMES.flatMap((name) => {
-      const [english, arabic] = [read('en', name), read('ar', name)]
-      // Names of values are no words.
-      const isAbout = (id: string) => term.test(english[id]!.replace(/\{\w+(?=[,}])/g, ''))
-      return Object.keys(english).filter((id) => isAbout(id) && !arabicWord.test(arabic[id]!.replace(VOWEL_MARKS, '')))
+    const texts = NAMES.flatMap((name) => {
+      const arabic = read('ar', name)
+      return Object.entries(read('en', name)).map(([id, english]) => [english, arabic[id]!] as const)
     })
+    const lacking = [...texts, ...Object.entries(service)].filter(
+      // Names of values are no words.
+      ([english, arabic]) => term.test(english.replace(/\{\w+(?=[,}])/g, '')) && !arabicWord.test(arabic.replace(VOWEL_MARKS, '')),
+    )
     expect(lacking).toEqual([])
   })
 

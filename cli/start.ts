@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { IssuedTokens } from '../gateway/keys/issued-tokens.ts'
 import type { Gateway } from '../gateway/main.ts'
-import { openPortal, type Portal } from '../portal/server/portal.ts'
-import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
+import type { Portal } from '../portal/server/portal.ts'
+import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
@@ -33,7 +33,6 @@ import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health.t
 import { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import { APP_OPTIONS, type Drainable, listen, type Refuse } from '../subgraphs/common/server/listen.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
-import { serveSubgraph } from '../subgraphs/common/server/serve-subgraph.ts'
 import { answerUnreadable } from '../subgraphs/common/server/unreadable.ts'
 import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
 import { openTelemetry } from '../subgraphs/common/telemetry/open-telemetry.ts'
@@ -203,7 +202,7 @@ class Start {
   async #run(): Promise<Listening> {
     switch (this.#role) {
       case 'billing': {
-        const billing = this.#billing()
+        const billing = await this.#billing()
         const problems = () => billing.problems()
         return { ready: await this.#serve(billing, problems, billing.opened), problems, stores: [billing], billing }
       }
@@ -234,7 +233,7 @@ class Start {
       case 'gateway': {
         const links = { billing: this.#remote('billing'), knowledge: this.#remote('knowledge'), inference: this.#remote('inference') }
         const gateway = await this.#gateway(links)
-        const portal = this.#portal()
+        const portal = await this.#portal()
         const problems = () => problemsOf(links)
         const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
@@ -267,7 +266,7 @@ class Start {
   }
 
   async #all(): Promise<Listening> {
-    const billing = this.#billing()
+    const billing = await this.#billing()
     const billingLink = this.#local(billing)
     if (this.#settings.billing.mongodb) this.#askInstallation = () => fetchInstallation(billingLink)
     // The two call each other. Nothing is called before both exist.
@@ -277,11 +276,11 @@ class Start {
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
     const knowledgeLink = this.#local(knowledge)
     toKnowledge.set(knowledgeLink)
-    this.#forgetPrevious([billing, inference])
+    this.#forgetPrevious([billing, inference, knowledge])
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = await this.#restAdapter(this.#observed(watchedLink(gateway.link, 'gateway', this.#watch), 'gateway', 'internal'))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
-    const portal = this.#portal()
+    const portal = await this.#portal()
     const ready = await this.#listen(
       async (app) => {
         portal?.register(app)
@@ -311,7 +310,10 @@ class Start {
     ]
   }
 
-  #billing(): Billing {
+  // A role loads only what it runs.
+
+  async #billing(): Promise<Billing> {
+    const { createBilling } = await import('../subgraphs/billing/main.ts')
     return this.#stack.use(
       createBilling(
         {
@@ -324,8 +326,6 @@ class Start {
       ),
     )
   }
-
-  // A role loads only what it runs.
 
   async #inference(billing: Link, knowledge: Link): Promise<StoringSubgraph> {
     const { createInference } = await import('../subgraphs/inference/main.ts')
@@ -383,8 +383,9 @@ class Start {
     return typeof token === 'string' && 'service' in (await this.#tokens().verify(token, 'gateway'))
   }
 
-  #portal(): Portal | null {
+  async #portal(): Promise<Portal | null> {
     if (!this.#config.portal) return null
+    const { openPortal } = await import('../portal/server/portal.ts')
     const portal = openPortal({ folder: fileURLToPath(new URL('../portal', import.meta.url)), log: this.#log })
     return portal && this.#stack.use(portal)
   }
@@ -474,6 +475,7 @@ class Start {
   }
 
   async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
+    const { serveSubgraph } = await import('../subgraphs/common/server/serve-subgraph.ts')
     const server = await serveSubgraph(subgraph, {
       ...this.#listening(),
       problems,

@@ -23,7 +23,7 @@ import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
 import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
-import { type SignInRouteParts, serveSignIn } from './sign-in/sign-in-routes.ts'
+import type { SignInRouteParts } from './sign-in/sign-in-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
@@ -63,7 +63,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
-  const federation = new Federation(supergraphSdl, links, telemetry.metrics)
+  const federation = new Federation(supergraphSdl, links, telemetry)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {
@@ -108,7 +108,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })
       await serveSessions(app, parts)
-      if (people) await serveSignIn(app, { ...parts, ...people })
+      if (people) {
+        const { serveSignIn } = await import('./sign-in/sign-in-routes.ts')
+        await serveSignIn(app, { ...parts, ...people })
+      }
       const sockets = serveSockets(parts, registry)
       const ofServicesRegistry = new SocketRegistry(SERVICE_SOCKETS)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }

@@ -63,12 +63,12 @@ describe('the alert rules', () => {
 })
 
 await onEngine(
-  'KIS_TEST_PROMTOOL',
+  'KIS_TEST_PROMETHEUS',
   'the alert rules by promtool',
-  (promtool) => {
+  (folder) => {
     describe('the alert rules by promtool', () => {
       const run = (...args: readonly string[]) =>
-        execFileSync(promtool, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
+        execFileSync(`${folder}/promtool`, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
       it('can be read', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
       it('each fire when they should', () => void run('test', 'rules', 'alerts.test.yaml'))
     })

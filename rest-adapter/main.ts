@@ -30,6 +30,7 @@ import { documentBatchRoutes } from './routes/document-batches.ts'
 import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
+import { erasureRoutes } from './routes/erasures.ts'
 import { evaluationWatchRoutes } from './routes/evaluation/evaluation-watches.ts'
 import { evaluationRoutes } from './routes/evaluation/evaluations.ts'
 import { goldQuestionRoutes } from './routes/evaluation/gold-questions.ts'
@@ -99,6 +100,7 @@ export const restRoutes: readonly Route[] = [
   ...keyRoutes,
   ...peopleRoutes,
   ...sessionRoutes,
+  ...erasureRoutes,
   ...organizationRoutes,
   ...residencyEffectRoutes,
   ...usageRoutes,

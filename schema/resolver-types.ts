@@ -5,6 +5,7 @@
 export const resolverTypes = {
   billing: {
     ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
+    Erasure: 'use-cases/tables.ts#ErasureRecord',
     Invitation: 'use-cases/tables.ts#Invitation as InvitationRecord',
     LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
     Member: 'use-cases/tables.ts#Member as MemberRecord',

@@ -6,6 +6,7 @@ import { lookAt } from '../backup/back-up.ts'
 import { megabytes } from '../backup/megabytes.ts'
 import { readPassphrase } from '../backup/passphrase.ts'
 import { refuseHalfRestored } from '../backup/restoring.ts'
+import { refuseHalfCopied } from '../copy/copying.ts'
 import { readConfig } from '../settings/config.ts'
 import { trackReads } from '../settings/environment.ts'
 import { readPlaces } from '../settings/variables.ts'
@@ -40,7 +41,11 @@ export async function runExport(
   requireOrganizationId(organizationId)
   const passphrase = withSecrets ? await givenPassphrase(environment) : null
   // First, because reading the configuration makes a secret in an empty folder.
-  if (!trackReads(environment).env.KIS_MONGODB_URL) lookAt(readPlaces(environment).KIS_DATA_DIR)
+  if (!trackReads(environment).env.KIS_MONGODB_URL) {
+    const { KIS_DATA_DIR } = readPlaces(environment)
+    refuseHalfMade(KIS_DATA_DIR)
+    lookAt(KIS_DATA_DIR)
+  }
   const config = configOf(environment)
   process.umask(GROUP_AND_OTHERS)
   const { name, manifest, bytes } = await exportOrganization({
@@ -66,7 +71,7 @@ export async function runExport(
 /** @throws {Error} see `importOrganization`; or the passphrase is missing */
 export async function runImport({ file, as, check }: ImportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
   const target = as === 'new' ? idSource(systemClock)('org') : as === undefined ? null : requireOrganizationId(as)
-  refuseHalfRestored(readPlaces(environment).KIS_DATA_DIR)
+  refuseHalfMade(readPlaces(environment).KIS_DATA_DIR)
   const config = configOf(environment)
   process.umask(GROUP_AND_OTHERS)
   const { organizationId, head, manifest, wasDone, key, lackingModels } = await importOrganization({
@@ -88,6 +93,12 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
     'Its wallet is empty: the balance stays where it was. Its keys have no secret until you rotate them, and its webhooks are switched off.',
   )
   if (key) say(`API key of an admin, shown until its first use: ${key}`)
+}
+
+/** What is put into the target of a copy would go again when the copy goes on. */
+function refuseHalfMade(dataDirectory: string): void {
+  refuseHalfRestored(dataDirectory)
+  refuseHalfCopied(dataDirectory)
 }
 
 function configOf(environment: NodeJS.ProcessEnv) {

@@ -15,6 +15,11 @@ export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024
 export const PART_BYTES = 4 * 1024 * 1024
 /** The largest part of records, unpacked: above the largest record of a store, and `PART_BYTES`. */
 export const MAX_PART_BYTES = 64 * 1024 * 1024
+/**
+ * Of a part: `PART_BYTES` by the bytes of the shortest record, an id with its name, and above. A record of two characters
+ * takes a hundred bytes in memory.
+ */
+export const MAX_PART_LINES = PART_BYTES / 32
 
 const MODEL = z.strictObject({ id: z.string().max(500), dimensions: z.int().min(1), engineModel: z.string().max(500) })
 const ORGANIZATION_ID = z.string().regex(/^org_[0-9a-f]{32}$/)

@@ -25,6 +25,12 @@ const COLLECTION = {
   createdAt: AT,
 }
 const FILE = { _id: `file_${hex('2')}`, name: 'a.txt', mediaType: 'text/plain', sha256: SHA, sizeBytes: 3, attachments: {}, createdAt: AT }
+/** Of another collection, with a file of the first organization. */
+const SOURCE = {
+  ...{ _id: `web_${hex('5')}`, collectionId: `col_${hex('a')}`, sourceKey: `col_${hex('a')}_u`, apiKeyId: `key_${hex('3')}` },
+  ...{ url: 'https://u.test/', metadata: {}, documentId: null, formerFileId: FILE._id, etag: null, lastModified: null, sha256: null },
+  ...{ refreshSeconds: 900, refreshAt: null, checkedAt: null, changedAt: null, error: null, createdAt: AT },
+}
 const KEY = { _id: `key_${hex('3')}`, name: 'k', scopes: ['admin'], modelAllowlist: null, expiresAt: null, revokedAt: null, createdAt: AT }
 const DOCUMENT = {
   ...{ _id: `doc_${hex('4')}`, collectionId: COLLECTION._id, fileId: FILE._id, apiKeyId: KEY._id, fileName: 'a.txt', metadata: {} },
@@ -162,6 +168,13 @@ it('what refers to others than its own organization is refused', async () => {
       /key of another/,
     ],
     [[['files/'.concat(SHA), Buffer.from('abc')]], /no file has the bytes/],
+    [
+      [
+        ['knowledge/collections', [id(collection, 'a')]],
+        ['knowledge/web-sources', [SOURCE]],
+      ],
+      /file_2.* is here already/,
+    ],
     [
       [
         ['knowledge/collections', [id(collection, 'f')]],

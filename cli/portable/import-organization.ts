@@ -1,6 +1,6 @@
 import { importAccounts } from '../../subgraphs/billing/portable.ts'
 import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
-import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { deriveKeys, fingerprintsOf, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
 import type { ArchiveTakers, RecordTaker } from '../../subgraphs/common/portable/organization-archive.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
@@ -77,6 +77,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
         archive: { secrets: new SealedTexts(key), organizationId: head.organizationId },
         own: { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId },
       },
+      fingerprints: fingerprintsOf(deriveKeys(config.secrets, 'fingerprint')),
       onModel: (model) => models.add(model),
     }),
     knowledgeTakers({
@@ -91,6 +92,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
   ]
   const state = await accounts.state()
   const manifest = await archive.read(listener(takers, 'check'))
+  for (const each of takers) each.requireAll?.()
   if (manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
   if (check) return { organizationId, head, manifest, wasDone: state === 'done', key: null, lackingModels: [] }
   if (state !== 'done') {

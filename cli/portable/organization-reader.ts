@@ -3,7 +3,17 @@ import { closeSync, fstatSync, readSync } from 'node:fs'
 import { zstdDecompressSync } from 'node:zlib'
 import { opened, toHeader } from '../backup/archive.ts'
 import { BLOCK_BYTES } from '../backup/tar-writer.ts'
-import { HEAD, type Head, MANIFEST, MAX_DESCRIPTION_BYTES, MAX_PART_BYTES, type Manifest, parseHead, parseManifest } from './format.ts'
+import {
+  HEAD,
+  type Head,
+  MANIFEST,
+  MAX_DESCRIPTION_BYTES,
+  MAX_PART_BYTES,
+  MAX_PART_LINES,
+  type Manifest,
+  parseHead,
+  parseManifest,
+} from './format.ts'
 
 /** What is read at once of a file. */
 const READ_BYTES = 1024 * 1024
@@ -110,7 +120,8 @@ export class OrganizationReader implements Disposable {
     } catch (error) {
       throw this.#unfit(`is damaged: ${entry.path} cannot be unpacked`, error)
     }
-    const lines = text.split('\n')
+    const lines = text.split('\n', MAX_PART_LINES + 2)
+    if (lines.length > MAX_PART_LINES + 1) throw this.#unfit(`is damaged: ${entry.path} has too many lines`)
     if (lines.pop() !== '' || lines.length === 0) throw this.#unfit(`is damaged: ${entry.path} does not end with a line`)
     return lines.map((line, i) => {
       try {

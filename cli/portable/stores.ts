@@ -49,7 +49,8 @@ interface Opening {
 
 /**
  * Opens the stores beside a running service, or without one.
- * @throws {Error} a file is missing, damaged or of another installation; or a server cannot be reached
+ * @throws {Error} a file is missing, damaged or of another installation; a server cannot be reached, or a copy into it has
+ * not ended
  */
 export async function openToRead({ config, log }: Pick<Opening, 'config' | 'log'>): Promise<ReadStores> {
   const { billing, inference, knowledge } = config.settings
@@ -57,6 +58,9 @@ export async function openToRead({ config, log }: Pick<Opening, 'config' | 'log'
   if (billing.mongodb && inference.mongodb && knowledge.mongodb) {
     const { openMongoBlobStore } = await import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts')
     const { openMongoDocumentStore } = await import('../../subgraphs/common/adapters/mongodb/document-store.ts')
+    const { lookAtDatabase } = await import('../../subgraphs/common/adapters/mongodb/claimed/copy-mark.ts')
+    if ((await lookAtDatabase(billing.mongodb, [])).isCopying)
+      throw new Error(`The database ${billing.mongodb.database} in MongoDB is the target of a copy that has not ended.`)
     const open = async (database: MongoDatabase) => opening.use(await openMongoDocumentStore({ ...database, log }))
     const accounts = openAccountCollections(await open(billing.mongodb))
     const agents = openAgentCollections(await open(inference.mongodb))

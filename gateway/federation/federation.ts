@@ -4,9 +4,11 @@ import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apoll
 import type { QueryPlan } from '@apollo/query-planner'
 import type { ExecutionResult, GraphQLSchema } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
-import { type Metrics, noMetrics } from '../../subgraphs/common/telemetry/metrics.ts'
+import type { Metrics } from '../../subgraphs/common/telemetry/metrics.ts'
+import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { Prepared } from '../documents.ts'
 import { type Cost, Costs } from './costs.ts'
+import { describePlan } from './describe-plan.ts'
 import { linkDataSource } from './link-data-source.ts'
 import { type LoadedSupergraph, loadSupergraph } from './loaded-supergraph.ts'
 import { PlanCache } from './plan-cache.ts'
@@ -15,6 +17,9 @@ import { Requirements } from './requirements.ts'
 import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
 
 export type { UpstreamEvents }
+
+/** Who is told of plans. */
+type Observed = Pick<Telemetry, 'metrics' | 'requests'>
 
 /**
  * The supergraph, planned and executed by Apollo's packages over our links. Everything that depends on Apollo's federation packages
@@ -32,12 +37,14 @@ export class Federation {
   readonly #plans = new PlanCache()
   readonly #subscriptions: FederatedSubscriptions
   readonly #metrics: Metrics
+  readonly #requests: Observed['requests']
 
   /**
    * @throws {Error} the supergraph names a subgraph without a link, or has a security directive that is not enforced
    */
-  constructor(supergraphSdl: string, links: Readonly<Record<string, Link>>, metrics: Metrics = noMetrics) {
+  constructor(supergraphSdl: string, links: Readonly<Record<string, Link>>, { metrics, requests }: Observed = noTelemetry) {
     this.#metrics = metrics
+    this.#requests = requests
     this.requirements = new Requirements(supergraphSdl)
     this.supergraphSdl = this.requirements.loadableSdl
     this.#supergraph = loadSupergraph(this.supergraphSdl)
@@ -48,7 +55,7 @@ export class Federation {
       this.#services[name] = linkDataSource(link)
     }
     this.#costs = new Costs(this.supergraphSdl)
-    this.#subscriptions = new FederatedSubscriptions({ supergraph: this.#supergraph, links, services: this.#services })
+    this.#subscriptions = new FederatedSubscriptions({ supergraph: this.#supergraph, links, services: this.#services, requests })
   }
 
   /**
@@ -69,7 +76,9 @@ export class Federation {
       ...(operationName !== undefined && { operationName }),
     })
     const request = buildRequestContext(schema, prepared, variables, context)
-    return executeQueryPlan(this.#getPlan(prepared), this.#services, request, operationContext, full, api)
+    const plan = this.#getPlan(prepared)
+    this.#requests.planned(context.requestId, () => describePlan(plan))
+    return executeQueryPlan(plan, this.#services, request, operationContext, full, api)
   }
 
   #getPlan(prepared: Prepared): QueryPlan {

@@ -1,6 +1,6 @@
 import { type Schema, Supergraph } from '@apollo/federation-internals'
 import { QueryPlanner } from '@apollo/query-planner'
-import type { GraphQLSchema } from 'graphql'
+import { type GraphQLSchema, parse } from 'graphql'
 
 /** A supergraph as the planner and the executor read it. */
 export interface LoadedSupergraph {
@@ -15,7 +15,8 @@ export interface LoadedSupergraph {
 
 /** @throws {Error} the supergraph is not valid, or has a directive for security that Apollo does not know */
 export function loadSupergraph(sdl: string): LoadedSupergraph {
-  const supergraph = Supergraph.build(sdl)
+  // Without places, which the schemas would keep: a place of each word of the text.
+  const supergraph = Supergraph.build(parse(sdl, { noLocation: true }))
   const api = supergraph.apiSchema()
   return {
     subgraphs: [...supergraph.subgraphsMetadata()].map(({ name }) => name),

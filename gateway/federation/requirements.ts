@@ -38,7 +38,7 @@ export class Requirements {
 
   /** @throws {Error} the supergraph has a security directive that is not enforced here */
   constructor(supergraphSdl: string) {
-    const supergraph = parse(supergraphSdl)
+    const supergraph = parse(supergraphSdl, { noLocation: true })
     for (const { url, isRenamed } of securityLinks(supergraph)) {
       const name = url.split('/').at(-2)!
       if (isRenamed || !(ENFORCED.includes(name) || name === ENFORCED_BY_APOLLO))

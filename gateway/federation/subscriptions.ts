@@ -3,13 +3,16 @@ import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apoll
 import type { FetchNode, QueryPlan } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
+import type { RequestFacts } from '../../subgraphs/common/telemetry/request-facts.ts'
 import type { Prepared } from '../documents.ts'
+import { describePlan } from './describe-plan.ts'
 import { keysOf } from './link-data-source.ts'
 import type { LoadedSupergraph } from './loaded-supergraph.ts'
 import { passesThrough } from './pass-through.ts'
 import { buildRequestContext, type Variables } from './request-context.ts'
 
 interface Plan {
+  readonly whole: QueryPlan
   /** The fetch to subscribe to, in one subgraph. */
   readonly primary: FetchNode
   /**
@@ -36,6 +39,7 @@ interface Parts {
   readonly supergraph: LoadedSupergraph
   readonly links: Readonly<Record<string, Link>>
   readonly services: ServiceMap
+  readonly requests: RequestFacts
 }
 
 /**
@@ -57,6 +61,7 @@ export class FederatedSubscriptions {
     let upstream: AsyncIterator<ExecutionResult> | undefined
     let next: UpstreamEvents['next'] = async () => {
       const plan = this.#getPlan(prepared)
+      this.#parts.requests.planned(context.requestId, () => describePlan(plan.whole))
       const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
       const used = Object.fromEntries(variableUsages.filter((name) => name in variables).map((name) => [name, variables[name]]))
       const events = this.#parts.links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
@@ -85,7 +90,8 @@ export class FederatedSubscriptions {
   #makePlan({ document, operation, operationName }: Prepared): Plan {
     const { planner, api, schema, full } = this.#parts.supergraph
     const named = operationName === undefined ? {} : { operationName }
-    const { node } = planner.buildQueryPlan(operationFromDocument(api, document, named))
+    const whole = planner.buildQueryPlan(operationFromDocument(api, document, named))
+    const { node } = whole
     if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
     const { primary, rest } = node
     const fetched = parse(primary.operation).definitions[0] as OperationDefinitionNode
@@ -94,6 +100,7 @@ export class FederatedSubscriptions {
       !primary.outputRewrites?.length &&
       passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, full)
     return {
+      whole,
       primary,
       perEvent: asItStands ? null : { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } },
       field: keysOf(fetched.selectionSet)[0]!,

@@ -98,6 +98,9 @@ spec:
       args: {{ $isEmbedded | ternary (list "start") (list "start" $role) | toJson }}
       ports:
         - { name: http, containerPort: 4000 }
+        {{- if $values.metrics.enabled }}
+        - { name: metrics, containerPort: {{ $values.metrics.port }} }
+        {{- end }}
       env:
         - { name: KIS_DRAIN_DELAY_MS, value: {{ mul $values.drain.delaySeconds 1000 | quote }} }
         - { name: KIS_DRAIN_MS, value: {{ mul $values.drain.seconds 1000 | quote }} }
@@ -108,6 +111,10 @@ spec:
         {{- range list "billing" "knowledge" "inference" "gateway" }}
         - { name: KIS_{{ upper . }}_URL, value: "http://{{ include "kis.name" $root }}-{{ . }}-replicas:4000" }
         {{- end }}
+        {{- end }}
+        {{- if $values.metrics.enabled }}
+        - { name: KIS_METRICS_HOST, value: 0.0.0.0 }
+        - { name: KIS_METRICS_PORT, value: {{ $values.metrics.port | quote }} }
         {{- end }}
         {{- range $name, $value := $values.settings }}
         - { name: {{ $name }}, value: {{ $value | toString | quote }} }

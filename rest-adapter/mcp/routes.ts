@@ -1,24 +1,9 @@
-import {
-  CancelledNotificationSchema,
-  InitializeRequestSchema,
-  isJSONRPCRequest,
-  type JSONRPCMessage,
-  JSONRPCMessageSchema,
-  SUPPORTED_PROTOCOL_VERSIONS,
-} from '@modelcontextprotocol/sdk/types.js'
-import { gatewayOperation } from '../../schema/operations.ts'
-import { KisError } from '../../subgraphs/common/errors.ts'
-import type { Answer, Call, Route } from '../http/route.ts'
+import type { Route } from '../http/route.ts'
 import { MCP_DIALECT } from './errors.ts'
-import { Exchange } from './exchange.ts'
 import { refuseForeignHosts } from './hosts.ts'
-import { createServer } from './server.ts'
 import type { RequestsUnderWay } from './under-way.ts'
 
-const SESSION_HEADER = 'mcp-session-id'
-const ACCEPTED: Answer = { status: 202, body: '' }
-
-/** The Model Context Protocol over streamable HTTP. */
+/** The Model Context Protocol over streamable HTTP. Its packages are loaded with the first message. */
 export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
   return [
     {
@@ -27,40 +12,10 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
       checkedBehind: true,
       dialect: MCP_DIALECT,
       refuse: refuseForeignHosts,
-      handle: (call) => answer(call, underWay),
+      async handle(call) {
+        const { answerMessage } = await import('./answer.ts')
+        return answerMessage(call, underWay)
+      },
     },
   ]
-}
-
-async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
-  const { headers, context, ids } = call
-  // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
-  await call.ask(gatewayOperation('query CheckKey { __typename }'))
-  const message = parseMessage(call)
-  const version = headers['mcp-protocol-version']
-  if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))
-    throw new KisError('invalid_request', `The protocol's versions here are ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`)
-  const session = String(headers[SESSION_HEADER] ?? '')
-  if (!isJSONRPCRequest(message)) {
-    const cancelled = CancelledNotificationSchema.safeParse(message)
-    const id = cancelled.data?.params.requestId
-    if (id !== undefined && session !== '') underWay.cancel(context.caller, session, id)
-    return ACCEPTED
-  }
-
-  const exchange = new Exchange(call)
-  const server = createServer(call, exchange)
-  await server.connect(exchange)
-  using _request = underWay.add(context.caller, session, message.id, () => void server.close())
-  exchange.receive(message)
-  const answered = await exchange.answered
-  // A session only names the requests that can be cancelled. It needs no memory and never ends.
-  if (!answered || !InitializeRequestSchema.safeParse(message).success) return answered
-  return { ...answered, headers: { [SESSION_HEADER]: ids('mcp') } }
-}
-
-function parseMessage({ body }: Call): JSONRPCMessage {
-  const parsed = JSONRPCMessageSchema.safeParse(body)
-  if (parsed.success) return parsed.data
-  throw new KisError('invalid_request', 'The body must be one message of JSON-RPC 2.0: a request, a notification or a response.')
 }

@@ -36,7 +36,7 @@ export interface AccountImport {
 export function importAccounts(deps: ImportDeps, as: ImportedAs): AccountImport {
   return {
     takers: accountTakers(deps, as),
-    state: () => findImportState(deps.collections, as),
+    state: () => findImportState(deps, as),
     finish: () => finishImport(deps, as),
   }
 }

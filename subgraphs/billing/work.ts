@@ -2,7 +2,8 @@ import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import type { Clock } from '../common/process/clock.ts'
 import { keepWorking } from '../common/process/keep-working.ts'
-import { eraseAccounts, ownErasureQueue } from './accounts/use-cases/erase-organization.ts'
+import { ownErasure } from './accounts/use-cases/erase-organization.ts'
+import { endErasures } from './accounts/use-cases/erasures.ts'
 import { reapHolds } from './ledger/holds/reap-holds.ts'
 import { sweepSessions } from './sessions/use-cases/manage-sessions.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
@@ -22,6 +23,8 @@ const CLOCK_SET_MS = 10_000
 const RENEWED_WITHIN_MS = 45_000
 /** How often old webhook data is deleted. */
 const WEBHOOK_SWEEP_MS = 60_000
+/** How soon an erasure of which nothing is left has ended. */
+const ERASURE_END_MS = 5_000
 /** How long a session that is over may stay on lists. */
 const SESSION_SWEEP_MS = 60_000
 
@@ -37,8 +40,15 @@ export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive
     pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
     keepSweepingWebhooks(deps, signal),
     keepSweepingSessions(deps, signal),
-    keepErasing({ ...deps, queue: ownErasureQueue(deps), erase: (organizationId) => eraseAccounts(deps, organizationId) }, signal),
+    keepErasing(ownErasure(deps), signal),
+    keepEndingErasures(deps, signal),
   ])
+}
+
+async function keepEndingErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  const failed = (error: unknown) => log.warn({ err: error }, 'erasures could not be ended')
+  await keepWorking(() => endErasures(deps), { clock, pauseMs: ERASURE_END_MS, failed }, signal)
 }
 
 async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {

@@ -27,8 +27,8 @@ import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
 import { billingOver } from './adapters/billing-link.ts'
+import { createTokenDecoder } from './adapters/cl100k/token-decoder.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
-import { createTokenDecoder } from './adapters/gpt-tokenizer/token-decoder.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
 import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
@@ -56,7 +56,7 @@ import { Principals } from './use-cases/calls/principals.ts'
 import { keepForgettingRates, SharedRates } from './use-cases/calls/shared-rates.ts'
 import { DefinitionReads } from './use-cases/definition-reads.ts'
 import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
-import { eraseOrganization } from './use-cases/erase-organization.ts'
+import { eraseFound, findErased } from './use-cases/erasures.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
@@ -184,7 +184,14 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
         rotation.run(signal),
         keepExpiringKeyedCalls(deps, signal),
         sharedRates && keepForgettingRates(sharedRates, { clock, log }, signal),
-        keepErasing({ clock, log, queue: erasureQueueOver(billing, 'inference'), erase: (id) => eraseOrganization(served, id) }, signal),
+        keepErasing(
+          {
+            ...{ clock, log, queue: erasureQueueOver(billing, 'inference') },
+            find: (task) => findErased(served, task),
+            erase: (task, ended) => eraseFound(served, task, ended),
+          },
+          signal,
+        ),
         pumpWebhooks(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference'), deps, signal),
       ]),
     () => undefined,

@@ -35,7 +35,7 @@ import { resolvers } from './resolvers/index.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
-import { eraseOrganization } from './use-cases/erasure/erase-organization.ts'
+import { eraseFound, findErased } from './use-cases/erasure/erasures.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
 import { watchQueue } from './use-cases/jobs/queue-metrics.ts'
@@ -152,7 +152,11 @@ export async function createKnowledge(
         keepSources(deps, signal),
         keepWatches(deps, signal),
         keepErasing(
-          { clock, log, queue: erasureQueueOver(links.billing, 'knowledge'), erase: (id, ended) => eraseOrganization(deps, id, ended) },
+          {
+            ...{ clock, log, queue: erasureQueueOver(links.billing, 'knowledge') },
+            find: (task) => findErased(deps, task),
+            erase: (task, ended) => eraseFound(deps, task, ended),
+          },
           signal,
         ),
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
@@ -170,6 +174,8 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
+    // The mark of a store moves as it opens.
+    secretMoved: opened,
     toResolverContext: (context): Context => ({
       deps,
       ...context,

@@ -29,6 +29,7 @@ const INSTALLATIONS: Readonly<Record<string, object>> = {
   'replicas by load': Object.fromEntries([
     ['roles', Object.fromEntries(ROLES.map((role) => [role, { autoscaling: { ...scaled, metrics: [metric] } }]))],
   ]),
+  'metrics for Prometheus': { metrics: { enabled: true, clients: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }] } },
   'one replica of each role': { roles: Object.fromEntries(ROLES.map((role) => [role, { replicas: 1 }])) },
   'a name and TLS': {
     ingress: { enabled: true, className: 'nginx', host: 'knowledge.example.com', tlsSecretName: 'tls', annotations: { a: 'b' } },
@@ -206,6 +207,20 @@ await onEngine(
           gateway: ['rest-adapter', 'web'],
           'rest-adapter': ['web'],
         })
+      })
+
+      it('lets Prometheus read each pod, where that is wanted', async () => {
+        const manifests = await rendered(INSTALLATIONS['metrics for Prometheus']!)
+        const port = read('values.yaml').metrics.port
+        for (const workload of pods(manifests))
+          expect(workload.spec.template.spec.containers[0].ports).toContainEqual({ name: 'metrics', containerPort: port })
+        const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy')
+        expect(policies).toHaveLength(ROLES.length)
+        for (const { spec } of policies)
+          expect(spec.ingress[1]).toEqual({
+            ports: [{ protocol: 'TCP', port }],
+            from: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+          })
       })
 
       it('keeps a pod of each role through disruptions, where it has several', async () => {

@@ -18,7 +18,7 @@ const FILE = {
 }
 const UPLOAD = {
   ...{ id: 'upl_1', sizeBytes: SIZE, offset: 0, status: 'OPEN', metadata: null, file: null },
-  ...{ createdAt: '2026-11-23T10:00:00.000Z', expiresAt: '2026-11-24T10:00:00.000Z' },
+  ...{ createdAt: '2026-11-23T10:00:00.000Z', expiresAt: '2999-01-01T00:00:00.000Z' },
 }
 const cancelled = { cancelUpload: { upload: { id: 'upl_1' } } }
 const created = { createUpload: { upload: { id: 'upl_1' } } }

@@ -1,6 +1,6 @@
 /**
- * Returns a catalog of a mock cloud vendor, with plans small enough to reach their limits. A service starts a second
- * faster with it, because it loads no embedded model.
+ * Returns a catalog of a mock cloud vendor, with plans small enough to reach their limits. No call waits for
+ * an embedded model to load.
  */
 export function mockCatalog(mockUrl: string): string {
   return makeCatalog(mockUrl, { engine: '', models: '' })

@@ -5,7 +5,7 @@ import { soaking } from './soak.ts'
  * The time of one fuzzing suite: short in CI, and seven and a half minutes with `npm run fuzz`, which is half an hour
  * for the four suites of the contract.
  */
-const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 20)) * 1_000
+const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 12)) * 1_000
 /**
  * `npm run test:all` always starts with the same seed, so that a failure comes from a change of the code. A longer run
  * looks for new failures.

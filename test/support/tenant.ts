@@ -37,6 +37,7 @@ export interface Possessions {
   readonly session: string
   readonly member: string
   readonly invitation: string
+  readonly erasure: string
   readonly webhook: string
   readonly delivery: string
   readonly idempotencyKey: string
@@ -123,6 +124,8 @@ export async function furnish(
   })
   const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { mark }, wait: true })
   const key = await post('/v1/keys', { name: mark })
+  // Of a key that nobody uses.
+  const erasure = await post('/v1/erasures', { key_ids: [key.id] })
   const session = await caller.signIn()
   const { token } = await post('/v1/invitations', { email: `${mark}@example.org`, role: 'viewer' })
   const { path } = await people.signIn(caller.service, mark, { invitation: token })
@@ -166,6 +169,7 @@ export async function furnish(
     session: session.id,
     member: member.id,
     invitation: invitation.id,
+    erasure: erasure.id,
     webhook: webhook.id,
     delivery: delivery.id,
     idempotencyKey: `${mark}-0a`,

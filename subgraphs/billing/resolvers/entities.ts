@@ -1,5 +1,6 @@
 import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
+import { erasedRecords, listErasures } from '../accounts/use-cases/erasures.ts'
 import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
@@ -26,6 +27,9 @@ export const entities: Resolvers = {
     limits: ({ limits }) => limits ?? {},
     changes(organization, args, { deps, caller }) {
       return listChanges(deps, requirePrincipal(caller), organization, args)
+    },
+    erasures(organization, args, { deps, caller }) {
+      return listErasures(deps, requirePrincipal(caller), organization, args)
     },
     usageSummary({ _id }, { filter, groupBy }, { deps, caller }) {
       requireScope(caller, 'billing:read')
@@ -67,6 +71,13 @@ export const entities: Resolvers = {
 
   OrganizationChange: {
     id: ({ _id }) => _id,
+  },
+
+  Erasure: {
+    id: ({ _id }) => _id,
+    // Billing cannot tell whose a document is.
+    documentId: (erasure) => (erasedRecords(erasure).length > 0 ? erasure.documentId : null),
+    erased: erasedRecords,
   },
 
   LedgerEntry: {

@@ -3,7 +3,8 @@ import { type Caller, requirePrincipal, requireScope, requireService } from '../
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from '../accounts/use-cases/change-organization.ts'
 import { createApiKey } from '../accounts/use-cases/create-api-key.ts'
 import { createOrganization } from '../accounts/use-cases/create-organization.ts'
-import { type Eraser, noteErased } from '../accounts/use-cases/erase-organization.ts'
+import { noteEnded, noteErased, type OtherEraser } from '../accounts/use-cases/erase-organization.ts'
+import { noteFound, requestErasure } from '../accounts/use-cases/erasures.ts'
 import { finishSecretRotation } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
@@ -23,7 +24,7 @@ import { endSession } from '../sessions/use-cases/use-session.ts'
 import type { MutationResolvers } from './generated.ts'
 
 /** A service may only speak of its own data. */
-export function requireEraser(caller: Caller | null): Eraser {
+export function requireEraser(caller: Caller | null): OtherEraser {
   const { service } = requireService(caller)
   if (service !== 'knowledge' && service !== 'inference') throw new KisError('permission_denied', `${service} erases no organizations.`)
   return service
@@ -93,6 +94,23 @@ export const Mutation: MutationResolvers = {
 
   organizationErased(_parent, { id }, { deps, caller }) {
     return noteErased(deps, requireEraser(caller), id)
+  },
+
+  async erase(_parent, { input }, { deps, caller }) {
+    return { erasure: await requestErasure(deps, requirePrincipal(caller), input) }
+  },
+
+  erasureFound(_parent, { input: { id, found, documentIds, notes } }, { deps, caller }) {
+    const counts = Object.fromEntries(found.map(({ kind, count }) => [kind, count]))
+    return noteFound(deps, requireEraser(caller), id, {
+      found: counts,
+      ...(documentIds && { documentIds }),
+      ...(notes != null && { notes }),
+    })
+  },
+
+  erasureEnded(_parent, { input }, { deps, caller }) {
+    return noteEnded(deps, requireEraser(caller), input)
   },
 
   topUpWallet(_parent, { input }, { deps, caller }) {

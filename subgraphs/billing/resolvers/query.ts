@@ -2,7 +2,8 @@ import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
 import { partHealth } from '../../common/server/part-health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
-import { listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
+import { listErasuresToDo, listOrganizationsToErase } from '../accounts/use-cases/erase-organization.ts'
+import { findErasure } from '../accounts/use-cases/erasures.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
 import { listUnmovedKeys } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
@@ -40,6 +41,10 @@ export const Query: QueryResolvers = {
 
   apiKey(_parent, { id }, { deps, caller }) {
     return findApiKey(deps, requirePrincipal(caller), id)
+  },
+
+  erasure(_parent, { id }, { deps, caller }) {
+    return findErasure(deps, requirePrincipal(caller), id)
   },
 
   plans(_parent, _args, { deps, caller }) {
@@ -93,6 +98,10 @@ export const Query: QueryResolvers = {
 
   organizationsToErase(_parent, _args, { deps, caller }) {
     return listOrganizationsToErase(deps, requireEraser(caller))
+  },
+
+  erasuresToDo(_parent, _args, { deps, caller }) {
+    return listErasuresToDo(deps, requireEraser(caller))
   },
 
   installationId(_parent, _args, { deps, caller }) {

@@ -147,6 +147,44 @@ export type Invitation = {
   readonly revokedAt: Date | null
 }
 
+/** The parts of the service that erase. */
+export type Eraser = 'billing' | 'knowledge' | 'inference'
+
+/** An erasure, and then its receipt. Only `notes`, which go at its end, may say what something was called. */
+export type ErasureRecord = {
+  /** `ers_…`. That of an organization has the digits of the organization. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly kind: 'organization' | 'person' | 'document'
+  readonly documentId: string | null
+  readonly memberId: string | null
+  readonly apiKeyIds: readonly string[]
+  /** The document, and those that were unpacked from it. Absent until knowledge has found them. */
+  readonly documentIds?: readonly string[]
+  /** What knowledge needs to go on after a crash. */
+  readonly notes?: string
+  readonly requestedBy: string
+  readonly requestedAt: Date
+  /** By part of the service, how many records of each kind it has found, before it deleted anything. */
+  readonly found: { readonly [Part in Eraser]?: Readonly<Record<string, number>> }
+  /** When a part of the service had erased all it had, and what it keeps. */
+  readonly ended: { readonly [Part in Eraser]?: { readonly at: Date; readonly kept: readonly KeptRecords[] } }
+  /** What all parts keep. Empty until the erasure has ended. */
+  readonly kept: readonly KeptRecords[]
+  readonly endedAt: Date | null
+  /** Until it has ended: the organization and what is erased, the organization, and `requestedAt`. */
+  readonly openKey?: string
+  readonly openOf?: string
+  readonly openSince?: Date
+}
+
+export type KeptRecords = {
+  readonly kind: string
+  readonly count: number
+  /** A sentence. */
+  readonly reason: string
+}
+
 /** A browser that was signed in. It stands for a key. */
 export type Session = {
   readonly _id: string
@@ -185,6 +223,7 @@ export interface Collections {
   readonly members: DocumentCollection<Member>
   readonly invitations: DocumentCollection<Invitation>
   readonly sessions: DocumentCollection<Session>
+  readonly erasures: DocumentCollection<ErasureRecord>
   readonly wallets: DocumentCollection<Wallet>
   readonly entries: DocumentCollection<LedgerEntry>
   readonly usage: DocumentCollection<UsageRecord>
@@ -241,6 +280,15 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     sessions: store.collection({
       name: 'sessions',
       indexes: [{ fields: ['digest'], unique: true }, { fields: ['apiKeyId'] }, { fields: ['organizationId'] }, { fields: ['expiresAt'] }],
+    }),
+    erasures: store.collection({
+      name: 'erasures',
+      indexes: [
+        { fields: ['organizationId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['openOf'], sparse: true },
+        { fields: ['openSince'], sparse: true },
+      ],
     }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),

@@ -2,61 +2,121 @@ import type { Clock } from '../process/clock.ts'
 import { keepWorking } from '../process/keep-working.ts'
 import type { Log } from '../process/log.ts'
 
-/** How soon a deleted organization is looked at. */
+/** How soon an erasure is looked at. */
 const ROUND_MS = 5_000
 /** While billing is away, the pauses grow up to this. */
 const MAX_PAUSE_MS = 60_000
 /** A part of the service that is starting may be away for this many rounds. */
 const MAX_QUIET_FAILURES = 3
 /**
- * What calls that began before the deletion may still write comes within this time: their tokens are valid for 60 s,
- * and clocks of two hosts may differ by 30 s.
+ * What calls that began before the erasure may still write comes within this time: their tokens are valid for 60 s, and
+ * clocks of two hosts may differ by 30 s.
  */
 export const LATE_WRITES_MS = 120_000
 
-/** An organization whose data is to be erased. */
-export interface ErasedOrganization {
+/** Something that is to be erased. */
+export interface ErasureTask {
+  /** `ers_…` */
+  readonly id: string
   readonly organizationId: string
-  readonly deletedAt: Date
+  readonly kind: 'organization' | 'person' | 'document'
+  /** The document that was named; null for other kinds. */
+  readonly documentId: string | null
+  /** That document and those that were unpacked from it. Empty until knowledge has found them. */
+  readonly documentIds: readonly string[]
+  /** The keys of a person; empty for other kinds. */
+  readonly apiKeyIds: readonly string[]
+  readonly requestedAt: Date
+  /** Whether this part of the service has noted what it found. */
+  readonly isFound: boolean
+  /** As in `Found`. */
+  readonly notes: string | null
 }
 
-/** The deleted organizations that a subgraph has not erased yet. */
+/** What a part of the service has of a task, before it deletes anything. */
+export interface Found {
+  /** How many records, by their kind. */
+  readonly found: Readonly<Record<string, number>>
+  /** Of a document: see `ErasureTask`. */
+  readonly documentIds?: readonly string[]
+  /** What is needed to go on once records are gone. */
+  readonly notes?: string
+}
+
+/** Records that stay, and why. */
+export interface Kept {
+  readonly kind: string
+  readonly count: number
+  /** A sentence. */
+  readonly reason: string
+}
+
+/** What a part of the service has still to erase. */
 export interface ErasureQueue {
-  /** The ones deleted first, at most a page. */
-  list(signal: AbortSignal): Promise<readonly ErasedOrganization[]>
-  /** Takes the organization from the queue. Idempotent. */
-  finish(organizationId: string, signal: AbortSignal): Promise<void>
+  /** The ones asked for first, at most a page. */
+  list(signal: AbortSignal): Promise<readonly ErasureTask[]>
+  /** Notes what was found. What was noted first stays. */
+  noteFound(id: string, found: Found, signal: AbortSignal): Promise<void>
+  /** Takes the task from the queue. Idempotent. */
+  finish(task: ErasureTask, kept: readonly Kept[], signal: AbortSignal): Promise<void>
+}
+
+export interface ErasedStep {
+  /** Nothing was left to erase. */
+  readonly isEmpty: boolean
+  readonly kept?: readonly Kept[]
 }
 
 export interface Erasure {
   readonly queue: ErasureQueue
-  /** Erases a part, or all, of what the subgraph has. True if nothing was left to erase. Can be repeated. */
-  erase(organizationId: string, signal: AbortSignal): Promise<boolean>
+  /** Counts, and deletes nothing. */
+  find(task: ErasureTask, signal: AbortSignal): Promise<Found>
+  /** Erases a part, or all, of what the subgraph has. Can be repeated. */
+  erase(task: ErasureTask, signal: AbortSignal): Promise<ErasedStep>
   readonly clock: Clock
   readonly log: Log
 }
 
 /**
- * Erases deleted organizations until the signal aborts. It keeps no state, so it goes on after a crash, and several
- * processes may do the same work.
+ * Erases what is asked for until the signal aborts. It keeps no state that matters, so it goes on after a crash, and
+ * several processes may do the same work.
  */
 export async function keepErasing(erasure: Erasure, signal: AbortSignal): Promise<void> {
   const { clock, log } = erasure
   const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
   const failed = (error: unknown, failures: number) =>
-    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'deleted organizations could not be listed; it is tried again')
-  await keepWorking(() => eraseOnce(erasure, signal), { clock, pauseMs, failed }, signal)
+    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'what is to be erased could not be listed; it is tried again')
+  const emptied = new Set<string>()
+  await keepWorking(() => eraseOnce(erasure, signal, emptied), { clock, pauseMs, failed }, signal)
 }
 
-/** Runs one round. A failure of one organization does not delay the others. */
-export async function eraseOnce({ queue, erase, clock, log }: Erasure, signal: AbortSignal): Promise<void> {
-  for (const { organizationId, deletedAt } of await queue.list(signal)) {
+/**
+ * Runs one round. A failure of one task does not delay the others. `emptied`: tasks of which nothing was left. They wait
+ * for late writes before everything is looked through again.
+ */
+export async function eraseOnce(
+  { queue, find, erase, clock, log }: Erasure,
+  signal: AbortSignal,
+  emptied = new Set<string>(),
+): Promise<void> {
+  for (const task of await queue.list(signal)) {
     if (signal.aborted) return
+    const isLate = clock.now().getTime() - task.requestedAt.getTime() >= LATE_WRITES_MS
+    if (emptied.has(task.id) && !isLate) continue
     try {
-      const isEmpty = await erase(organizationId, signal)
-      if (isEmpty && clock.now().getTime() - deletedAt.getTime() >= LATE_WRITES_MS) await queue.finish(organizationId, signal)
+      if (!task.isFound) {
+        await queue.noteFound(task.id, await find(task, signal), signal)
+        // What another process has noted first counts: the next round reads it.
+        continue
+      }
+      const { isEmpty, kept = [] } = await erase(task, signal)
+      if (!isEmpty) continue
+      emptied.add(task.id)
+      if (!isLate) continue
+      await queue.finish(task, kept, signal)
+      emptied.delete(task.id)
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, organizationId }, 'a deleted organization could not be erased; it is tried again')
+      if (!signal.aborted) log.warn({ err: error, erasureId: task.id }, 'an erasure could not go on; it is tried again')
     }
   }
 }

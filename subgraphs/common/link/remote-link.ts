@@ -209,8 +209,8 @@ interface Attempt {
 /** A socket, and whether its server has accepted the caller. */
 interface Socket {
   readonly client: Client
-  /** The subscriptions that the server said it begins. */
-  readonly begun: Set<string>
+  /** The subscriptions that wait, and whether the server said that it begins them. */
+  readonly asked: Map<string, boolean>
   isConnected: boolean
   raw?: WebSocket
 }
@@ -401,14 +401,15 @@ class Replica<Who> implements AsyncDisposable {
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
     const subscription = randomHex(16)
+    socket.asked.set(subscription, false)
     const forget = this.#enter((loss) => {
       // Whether it was begun is not known, so nobody else does it. What ends is heard after all have been called.
-      if (loss === 'cut off') socket.begun.add(subscription)
+      if (loss === 'cut off') socket.asked.set(subscription, true)
       socket.client.terminate()
     })
     const leave = () => {
       forget()
-      socket.begun.delete(subscription)
+      socket.asked.delete(subscription)
     }
     const payload = toPayload(operation, context, subscription, this.#telemetry.tracer.traceparent())
     const complete = socket.client.subscribe<Record<string, unknown>>(payload, {
@@ -419,7 +420,7 @@ class Replica<Who> implements AsyncDisposable {
       },
       error: (error) => {
         const isRefused = REFUSALS.includes(readCode(error))
-        const isUnread = readCode(error) === GIVEN_UP && !socket.begun.has(subscription)
+        const isUnread = readCode(error) === GIVEN_UP && socket.asked.get(subscription) !== true
         if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error) || isUnread))
           notBegun = { cause: error }
         leave()
@@ -500,14 +501,15 @@ class Replica<Who> implements AsyncDisposable {
         },
         pong: (_isReceived, payload) => {
           const begun = readBeginNote(payload)
-          if (begun) socket.begun.add(begun)
+          // One that has left meanwhile is not kept.
+          if (begun && socket.asked.has(begun)) socket.asked.set(begun, true)
         },
         closed: () => {
           if (this.#sockets.get(key) === socket) this.#sockets.delete(key)
         },
       },
     })
-    const socket: Socket = { client, begun: new Set(), isConnected: false }
+    const socket: Socket = { client, asked: new Map(), isConnected: false }
     this.#sockets.set(key, socket)
     return socket
   }

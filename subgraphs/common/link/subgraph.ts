@@ -30,11 +30,8 @@ export interface Subgraph extends AsyncDisposable {
 export interface StoringSubgraph extends Subgraph {
   /** Resolves when its stores are open, which may be long after it serves. Rejects when waiting cannot help. */
   readonly opened: Promise<unknown>
-  /**
-   * Resolves when a previous secret is accepted, and nothing in its stores depends on it any more. Absent: nothing ever
-   * does.
-   */
-  readonly secretMoved?: Promise<void>
+  /** If a previous secret is accepted: resolves when nothing in its stores depends on it any more, nor their marks do. */
+  readonly secretMoved: Promise<unknown>
 }
 
 /** By their resolvers: a subgraph that opens many times in one process builds its schema once. */
@@ -51,7 +48,8 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
 }
 
 function build(name: SubgraphName, resolvers: object): GraphQLSchema {
-  const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
+  // Without places, which the schema would keep: a place of each word of the text.
+  const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'), { noLocation: true })
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
   const enums = Object.fromEntries(

@@ -33,6 +33,8 @@ export interface FileTaker {
 export interface ArchiveTakers {
   readonly records: readonly RecordTaker[]
   readonly files: readonly FileTaker[]
+  /** After everything was checked. @throws {Error} something is missing */
+  requireAll?(): void
 }
 
 /** Keeps the type of the records between a kind and what takes it. */

@@ -8,6 +8,7 @@ export type IdPrefix =
   | 'mem'
   | 'inv'
   | 'ses'
+  | 'ers'
   | 'col'
   | 'file'
   | 'upload'

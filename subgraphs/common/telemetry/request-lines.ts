@@ -83,6 +83,10 @@ function toLine({ requestId, traceId, route, method, status, durationMs, firstBy
 }
 
 function whereTimeWent({ facts }: EndedRequest) {
-  const { fetches = [], fetchCount = 0 } = facts ?? {}
-  return { fetches: fetches.map(({ name, atMs, tookMs }) => `${name} at ${atMs} ms took ${tookMs} ms`), fetchCount }
+  const { fetches = [], fetchCount = 0, describePlan } = facts ?? {}
+  return {
+    ...(describePlan && { plan: describePlan() }),
+    fetches: fetches.map(({ name, atMs, tookMs }) => `${name} at ${atMs} ms took ${tookMs} ms`),
+    fetchCount,
+  }
 }

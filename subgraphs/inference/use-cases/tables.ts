@@ -52,10 +52,11 @@ export type KeyRateRecord = {
   readonly _id: string
   /** Another one with each write, so that a process writes only what it has read. */
   readonly token: string
-  /** What `RateMeter` counts: 60,000ths, at the time `drainedAt` in ms. */
+  /** What `RateMeter` counts: 60,000ths, each at its time in ms. */
   readonly requestsTaken: number
+  readonly requestsDrainedAt: number
   readonly tokensTaken: number
-  readonly drainedAt: number
+  readonly tokensDrainedAt: number
   /** Nothing is taken any more from here on. */
   readonly expiresAt: Date
 }
@@ -235,6 +236,8 @@ export type ThreadRecord = {
   readonly revision: number
   /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
+  /** The keys of its runs, the latest last. Absent in threads of earlier versions. */
+  readonly by?: readonly string[]
   readonly updatedAt: Date
   /** When the thread is deleted, unless a run is added before. */
   readonly expiresAt: Date

@@ -190,7 +190,9 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         for (const operation of openapi.operations) {
           if (operation.method !== 'GET' || operation.operation.security?.length === 0 || operation.path.endsWith('/events')) continue
           const { path } = makeRequest(operation, tenant.has)
-          all[path] = (await send(tenant.key, 'GET', path, undefined)).text
+          const { text } = await send(tenant.key, 'GET', path, undefined)
+          // An erasure ends by itself after 2 minutes.
+          all[path] = path.includes('/erasures') ? text.replaceAll(/"ended_at":(?:null|\d+)/g, '') : text
         }
         last = JSON.stringify(all)
         return last === before

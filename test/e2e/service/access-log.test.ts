@@ -146,6 +146,12 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     await eventually(() => find() !== undefined)
     expect(find()).toMatchObject({ level: 40, fetchCount: expect.any(Number) })
     expect(find().fetches.join('\n')).toMatch(/^gateway: \w+ at \d+ ms took \d+ ms$/m)
+    const { requestId } = find()
+    await eventually(() => linesOf(service).some(({ msg, plan }) => msg === 'slow request' && plan !== undefined))
+    const planned = linesOf(service).filter(
+      (line) => line.msg === 'slow request' && line.requestId === requestId && line.plan !== undefined,
+    )
+    expect(planned).toMatchObject([{ plan: 'inference' }])
   })
 
   it('has no lines of health checks', async () => {

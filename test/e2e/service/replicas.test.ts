@@ -28,8 +28,8 @@ const REVOKED_MS = 5_000
 /** Of the mock's embeddings. */
 const TOKENS_A_TEXT = 10
 const KILL_EVERY_MS = soaking ? 10_000 : 4_000
-/** Documents that workers read while they are killed: 15 s of work or more, so both are killed in it. */
-const DOCUMENTS = soaking ? 2_000 : 80
+/** Documents that workers read while they are killed: 10 s of work or more, so both are killed in it. */
+const DOCUMENTS = soaking ? 2_000 : 40
 /** An open hold of a process that is gone is resolved by billing within this. */
 const HOLDS_END_MS = 75_000
 const NEW_SECRET = 'the next secret for tests, long enough to be one'

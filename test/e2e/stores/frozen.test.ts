@@ -8,10 +8,14 @@ import { expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
 import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
-import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+import { soaking } from '../../support/soak.ts'
 
 const FROZEN = fileURLToPath(new URL('../../frozen', import.meta.url))
 const ENDING = '.tar.gz'
+/** Kills of the first start, which brings the folder up to date. A start takes about so long. */
+const KILLS = soaking ? 20 : 1
+const KILLED_WITHIN_MS = 4_000
 const names = readdirSync(FROZEN)
   .filter((name) => name.endsWith(ENDING))
   .map((name) => name.slice(0, -ENDING.length))
@@ -19,7 +23,7 @@ const names = readdirSync(FROZEN)
 it('has a frozen folder', () => expect(names).toContain('data-0.1.0'))
 
 for (const name of names) {
-  it(`opens ${name}, serves all that is in it, and brings it back from a backup`, async () => {
+  it(`opens ${name} through kills of its upgrade, serves all that is in it, and brings it back from a backup`, async () => {
     const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
     const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))
     const data = join(folder, 'data')
@@ -27,6 +31,11 @@ for (const name of names) {
     const command = (...args: string[]) => launchKis({ KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'frozen for a long time' }, ...args).ended
     mkdirSync(data)
     execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
+    for (let kill = 0; kill < KILLS; kill++) {
+      const killed = ServiceProcess.launch([], { ...clockSettings(list), KIS_DATA_DIR: data })
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * KILLED_WITHIN_MS))
+      await killed.end('SIGKILL')
+    }
     const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
       const service = await startEmbedded({ folder, env })
       try {
@@ -76,7 +85,7 @@ for (const name of names) {
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
-  }, 120_000)
+  }, 300_000)
 }
 
 /** The service lives in the hour of the freezing: runs and threads are kept for 30 days only. */

@@ -119,6 +119,23 @@ describe('kis export and kis import', () => {
     expect(existsSync(`${archive}2`)).toBe(false)
   }, 120_000)
 
+  it('an export that is killed at any moment leaves no archive or a whole one, and is made again', async () => {
+    const killed = join(folder, 'killed.kisorg')
+    const before = Date.now()
+    await run(folder, 'export', killed, '--organization', tenant.organizationId)
+    const takesMs = Date.now() - before
+    for (let kills = 0; kills < full(20); kills++) {
+      rmSync(killed)
+      const { ended, kill } = launchKis(envOf(folder), 'export', killed, '--organization', tenant.organizationId)
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, takesMs * (0.3 + 0.8 * Math.random())))])
+      kill()
+      await ended
+      if (!existsSync(killed))
+        expect(await run(folder, 'export', killed, '--organization', tenant.organizationId)).toMatchObject({ code: 0 })
+      expect(await run(elsewhere, 'import', killed, '--check')).toMatchObject({ code: 0, errors: '' })
+    }
+  }, 300_000)
+
   it('refuses to import where something would be overwritten, and while a service uses the folder', async () => {
     expect(await run(folder, 'import', archive)).toMatchObject({ code: 2, errors: expect.stringContaining('is in use') })
     await service.processes.get('all')!.end()

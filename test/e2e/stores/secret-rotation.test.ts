@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentCatalog, says, script } from '../../support/agents.ts'
 import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
@@ -9,7 +10,7 @@ import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
-import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+import { freePorts, type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
 
 const HEADER = 'Bearer of a secret'
@@ -146,6 +147,41 @@ describe('a rotation of the secret of an embedded service', () => {
     await allWorks()
     expect((await idle.rest('GET', '/v1/models')).status).toBe(200)
     await balancedWallet(tenant)
+  }, 180_000)
+
+  it('keeps the previous secret as long as a store has not taken the new one', async () => {
+    await service.close()
+    expect((await secret('rotate')).code).toBe(0)
+    const [port] = await freePorts(1)
+    const rest = `http://127.0.0.1:${port}`
+    const at = { ...service, rest, graphql: `${rest}/graphql` }
+    // The service cannot open this file, and goes on without it.
+    const blobs = new DatabaseSync(join(data, 'blobs.sqlite'))
+    blobs.exec('BEGIN IMMEDIATE')
+    const catalog = join(folder, 'catalog.yaml')
+    const waiting = ServiceProcess.launch([], { ...env, KIS_DATA_DIR: data, KIS_CATALOG: catalog, PORT: String(port) })
+    try {
+      const accepts = (key: string) =>
+        makeCaller(at, key)
+          .rest('GET', '/v1/models')
+          .then(
+            ({ status }) => status === 200,
+            () => false,
+          )
+      for (const { key } of [{ key: operatorKey }, tenant, used, idle]) await eventually(() => accepts(key), 60_000)
+      const query = '{ billingSecretRotation { state } inferenceSecretRotation { state } }'
+      await eventually(async () => {
+        const { data } = await makeCaller(at, operatorKey).graphql(query)
+        return data.billingSecretRotation.state === 'MOVED' && data.inferenceSecretRotation.state === 'MOVED'
+      }, 60_000)
+      expect(existsSync(previous)).toBe(true)
+      blobs.exec('ROLLBACK')
+      await eventually(() => !existsSync(previous), 60_000)
+    } finally {
+      blobs.close()
+      await waiting.end()
+    }
+    await start()
   }, 180_000)
 
   it(`survives ${KILLS} kills at random moments, and revokes what nobody uses when it is told to`, async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
+import { type Erasure, eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { placeHold } from '../../ledger/holds/place-hold.ts'
@@ -11,7 +11,8 @@ import { ManualClock, makePrincipal, openBilling } from '../../test-support/worl
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
 import { createOrganization } from './create-organization.ts'
-import { eraseAccounts, listOrganizationsToErase, noteErased, ownErasureQueue } from './erase-organization.ts'
+import { listErasuresToDo, listOrganizationsToErase, noteErased, ownErasure, ownErasureQueue } from './erase-organization.ts'
+import { noteFound } from './erasures.ts'
 import { principalOfApiKey, principalOfKey } from './find-principal.ts'
 import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
 
@@ -149,12 +150,7 @@ for (const { name, open } of STORES)
       ])
         await expect(change()).rejects.toMatchObject({ code: 'invalid_request' })
 
-      const queue = ownErasureQueue(deps)
-      const round = () =>
-        eraseOnce(
-          { queue, erase: (organizationId) => eraseAccounts(deps, organizationId), clock, log: deps.log },
-          AbortSignal.timeout(5_000),
-        )
+      const round = () => eraseOnce(ownErasure(deps), AbortSignal.timeout(5_000))
       const status = async () => statusOf(await getOrganization(deps, OPERATOR, id))
       expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([{ organizationId: id, deletedAt: clock.now() }])
       expect(await noteErased(deps, 'knowledge', id)).toBe(true)
@@ -192,16 +188,21 @@ for (const { name, open } of STORES)
       const { id } = await makeTenant()
       await deleteOrganization(deps, OPERATOR, id)
       const finished: string[] = []
-      const erasure = {
-        queue: { list: () => listOrganizationsToErase(deps, 'knowledge'), finish: async (one: string) => void finished.push(one) },
-        erase: async () => true,
+      const erasure: Erasure = {
+        queue: {
+          list: () => listErasuresToDo(deps, 'knowledge'),
+          noteFound: async (one, noted) => void (await noteFound(deps, 'knowledge', one, noted)),
+          finish: async ({ organizationId }) => void finished.push(organizationId),
+        },
+        find: async () => ({ found: { documents: 2 } }),
+        erase: async () => ({ isEmpty: true }),
         clock,
         log: deps.log,
       }
       await eraseOnce(erasure, AbortSignal.timeout(5_000))
       expect(finished).toEqual([])
       clock.advance(LATE_WRITES_MS)
-      await eraseOnce({ ...erasure, erase: async () => false }, AbortSignal.timeout(5_000))
+      await eraseOnce({ ...erasure, erase: async () => ({ isEmpty: false }) }, AbortSignal.timeout(5_000))
       expect(finished).toEqual([])
       await eraseOnce(erasure, AbortSignal.timeout(5_000))
       expect(finished).toEqual([id])

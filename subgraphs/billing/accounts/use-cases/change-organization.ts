@@ -5,6 +5,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization, OrganizationChange, OrganizationLimits } from '../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../webhooks/use-cases/erase-webhooks.ts'
 import { checkPlan } from './create-organization.ts'
+import { noteOwn } from './erase-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
 /** Most attempts of a change while others change the same organization. */
@@ -89,6 +90,8 @@ export async function deleteOrganization(deps: BillingDeps, principal: Principal
     ({ deletedAt }) => (deletedAt ? null : { kind: 'deleted', set: { deletedAt: now, erasingSince: now } }),
     'also deleted',
   )
+  // What billing has is counted before anything of it goes.
+  await noteOwn(deps, id)
   await eraseWebhooks(deps, id)
   return deleted
 }

@@ -40,11 +40,12 @@ export async function finishSecretRotation(deps: BillingDeps, principal: Princip
   const { secretFingerprint: previous } = peppers.previous
   const own = [principal.apiKeyId, ...(principal.ancestors ?? [])]
   const left = await collections.apiKeys.find({ secretFingerprint: previous }, { sort: { _id: 1 }, limit: BATCH })
+  // Before any is revoked, so that none is whose end is not put in force.
+  if (left.some(({ _id }) => own.includes(_id)))
+    throw new KisError('in_use', 'Your own key is among them: send its text once, or rotate it, and repeat.', { param: 'id' })
   const moved = { revokedAt: clock.now(), secretFingerprint: peppers.current.secretFingerprint }
   const revoked: ApiKey[] = []
   for (const { _id, digest } of left) {
-    if (own.includes(_id))
-      throw new KisError('in_use', 'Your own key is among them: send its text once, or rotate it, and repeat.', { param: 'id' })
     const ended = await collections.apiKeys.findOneAndUpdate(
       { _id, digest, revokedAt: null },
       { $set: { ...moved, leavesDescendants: true } },

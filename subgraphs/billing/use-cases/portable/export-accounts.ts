@@ -1,5 +1,5 @@
 import { type ArchiveSink, listAll } from '../../../common/portable/organization-archive.ts'
-import type { Collections, Organization } from '../tables.ts'
+import type { ApiKey, Collections, Organization } from '../tables.ts'
 import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIMIT, USAGE_REPORT, WALLET_REPORT, WEBHOOK } from './kinds.ts'
 
 const PAGE = 500
@@ -20,11 +20,20 @@ export async function findExported({ organizations }: Pick<Collections, 'organiz
 export async function exportAccounts(collections: Collections, organization: Organization, sink: ArchiveSink): Promise<void> {
   const organizationId = organization._id
   await sink.record(ORGANIZATION, organization)
-  for await (const key of listAll(collections.apiKeys, { organizationId }, PAGE))
+  const written = new Set<string>()
+  const writeKey = async (key: ApiKey) => {
+    written.add(key._id)
     await sink.record(API_KEY, { ...key, scopes: key.scopes.filter((scope) => scope !== 'operator') })
+  }
+  for await (const key of listAll(collections.apiKeys, { organizationId }, PAGE)) await writeKey(key)
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   for (const [_id, { limit }] of Object.entries(wallet?.spending ?? {})) if (limit) await sink.record(SPEND_LIMIT, { _id, ...limit })
-  for await (const member of listAll(collections.members, { organizationId }, PAGE)) await sink.record(MEMBER, member)
+  for await (const member of listAll(collections.members, { organizationId }, PAGE)) {
+    // Of somebody who came after the keys were read.
+    const key = written.has(member.apiKeyId) ? null : await collections.apiKeys.findOne({ _id: member.apiKeyId })
+    if (key) await writeKey(key)
+    await sink.record(MEMBER, member)
+  }
   for await (const endpoint of listAll(collections.webhookEndpoints, { organizationId })) {
     await sink.record(WEBHOOK, endpoint)
     sink.leave('secrets of webhooks')

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import type { Plan } from '../../../common/identity/principal.ts'
-import { type ArchiveTakers, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
+import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { type IdSource, randomHex } from '../../../common/process/ids.ts'
 import { newSecret } from '../../accounts/use-cases/new-api-key.ts'
@@ -36,11 +36,13 @@ const REASON = 'An import into it has not ended'
  * @throws {Error} the organization exists, and does not come from this archive
  */
 export async function findImportState(
-  { organizations }: Pick<Collections, 'organizations'>,
+  { collections, clock }: Pick<ImportDeps, 'collections' | 'clock'>,
   { organizationId, archive }: ImportedAs,
 ): Promise<ImportState> {
+  const { organizations } = collections
   const found = await organizations.findOne({ _id: organizationId })
   if (!found) return 'new'
+  if (found.deletedAt && found.import?.archive === archive && !found.import.isDone) await eraseAgain({ collections, clock }, organizationId)
   if (found.deletedAt)
     throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
   if (found.import && !found.import.isDone && found.import.archive !== archive)
@@ -48,6 +50,14 @@ export async function findImportState(
   if (found.import?.archive !== archive)
     throw new Error(`${organizationId} is here already. An import replaces nothing: import it under another id (--as new).`)
   return found.import.isDone ? 'done' : 'begun'
+}
+
+/**
+ * The organization was deleted while it was imported, and its erasure may have ended before the import: what was written
+ * since is erased, too. Repeatable.
+ */
+async function eraseAgain({ collections, clock }: Pick<ImportDeps, 'collections' | 'clock'>, _id: string): Promise<void> {
+  await collections.organizations.findOneAndUpdate({ _id }, { $set: { erasingSince: clock.now() }, $unset: { erasedBy: '' } })
 }
 
 /** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */
@@ -82,7 +92,19 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
         },
       }),
       // The secret of a key stays in its installation. A key without one can be given one by rotating it.
-      storedTaker(API_KEY, apiKeys, organizationId, (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' })),
+      storedTaker(
+        API_KEY,
+        apiKeys,
+        organizationId,
+        (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
+        async (keys) => {
+          // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
+          const related = keys.flatMap(({ ancestors = [] }) => ancestors)
+          await refuseForeign(apiKeys, [...new Set(related)], organizationId)
+          const owners = keys.flatMap(({ memberId }) => memberId ?? [])
+          await refuseForeign(members, [...new Set(owners)], organizationId)
+        },
+      ),
       taker(SPEND_LIMIT, {
         async take(limits) {
           for (const { _id, amount, period } of limits)
@@ -92,7 +114,20 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
             )
         },
       }),
-      storedTaker(MEMBER, members, organizationId, (member) => member),
+      // Whoever signs in as a member acts by this key, and gives it the scopes of the role.
+      storedTaker(
+        MEMBER,
+        members,
+        organizationId,
+        // Whoever signs in lands where they were last, which can be no later than now.
+        (member) => ({ ...member, lastSeenAt: new Date(Math.min(member.lastSeenAt.getTime(), clock.now().getTime())) }),
+        (taken) =>
+          requireOwn(
+            [apiKeys],
+            taken.map(({ apiKeyId }) => apiKeyId),
+            organizationId,
+          ),
+      ),
       storedTaker(WEBHOOK, webhookEndpoints, organizationId, (endpoint) => ({
         ...endpoint,
         isActive: false,
@@ -114,11 +149,13 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
  * @throws {Error} the organization was deleted meanwhile
  */
 export async function finishImport(
-  { collections, pepper, clock }: Pick<ImportDeps, 'collections' | 'pepper' | 'clock'>,
+  deps: Pick<ImportDeps, 'collections' | 'pepper' | 'clock'>,
   { organizationId, archive }: ImportedAs,
 ): Promise<string | null> {
+  const { collections, pepper, clock } = deps
   const { organizations, apiKeys } = collections
   const begun = await organizations.findOne({ _id: organizationId })
+  if (begun?.deletedAt && begun.import?.archive === archive) await eraseAgain({ collections, clock }, organizationId)
   if (!begun?.import || begun.deletedAt || begun.import.archive !== archive)
     throw new Error(`${organizationId} was deleted while it was imported. Import it under another id: --as new.`)
   const { nonce, apiKeyId: _id, isDone, suspendedAt, suspensionReason } = begun.import
@@ -132,6 +169,7 @@ export async function finishImport(
         scopes: ['admin'],
         modelAllowlist: null,
         digest: made.digest,
+        secretFingerprint: made.secretFingerprint,
         last4: made.last4,
         expiresAt: null,
         revokedAt: null,
@@ -140,10 +178,12 @@ export async function finishImport(
       },
     ])
     const ended: Partial<Organization> = { suspendedAt, suspensionReason }
-    await organizations.findOneAndUpdate(
+    const isEnded = await organizations.findOneAndUpdate(
       { _id: organizationId, 'import.archive': archive, 'import.isDone': false, deletedAt: null },
       { $set: { ...ended, 'import.isDone': true }, $inc: { revision: 1 } },
     )
+    // Another process has ended it, or somebody deleted the organization.
+    if (!isEnded) return finishImport(deps, { organizationId, archive })
   }
   const key = await apiKeys.findOne({ _id })
   return key?.unseen && key.digest === made.digest ? made.key : null

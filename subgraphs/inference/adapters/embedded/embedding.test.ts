@@ -224,6 +224,23 @@ describe('a model that fails', () => {
     expect(await engines.problems()).toEqual([])
   })
 
+  it('is loaded by its first call, and its files are looked at before', async () => {
+    const file = join(folder, 'first.ts')
+    const started = join(folder, 'started')
+    writeFileSync(
+      file,
+      `import { writeFileSync } from 'node:fs'
+       import { serveWorker } from '${new URL('../../../common/process/worker-rpc.ts', import.meta.url).href}'
+       writeFileSync(${JSON.stringify(started)}, '')
+       serveWorker({ ready: () => undefined, countTokens: () => [1] })`,
+    )
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, { file: pathToFileURL(file) })
+    expect(await thread.problems()).toEqual([])
+    expect(existsSync(started)).toBe(false)
+    expect(await thread.countTokens(['x'], NEVER)).toEqual([1])
+    expect(existsSync(started)).toBe(true)
+  })
+
   it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
     const file = join(folder, 'mortal.ts')
     const rpc = new URL('../../../common/process/worker-rpc.ts', import.meta.url).href

@@ -15,14 +15,12 @@ export interface EmbeddedEngines extends AsyncDisposable {
   readonly embedding: EmbeddingEngine
   /**
    * Why the engines cannot serve, for the operator; empty when all is well. Waits while the model loads (about a
-   * second).
+   * second). Before the first call this is what its files show from outside.
    */
   problems(): Promise<readonly string[]>
 }
 
-/**
- * Opens the engines inside the process. Returns at once: the model loads in a thread, and the first call waits for it.
- */
+/** Opens the engines inside the process. The first call loads the model, in a thread. */
 export async function openEmbeddedEngines(deps: {
   /** A folder like `models/e5-small-ar-en`: a `file:` URL, or a path. */
   readonly modelDirectory: URL | string

@@ -1,6 +1,9 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { collectRecentGarbage } from '../../../common/process/collect-garbage.ts'
 import { fasterNetwork } from './faster-network.ts'
+import { NETWORK_FILE } from './model-files.ts'
 import { modelParts } from './model-parts.ts'
 
 /**
@@ -47,11 +50,12 @@ export function statesIn(memory: SharedArrayBuffer, layer: number, tokens: numbe
 /**
  * How onnxruntime computes. Threads that wait sleep. By default they spin, which takes the processor from the rest of
  * the service: a text takes ten times as long on a busy machine. There is no arena, because each session would keep its
- * own.
+ * own. `directory`: where a network's weights are that it does not hold.
  */
-export function sessionOptions(threads: number): InferenceSession.SessionOptions {
-  const asleep = { session: { intra_op: { allow_spinning: '0' } } }
-  return { intraOpNumThreads: threads, extra: asleep, enableCpuMemArena: false, enableMemPattern: false }
+export function sessionOptions(threads: number, directory?: URL): InferenceSession.SessionOptions {
+  const outside = directory && { model_external_initializers_file_folder_path: fileURLToPath(directory) }
+  const extra = { session: { intra_op: { allow_spinning: '0' }, ...outside } }
+  return { intraOpNumThreads: threads, extra, enableCpuMemArena: false, enableMemPattern: false }
 }
 
 /** Half of the network's layers. Each is a session, so that something else can run between two of them. */
@@ -66,8 +70,13 @@ export class Layers {
   static async load(directory: URL, half: keyof typeof HALVES, threads: number): Promise<Layers> {
     const { from, cuts, outputs } = HALVES[half]
     const sessions: InferenceSession[] = []
-    for (const part of modelParts(await readFile(new URL('model.onnx', directory)), cuts, outputs, from))
-      sessions.push(await InferenceSession.create(fasterNetwork(part), sessionOptions(threads)))
+    const options = sessionOptions(threads, directory)
+    // In one piece, which goes back to the system. `readFile` would read many, and then join them.
+    const model = readFileSync(new URL(NETWORK_FILE, directory))
+    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE })) {
+      sessions.push(await InferenceSession.create(fasterNetwork(part), options))
+      collectRecentGarbage()
+    }
     return new Layers(sessions)
   }
 

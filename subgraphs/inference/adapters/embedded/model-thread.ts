@@ -4,6 +4,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import { lookAtModel } from './model-files.ts'
 import { StartLimit } from './start-limit.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 import type { Purpose } from './token-states.ts'
@@ -11,14 +12,19 @@ import type { Purpose } from './token-states.ts'
 const FILE = new URL('./thread.ts', import.meta.url)
 const SECOND_FILE = new URL('./second-thread.ts', import.meta.url)
 
-/** The thread with the model, which has another for the second half of its layers. It loads in the background. If it has died, the next call starts it again. */
+/**
+ * The thread with the model, which has another for the second half of its layers. The first call starts it, because a
+ * service that embeds nothing need not hold the model. If it has died, the next call starts it again.
+ */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
   readonly #input: ThreadInput
+  readonly #directory: URL
   readonly #log: Log
   readonly #starts: StartLimit
   #client: WorkerClient | undefined
-  #loading: Promise<void> = Promise.resolve()
+  /** The last time that the model was loaded; undefined: nobody has needed it. */
+  #loading: Promise<void> | undefined
   #problem: string | null = null
   #nextJob = 1
   #closed = false
@@ -26,10 +32,10 @@ export class ModelThread implements AsyncDisposable {
   /** `modelDirectory` ends with a slash. Tests give other code of the threads, or another number of cores. */
   constructor(modelDirectory: URL, log: Log, clock: Clock, { file = FILE, secondFile = SECOND_FILE, cores = availableParallelism() } = {}) {
     this.#file = file
+    this.#directory = modelDirectory
     this.#input = { modelDirectory: modelDirectory.href, secondFile: secondFile.href, cores }
     this.#log = log
     this.#starts = new StartLimit(clock)
-    this.#client = this.#start()
   }
 
   /**
@@ -53,10 +59,25 @@ export class ModelThread implements AsyncDisposable {
     return this.#call('tokenize', texts, signal, organizationId)
   }
 
-  /** Why the model cannot serve, for the operator; empty when all is well. Waits while it loads (about a second). */
+  /**
+   * Why the model cannot serve, for the operator; empty when all is well. Waits while it loads (about a second). Before
+   * the first call, this is what its files show from outside.
+   */
   async problems(): Promise<readonly string[]> {
-    await this.#loading
+    if (this.#loading) await this.#loading
+    else await this.#look()
     return this.#problem === null ? [] : [this.#problem]
+  }
+
+  async #look(): Promise<void> {
+    const problem = await lookAtModel(this.#directory).then(
+      () => null,
+      (error: Error) => cannotLoad(error),
+    )
+    // Meanwhile a call may have loaded it, and known more.
+    if (this.#loading) return this.#loading
+    if (problem !== null && problem !== this.#problem) this.#log.error({ problem }, 'the embedded model cannot be loaded')
+    this.#problem = problem
   }
 
   /** Running calls fail. */
@@ -106,7 +127,7 @@ export class ModelThread implements AsyncDisposable {
         this.#problem = null
       },
       async (error: Error) => {
-        this.#problem = `the embedded model cannot be loaded: ${error.message}`
+        this.#problem = cannotLoad(error)
         if (!this.#closed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
         // The files may have been repaired: the next call tries again.
         forget()
@@ -115,6 +136,10 @@ export class ModelThread implements AsyncDisposable {
     )
     return client
   }
+}
+
+function cannotLoad({ message }: Error): string {
+  return `the embedded model cannot be loaded: ${message}`
 }
 
 function unavailable(message: string, cause?: unknown): KisError {

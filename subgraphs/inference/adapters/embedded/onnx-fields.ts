@@ -6,7 +6,8 @@ export const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 }
 export const NODE = { input: 1, output: 2, name: 3, operator: 4, attribute: 5 }
 export const ATTRIBUTE = { name: 1, integer: 3, type: 20 }
 export const VALUE = { name: 1, type: 2 }
-export const TENSOR = { dimension: 1, type: 2, name: 8, data: 9 }
+export const TENSOR = { dimension: 1, type: 2, name: 8, data: 9, outside: 13, place: 14 }
+export const ENTRY = { key: 1, value: 2 }
 
 export interface Field {
   readonly number: number
@@ -20,13 +21,9 @@ export interface Field {
 export function* readFields(message: Buffer): Generator<Field> {
   let at = 0
   const varint = () => {
-    let value = 0
-    for (let unit = 1; ; unit *= 128) {
-      const byte = message[at++]
-      if (byte === undefined) throw new Error('the model ends too soon')
-      value += (byte % 128) * unit
-      if (byte < 128) return value
-    }
+    const { value, end } = varintAt(message, at)
+    at = end
+    return value
   }
   while (at < message.length) {
     const begin = at
@@ -40,6 +37,17 @@ export function* readFields(message: Buffer): Generator<Field> {
     else at += key % 8 === 1 ? 8 : 4
     if (at > message.length) throw new Error('the model ends too soon')
     yield { number: Math.floor(key / 8), content, whole: message.subarray(begin, at) }
+  }
+}
+
+/** The number at a place of a message, and the place after it. */
+export function varintAt(message: Buffer, at: number): { readonly value: number; readonly end: number } {
+  let value = 0
+  for (let unit = 1, end = at; ; unit *= 128) {
+    const byte = message[end++]
+    if (byte === undefined) throw new Error('the model ends too soon')
+    value += (byte % 128) * unit
+    if (byte < 128) return { value, end }
   }
 }
 

@@ -10,6 +10,8 @@ import type { AgentRecord, RunRecord, ThreadRecord } from '../tables.ts'
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
 const MAX_CHARACTERS = 200_000
+/** Keys that a thread remembers. Few have more than one or two. */
+const MAX_KEYS = 100
 /** How long a thread is kept after its last run: 30 days. */
 const KEPT_MS = 30 * 86_400_000
 /** Characters of a title. */
@@ -75,7 +77,7 @@ export function titleOf(messages: readonly ProtocolObject[]): string | null {
  */
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
-  { _id: runId, threadId, organizationId, agentId, input }: RunRecord,
+  { _id: runId, threadId, organizationId, agentId, apiKeyId, input }: RunRecord,
   beginsThread: boolean,
   answered: string,
 ): Promise<void> {
@@ -85,17 +87,18 @@ export async function addToThread(
     const thread = await collections.threads.findOne({ _id: threadId, organizationId })
     if (thread?.added?.includes(runId)) return
     const added = [...(thread?.added ?? []), runId].slice(-MAX_ATTEMPTS)
+    const by = [...(thread?.by ?? []).filter((key) => key !== apiKeyId), apiKeyId].slice(-MAX_KEYS)
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
     const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: answered }]))
     const updatedAt = clock.now()
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, added, updatedAt, expiresAt }, $inc: { revision: 1 } }))
+      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, added, by, updatedAt, expiresAt }, $inc: { revision: 1 } }))
         return
     } else {
       if (!beginsThread) return
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, added, updatedAt, expiresAt }
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, added, by, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }

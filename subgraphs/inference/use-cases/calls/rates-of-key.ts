@@ -102,7 +102,7 @@ export function metersOf(
   clockMs: number,
 ): { readonly meters: Meters; readonly now: number } {
   const time = timeOf(record, clockMs)
-  const meters = estimate ? copyOf(estimate, rates, time.now) : metersOfRecord(record, time.drained)
+  const meters = estimate ? copyOf(estimate, rates, time.now) : metersOfRecord(record, time)
   takeFrom(meters, rates, { requests: -ahead.requests, tokens: -ahead.tokens }, time.now)
   return { meters, now: time.now }
 }
@@ -115,8 +115,9 @@ export function judge(
   replicas: number,
   clockMs: number,
 ): Exchange {
-  const { now, drained } = timeOf(record, clockMs)
-  const meters = metersOfRecord(record, drained)
+  const time = timeOf(record, clockMs)
+  const { now } = time
+  const meters = metersOfRecord(record, time)
   const { requestsPerMinute, tokensPerMinute } = rates
   if (estimate) takeFrom(meters, rates, beyond(estimate, meters, rates, now), now)
   const taken = { requests: 0, tokens: 0 }
@@ -137,24 +138,38 @@ export function judge(
     limit === null ? 0 : Math.min(blockOf(limit, replicas), meter.remaining(limit, now))
   take({ requests: keep(meters.requests, requestsPerMinute), tokens: keep(meters.tokens, tokensPerMinute) })
   const isUnchanged = taken.requests === 0 && taken.tokens === 0 && !estimate && !answers.some(isFree)
-  return { record: isUnchanged ? record : toRecord(meters, rates, now), ahead: taken, answers }
+  return { record: isUnchanged ? record : toRecord(meters, rates, now, record), ahead: taken, answers }
 }
 
-function toRecord({ requests, tokens }: Meters, { apiKeyId, requestsPerMinute, tokensPerMinute }: KeyRates, now: number): KeyRateRecord {
+/**
+ * What `rates` does not limit stays as it was `before`: a call of a key that descends from this one uses the key's own
+ * limits, and the key's calls those of the plan, too.
+ */
+function toRecord({ requests, tokens }: Meters, rates: KeyRates, now: number, before: KeyRateRecord | null): KeyRateRecord {
+  const { apiKeyId, requestsPerMinute, tokensPerMinute } = rates
   const requestMs = requestsPerMinute === null ? 0 : requests.resetMs(requestsPerMinute, now)
   const tokenMs = tokensPerMinute === null ? 0 : tokens.resetMs(tokensPerMinute, now)
+  const expiresMs = now + Math.max(requestMs, tokenMs) + KEEP_AHEAD_MS
   return {
     _id: apiKeyId,
     token: randomHex(TOKEN_LENGTH),
-    requestsTaken: requestsPerMinute === null ? 0 : requests.takenAt(requestsPerMinute, now),
-    tokensTaken: tokensPerMinute === null ? 0 : tokens.takenAt(tokensPerMinute, now),
-    drainedAt: now,
-    expiresAt: new Date(now + Math.max(requestMs, tokenMs) + KEEP_AHEAD_MS),
+    ...(requestsPerMinute === null
+      ? { requestsTaken: before?.requestsTaken ?? 0, requestsDrainedAt: before?.requestsDrainedAt ?? now }
+      : { requestsTaken: requests.takenAt(requestsPerMinute, now), requestsDrainedAt: now }),
+    ...(tokensPerMinute === null
+      ? { tokensTaken: before?.tokensTaken ?? 0, tokensDrainedAt: before?.tokensDrainedAt ?? now }
+      : { tokensTaken: tokens.takenAt(tokensPerMinute, now), tokensDrainedAt: now }),
+    expiresAt: new Date(Math.max(expiresMs, before?.expiresAt.getTime() ?? 0)),
   }
 }
 
-function metersOfRecord(record: KeyRateRecord | null, drainedAt: number): Meters {
-  return { requests: new RateMeter(record?.requestsTaken, drainedAt), tokens: new RateMeter(record?.tokensTaken, drainedAt) }
+function metersOfRecord(record: KeyRateRecord | null, { now, isSetBack }: Time): Meters {
+  if (!record) return { requests: new RateMeter(0, now), tokens: new RateMeter(0, now) }
+  const { requestsTaken, requestsDrainedAt, tokensTaken, tokensDrainedAt } = record
+  return {
+    requests: new RateMeter(requestsTaken, isSetBack ? now : requestsDrainedAt),
+    tokens: new RateMeter(tokensTaken, isSetBack ? now : tokensDrainedAt),
+  }
 }
 
 function copyOf({ requests, tokens }: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Meters {
@@ -171,8 +186,15 @@ function beyond(estimate: Meters, meters: Meters, { requestsPerMinute, tokensPer
   return { requests: more('requests', requestsPerMinute), tokens: more('tokens', tokensPerMinute) }
 }
 
+interface Time {
+  readonly now: number
+  /** The record is from before the clock was set back: nothing drains, and time goes on from here. */
+  readonly isSetBack: boolean
+}
+
 /** The fastest clock counts, so that nothing drains twice. */
-function timeOf(record: KeyRateRecord | null, clockMs: number): { readonly now: number; readonly drained: number } {
-  const drained = record?.drainedAt ?? clockMs
-  return drained > clockMs + CLOCKS_DIFFER_MS ? { now: clockMs, drained: clockMs } : { now: Math.max(clockMs, drained), drained }
+function timeOf(record: KeyRateRecord | null, clockMs: number): Time {
+  const drainedAt = record ? Math.max(record.requestsDrainedAt, record.tokensDrainedAt) : clockMs
+  const isSetBack = drainedAt > clockMs + CLOCKS_DIFFER_MS
+  return { now: isSetBack ? clockMs : Math.max(clockMs, drainedAt), isSetBack }
 }

@@ -168,6 +168,21 @@ describe('the tokens of a key', () => {
     expect(tokenMs).toBeLessThanOrEqual(43_500)
   })
 
+  it('stay taken while calls of descendants, which know the other limit alone, come in', async () => {
+    const { all, advance } = processes(3)
+    const [first, second, third] = all as [SharedRates, SharedRates, SharedRates]
+    expect(isFree(await first.take(key(600, 1_000), 600))).toBe(true)
+    for (const process of [first, second]) for (let i = 0; i < 20; i++) expect(isFree(await process.take(key(600), 0))).toBe(true)
+    await told()
+    expect((await third.take(key(600, 1_000), 600)).tokenMs).toBeGreaterThan(10_000)
+    // They drain meanwhile, too.
+    advance(12_000)
+    expect(isFree(await second.take(key(600), 0))).toBe(true)
+    await told()
+    advance(3_000)
+    expect(isFree(await third.take(key(600, 1_000), 600))).toBe(true)
+  })
+
   it('are taken with the request or not at all', async () => {
     const { all } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]

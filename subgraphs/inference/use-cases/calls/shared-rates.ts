@@ -109,7 +109,13 @@ export class SharedRates implements KeptRates {
       key = newSharedKey(rates)
       this.#keys.set(rates.apiKeyId, key)
     }
-    key.rates = rates
+    // Calls of keys that descend from this one know its own limits alone, and not those of the plan.
+    const { apiKeyId, requestsPerMinute, tokensPerMinute } = rates
+    key.rates = {
+      apiKeyId,
+      requestsPerMinute: requestsPerMinute ?? key.rates.requestsPerMinute,
+      tokensPerMinute: tokensPerMinute ?? key.rates.tokensPerMinute,
+    }
     return key
   }
 

@@ -34,18 +34,23 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
   for await (const thread of listAll(collections.threads, { organizationId }, FEW)) await sink.record(THREAD, thread)
   for await (const run of listAll(collections.runs, { organizationId }, FEW)) {
     if (!hasEnded(run, sink)) continue
-    await sink.record(RUN, run)
+    await sink.record(RUN, portable(run))
     await exportEvents(collections, run._id, sink)
   }
   for await (const run of listAll(collections.workflowRuns, { organizationId }, FEW)) {
     if (!hasEnded(run, sink)) continue
-    await sink.record(WORKFLOW_RUN, run)
+    await sink.record(WORKFLOW_RUN, portable(run))
     await exportEvents(collections, run._id, sink)
   }
   for (const noun of ['agent', 'workflow']) {
     const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${noun}` })
     if (kept) await sink.record(KEPT_RUNS, { noun, characters: kept.characters })
   }
+}
+
+/** No import takes the scope of an operator, which belongs to the installation. Runs of the operator's own key have it. */
+function portable<Run extends RunBase>(run: Run): Run {
+  return run.scopes ? { ...run, scopes: run.scopes.filter((scope) => scope !== 'operator') } : run
 }
 
 function hasEnded({ status, endedAt, job }: RunBase, sink: ArchiveSink): boolean {

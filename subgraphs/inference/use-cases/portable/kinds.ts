@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { checkJson } from '../../../common/check.ts'
 import { type RecordKind, recordKind, type Shape } from '../../../common/portable/record-kind.ts'
 import { count, date, digits, failure, id, json, named, scopes, text } from '../../../common/portable/shapes.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
@@ -35,7 +36,7 @@ const DEFINITION: Shape<AgentDefinition, never> = {
     top_p: z.number().min(0).max(1).optional(),
     max_completion_tokens: count().min(1).optional(),
   }),
-  responseSchema: z.looseObject({}).nullable(),
+  responseSchema: z.looseObject({}).refine(isFlat, 'is nested too deeply').nullable(),
   maxSteps: count().min(1).max(MAX_STEPS),
   maxCost: digits(),
 }
@@ -85,6 +86,7 @@ export const THREAD = recordKind<ThreadRecord, 'organizationId'>('inference/thre
   messages: json(z.array(z.looseObject({}))),
   revision: count(),
   added: z.array(id('run')).max(1_000).optional(),
+  by: z.array(id('key')).max(100).optional(),
   updatedAt: date(),
   expiresAt: date(),
 })
@@ -158,6 +160,15 @@ export const KEPT_RUNS = recordKind<{ readonly noun: string; readonly characters
   noun: z.enum(['agent', 'workflow']),
   characters: count(),
 })
+
+function isFlat(value: unknown): boolean {
+  try {
+    checkJson(value, 'responseSchema')
+    return true
+  } catch {
+    return false
+  }
+}
 
 function isWorkflow(stored: string): boolean {
   try {

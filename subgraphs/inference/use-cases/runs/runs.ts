@@ -277,11 +277,23 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
       const page = await records.find({ organizationId, _id: { $gt: after } }, { sort: { _id: 1 }, limit: MAX_SWEPT })
       if (page.length === 0) return isEmpty
       await this.#deps.runEnds.drain(organizationId)
-      for (const { _id, job, status } of page)
-        if (job || status === 'running') await this.#cancel(organizationId, _id)
-        else await forgetRun(this.#deps, this.#kind, _id)
+      for (const run of page) await this.#eraseRun(run, true)
       after = page.at(-1)!._id
     }
+  }
+
+  /** Deletes a run that has ended. One under way is cancelled, or left until it has ended. Can be repeated. */
+  async eraseRun(run: Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'>, isCancelled: boolean): Promise<void> {
+    await this.#deps.runEnds.drain(run.organizationId)
+    await this.#eraseRun(run, isCancelled)
+  }
+
+  async #eraseRun(
+    { _id, organizationId, job, status }: Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'>,
+    isCancelled: boolean,
+  ): Promise<void> {
+    if (!job && status !== 'running') await forgetRun(this.#deps, this.#kind, _id)
+    else if (isCancelled) await this.#cancel(organizationId, _id)
   }
 
   /** Stops the work of this process. Runs in progress are left to the next process. */

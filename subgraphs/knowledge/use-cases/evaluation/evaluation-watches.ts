@@ -10,7 +10,7 @@ import { checkSettings, requireEvaluator, type SettingsInput } from './evaluatio
 
 /** Watches of one organization. Each may pay for an evaluation an hour. */
 const MAX_WATCHES = 100
-const MIN_INTERVAL_SECONDS = 3_600
+export const MIN_INTERVAL_SECONDS = 3_600
 const MAX_INTERVAL_SECONDS = 30 * 86_400
 const DEFAULT_INTERVAL_SECONDS = 86_400
 /** Less is one answer among hundreds, which any new document may move. */

@@ -18,8 +18,8 @@ import type { KnowledgeImport } from './import-knowledge.ts'
 import { DOCUMENT, LINES, PASSAGES, type PortablePassages, TEXT_MAP, UNREAD } from './kinds.ts'
 import { toChunks } from './passages.ts'
 
-/** More than the largest text of a document, and as much as a store keeps in one piece. */
-const MAX_TEXT_BYTES = 256 * 1024 * 1024
+/** More than the largest text of a document, which has 20 MiB. A text without a map is read as a whole. */
+const MAX_TEXT_BYTES = 64 * 1024 * 1024
 /** As the port of the index allows. */
 const MAX_CHUNKS = 256
 

@@ -4,39 +4,54 @@ import type { BlobRecord, Piece } from '../../domain/records.ts'
 import { blobId } from '../files/blobs.ts'
 import { pieceKey } from '../files/pieces.ts'
 import type { KnowledgeImport } from './import-knowledge.ts'
-import { BYTES, FILE } from './kinds.ts'
+import { BYTES, FILE, type PortableBytes } from './kinds.ts'
 
 /** Larger contents are stored in pieces of this size, as uploads are. */
 const PIECE_BYTES = 4 * 1024 * 1024
 
 /** Takes files, and the bytes that they share. */
-export function fileTakers(to: KnowledgeImport): { readonly records: readonly RecordTaker[]; readonly bytes: FileTaker } {
+export function fileTakers(to: KnowledgeImport): {
+  readonly records: readonly RecordTaker[]
+  readonly bytes: FileTaker
+  requireAll(): void
+} {
   const { store, organizationId } = to
+  /** What the next entry below `files/` is. A size that only a record says could be any. */
+  let next: PortableBytes | null = null
+  let arriving: PortableBytes
+  const requireAll = () => {
+    if (next) throw new Error(`The archive is damaged: the bytes ${next.sha256} do not follow their record.`)
+  }
+  const expect = (taken: readonly PortableBytes[]) => {
+    requireAll()
+    if (taken.length !== 1) throw new Error(`The archive is damaged: the bytes ${taken[0]?.sha256} do not follow their record.`)
+    next = taken[0]!
+  }
   return {
     records: [
       storedTaker(FILE, store.files, organizationId, (file) => ({ ...file, attachmentCount: Object.keys(file.attachments).length })),
       taker(BYTES, {
+        check: async (taken) => expect(taken),
         async take(taken) {
-          await requireOwn(
-            [store.files],
-            taken.flatMap(({ files }) => files),
-            organizationId,
-          )
-          await store.blobs.insertMissing(taken.map(({ sha256, sizeBytes, files }) => toBlob(organizationId, sha256, sizeBytes, files)))
+          expect(taken)
+          await requireOwn([store.files], taken[0]!.files, organizationId)
         },
       }),
     ],
     bytes: {
       folder: 'files/',
-      check(name) {
-        if (!/^[0-9a-f]{64}$/.test(name)) throw new Error(`The archive is damaged: it has a file ${name}.`)
+      check(name, sizeBytes) {
+        if (next?.sha256 !== name || next.sizeBytes !== sizeBytes) throw new Error(`The archive is damaged: no file has the bytes ${name}.`)
+        arriving = next
+        next = null
       },
-      take: (name, sizeBytes, bytes) => takeBytes(to, name, sizeBytes, bytes),
+      take: (_name, _sizeBytes, bytes) => takeBytes(to, arriving, bytes),
     },
+    requireAll,
   }
 }
 
-function toBlob(organizationId: string, sha256: string, sizeBytes: number, files: readonly string[]): BlobRecord {
+function toBlob(organizationId: string, { sha256, sizeBytes, files }: PortableBytes): BlobRecord {
   const _id = blobId(organizationId, sha256)
   // The same in each repetition, and of this organization only.
   const bytesKey = `file_${createHash('sha256').update(_id).digest('hex').slice(0, 32)}`
@@ -57,12 +72,9 @@ function toBlob(organizationId: string, sha256: string, sizeBytes: number, files
 }
 
 /** Stores the bytes, unless an interrupted import has. The pieces come in order, so the last one says that all are there. */
-async function takeBytes(
-  { store, blobs, organizationId }: KnowledgeImport,
-  sha256: string,
-  sizeBytes: number,
-  bytes: AsyncIterable<Uint8Array>,
-) {
+async function takeBytes({ store, blobs, organizationId }: KnowledgeImport, arriving: PortableBytes, bytes: AsyncIterable<Uint8Array>) {
+  const { sha256, sizeBytes } = arriving
+  await store.blobs.insertMissing([toBlob(organizationId, arriving)])
   const blob = await store.blobs.findOne({ _id: blobId(organizationId, sha256) })
   if (blob?.sizeBytes !== sizeBytes) throw new Error(`The archive is damaged: no file has the bytes ${sha256}.`)
   const keys = blob.pieces?.map(({ key }) => key) ?? [blob.bytesKey]

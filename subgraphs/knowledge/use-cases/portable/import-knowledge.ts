@@ -1,4 +1,4 @@
-import { type ArchiveTakers, listAll, requireOwn, storedTaker } from '../../../common/portable/organization-archive.ts'
+import { type ArchiveTakers, listAll, refuseForeign, requireOwn, storedTaker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { NO_CHANGES } from '../../domain/evaluation/changes.ts'
@@ -44,10 +44,11 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
         await index.createCollection({ organizationId, collectionId: indexNameOf(collection), dimensions: collection.dimensions })
     },
   )
-  const { bytes, ...files } = fileTakers(to)
+  const { bytes, requireAll, ...files } = fileTakers(to)
   const { texts, ...documents } = documentTakers(to)
   return {
     files: [bytes, texts],
+    requireAll,
     records: [
       {
         ...collections,
@@ -78,6 +79,10 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
           const strange = taken.find(({ collectionId, sourceKey }) => !sourceKey.startsWith(`${collectionId}_`))
           if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
           await ofCollections(taken)
+          const documents = taken.flatMap(({ documentId }) => documentId ?? [])
+          await refuseForeign(store.documents, documents, organizationId)
+          const files = taken.flatMap(({ formerFileId }) => formerFileId ?? [])
+          await refuseForeign(store.files, files, organizationId)
         },
       ),
       storedTaker(GOLD_QUESTION, store.goldQuestions, organizationId, (question) => question, ofCollections),

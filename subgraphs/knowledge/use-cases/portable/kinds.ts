@@ -18,7 +18,9 @@ import {
   type WebSourceRecord,
 } from '../../domain/records.ts'
 import type { LineGroup } from '../../domain/text/page-boxes.ts'
-import type { TextMap } from '../../domain/text/text-map.ts'
+import { MARK_CHARS, type TextMap } from '../../domain/text/text-map.ts'
+import { MIN_INTERVAL_SECONDS } from '../evaluation/evaluation-watches.ts'
+import { MAX_REFRESH_SECONDS, MIN_REFRESH_SECONDS } from '../web/sources.ts'
 
 const NAME = text(2_000)
 const MODEL = text(500)
@@ -35,7 +37,16 @@ const METADATA = z.unknown().transform((value, context) => {
     return z.NEVER
   }
 })
-const page = () => count().nullable()
+/**
+ * Ingestions of a document, its passages, and its pages, each far above what there is. A deletion looks for the bytes of
+ * each, so that no record may have any number of them.
+ */
+const MAX_GENERATION = 1_000_000
+const MAX_PASSAGES = 2_000_000
+const MAX_PAGES = 1_000_000
+/** Characters of a text. */
+const MAX_LENGTH = 64 * 1024 * 1024
+const page = () => count().max(MAX_PAGES).nullable()
 const EXPECTED = z.strictObject({ fileName: NAME.nullable(), page: page(), phrase: text(100_000).nullable() })
 const CHANGES = named(count(), 100)
 
@@ -140,13 +151,13 @@ export const DOCUMENT = recordKind<DocumentRecord, StaysOfDocument>('knowledge/d
     .optional(),
   warnings: z.array(z.strictObject({ code: text(200), message: text(10_000), pages: z.array(count()).max(MAX_LISTED) })).max(MAX_LISTED),
   pageCount: page(),
-  chunkCount: count(),
+  chunkCount: count().max(MAX_PASSAGES),
   language: text(20).nullable(),
   outline: z.strictObject({ title: text(1_000).nullable(), headings: z.array(text(1_000)).max(100) }).optional(),
   textSha256: sha256().optional(),
   attempts: count(),
   liveGeneration: GENERATION.nullable(),
-  generation: count().min(1),
+  generation: count().min(1).max(MAX_GENERATION),
   createdAt: date(),
 })
 
@@ -159,9 +170,24 @@ type PortableMap = TextMap & { readonly documentId: string }
 export const TEXT_MAP = recordKind<PortableMap, never>('knowledge/text-maps', {
   documentId: id('doc'),
   pages: z.array(count()).max(MAX_LISTED).nullable(),
-  length: count(),
-  marks: z.array(z.tuple([count(), count()])).max(MAX_LISTED),
+  length: count().max(MAX_LENGTH),
+  marks: z
+    .array(z.tuple([count(), count()]))
+    .max(MAX_LISTED)
+    .refine(areNear, 'has marks that are not near each other'),
 })
+
+/** Between two of these marks a text is read at once. A character has one or two units of UTF-16, of at most 3 bytes each. */
+function areNear(marks: readonly (readonly [chars: number, bytes: number])[]): boolean {
+  const most = MARK_CHARS + 1
+  return marks.every(([chars, bytes], i) => {
+    const [charsBefore, bytesBefore] = marks[i - 1] ?? [0, 0]
+    const isFirst = i === 0 && chars === 0 && bytes === 0
+    return isFirst || (i > 0 && isStep(chars - charsBefore, most) && isStep(bytes - bytesBefore, 3 * most))
+  })
+}
+
+const isStep = (size: number, most: number) => size >= 1 && size <= most
 
 type PortableLines = LineGroup & { readonly documentId: string; readonly group: number }
 
@@ -196,7 +222,7 @@ export interface PortablePassages {
 }
 
 const PASSAGE: Shape<PortablePassage, never> = {
-  ordinal: count().max(10_000_000),
+  ordinal: count().max(MAX_PASSAGES),
   text: text(100_000),
   headingPath: z.array(text(10_000)).max(100),
   pageStart: page(),
@@ -227,7 +253,7 @@ export const SOURCE = recordKind<WebSourceRecord, 'organizationId' | 'nextFileId
   etag: text(10_000).nullable(),
   lastModified: text(10_000).nullable(),
   sha256: sha256().nullable(),
-  refreshSeconds: count().nullable(),
+  refreshSeconds: count().min(MIN_REFRESH_SECONDS).max(MAX_REFRESH_SECONDS).nullable(),
   refreshAt: date().nullable(),
   dueAt: date().optional(),
   checkedAt: date().nullable(),
@@ -275,7 +301,7 @@ export const WATCH = recordKind<
   collectionId: id('col'),
   apiKeyId: id('key'),
   settings: json(z.array(z.looseObject({}))),
-  minIntervalSeconds: count(),
+  minIntervalSeconds: count().min(MIN_INTERVAL_SECONDS),
   maxFallThousandths: count().nullable(),
   error: failure().nullable(),
   createdAt: date(),

@@ -24,8 +24,8 @@ const MAX_SITEMAPS = 10
 /** Pages of one site are fetched this far apart. */
 const PAGE_DISTANCE_MS = 1_000
 /** An address is fetched again at most this often: four times an hour. */
-const MIN_REFRESH_SECONDS = 900
-const MAX_REFRESH_SECONDS = 365 * 86_400
+export const MIN_REFRESH_SECONDS = 900
+export const MAX_REFRESH_SECONDS = 365 * 86_400
 const SOURCE_ID = /^web_/
 const NOTHING = { etag: null, lastModified: null }
 

@@ -43,7 +43,7 @@ export class Upgrade implements AsyncDisposable {
   readonly #programs: Programs
   readonly #log: Log
   #timer: NodeJS.Timeout | undefined
-  #finishing: Promise<unknown> = Promise.resolve()
+  #finishing: Promise<void> = Promise.resolve()
   #isDisposed = false
 
   private constructor(db: Db, kinds: readonly Kind[], programs: Programs, log: Log) {
@@ -74,9 +74,15 @@ export class Upgrade implements AsyncDisposable {
     return upgrade
   }
 
-  /** Does what was left because earlier programs were there, for each kind of which none is there any more. */
-  async finish(): Promise<void> {
-    for (const kind of this.#kinds) await this.#finishKind(kind).catch((error) => this.#tell(kind, error))
+  /**
+   * Does what was left because earlier programs were there, for each kind of which none is there any more. Calls run one
+   * after the other, so that none meets the lease of another one of this process.
+   */
+  finish(): Promise<void> {
+    this.#finishing = this.#finishing.then(async () => {
+      for (const kind of this.#kinds) await this.#finishKind(kind).catch((error) => this.#tell(kind, error))
+    })
+    return this.#finishing
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -87,10 +93,9 @@ export class Upgrade implements AsyncDisposable {
   }
 
   #finishAfter(ms: number): void {
-    this.#timer = setTimeout(() => {
-      this.#finishing = this.finish().finally(() => {
-        if (!this.#isDisposed) this.#finishAfter(FINISH_EVERY_MS)
-      })
+    this.#timer = setTimeout(async () => {
+      await this.finish()
+      if (!this.#isDisposed) this.#finishAfter(FINISH_EVERY_MS)
     }, ms).unref()
   }
 

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
+import { STORES } from '../../test-support/stores.ts'
+import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import { deleteOrganization } from './change-organization.ts'
+import { createApiKey } from './create-api-key.ts'
+import { createOrganization } from './create-organization.ts'
+import { listErasuresToDo, noteEnded, ownErasure } from './erase-organization.ts'
+import { endErasures, erasedRecords, findErasure, listErasures, noteFound, receiptId, requestErasure } from './erasures.ts'
+import { principalOfKey } from './find-principal.ts'
+import { getOrganization } from './organizations.ts'
+
+const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const DOCUMENT = `doc_${'d'.repeat(32)}`
+
+for (const { name, open } of STORES)
+  describe(`erasures on ${name}`, () => {
+    let store: DocumentStore
+    let clock: ManualClock
+    let deps: BillingDeps
+    let admin: Principal
+    beforeEach(async () => {
+      store = await open()
+      clock = new ManualClock()
+      deps = openBilling(store, clock)
+      admin = await newTenant()
+    })
+    afterEach(() => store[Symbol.asyncDispose]())
+
+    async function newTenant(): Promise<Principal> {
+      const { organization, apiKey } = await createOrganization(deps, OPERATOR, { name: 'Tenant' })
+      await creditWallet(deps, { kind: 'top_up', organizationId: organization._id, amount: 5_000_000_000n, reference: 'first' })
+      return (await principalOfKey(deps, organization._id, apiKey._id))!
+    }
+    const ids = (tasks: readonly { readonly id: string }[]) => tasks.map(({ id }) => id)
+
+    it('of a document is told to inference once knowledge knows what was unpacked from it, and ends when both have ended', async () => {
+      const begun = await requestErasure(deps, admin, { documentId: DOCUMENT })
+      const id = begun._id
+      expect((await requestErasure(deps, admin, { documentId: DOCUMENT }))._id).toBe(id)
+      expect(await listErasuresToDo(deps, 'inference')).toEqual([])
+      expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ id, kind: 'document', documentId: DOCUMENT, isFound: false }])
+      const found = { found: { documents: 2, files: 0 }, documentIds: [DOCUMENT, 'doc_part'], notes: 'called salaries.txt' }
+      expect(await noteFound(deps, 'knowledge', id, found)).toBe(true)
+      // After a crash less is left, which is not what there was.
+      expect(await noteFound(deps, 'knowledge', id, { found: { documents: 0 }, documentIds: [DOCUMENT], notes: 'none' })).toBe(true)
+      expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ isFound: true, notes: 'called salaries.txt' }])
+      expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ isFound: false, notes: null, documentIds: found.documentIds }])
+      await noteFound(deps, 'inference', id, { found: { threads: 1 } })
+      expect(await noteEnded(deps, 'inference', { id, kept: [] })).toBe(true)
+      await endErasures(deps)
+      expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: null, kept: [] })
+      const shared = { kind: 'files', count: 1, reason: 'Other documents are made of them.' }
+      expect(await noteEnded(deps, 'knowledge', { id, kept: [shared] })).toBe(true)
+      expect(await noteEnded(deps, 'knowledge', { id, kept: [] })).toBe(true)
+      await endErasures(deps)
+      const receipt = (await findErasure(deps, admin, id))!
+      expect(receipt).toMatchObject({ endedAt: clock.now(), kept: [shared], documentId: DOCUMENT })
+      expect(erasedRecords(receipt)).toEqual(
+        expect.arrayContaining([
+          { kind: 'documents', count: 2 },
+          { kind: 'threads', count: 1 },
+        ]),
+      )
+      expect(JSON.stringify(receipt)).not.toContain('salaries')
+      expect(await listErasuresToDo(deps, 'knowledge')).toEqual([])
+      expect(await noteFound(deps, 'knowledge', id, found)).toBe(false)
+      expect((await requestErasure(deps, admin, { documentId: DOCUMENT }))._id).not.toBe(id)
+    })
+
+    it('of a person is of keys of the own organization, and keeps what the accounts have of them', async () => {
+      const { apiKey } = await createApiKey(deps, admin, { name: 'Ann' })
+      const other = await newTenant()
+      const { _id: id } = await requestErasure(deps, admin, { apiKeyIds: [apiKey._id, apiKey._id] })
+      expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ id, kind: 'person', apiKeyIds: [apiKey._id] }])
+      for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id, kept: [] })
+      await endErasures(deps)
+      expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: clock.now(), kept: [] })
+      expect(await findErasure(deps, other, id)).toBeNull()
+      expect(await findErasure(deps, OPERATOR, id)).toMatchObject({ _id: id })
+      for (const [input, code] of [
+        [{ apiKeyIds: [other.apiKeyId] }, 'not_found'],
+        [{ memberId: 'mem_none' }, 'not_found'],
+        [{ documentId: 'salaries.txt' }, 'invalid_request'],
+        [{ apiKeyIds: [] }, 'invalid_request'],
+        [{}, 'invalid_request'],
+        [{ documentId: DOCUMENT, memberId: 'mem_none' }, 'invalid_request'],
+      ] as const)
+        await expect(requestErasure(deps, admin, input)).rejects.toMatchObject({ code })
+      const reader = { ...admin, scopes: ['billing:read'] as const }
+      await expect(requestErasure(deps, reader, { documentId: DOCUMENT })).rejects.toMatchObject({ code: 'permission_denied' })
+      await expect(findErasure(deps, reader, id)).rejects.toMatchObject({ code: 'permission_denied' })
+    })
+
+    it('are under way 100 at a time in one organization', async () => {
+      for (let i = 0; i < 100; i++) await requestErasure(deps, admin, { documentId: `doc_${String(i).padStart(32, '0')}` })
+      await expect(requestErasure(deps, admin, { documentId: DOCUMENT })).rejects.toMatchObject({ code: 'invalid_request' })
+      await requestErasure(deps, await newTenant(), { documentId: DOCUMENT })
+      expect(await listErasuresToDo(deps, 'knowledge')).toHaveLength(100)
+    })
+
+    it('of an organization leaves a receipt of what each part had, and of what the accounts keep', async () => {
+      const { organizationId } = admin
+      await createApiKey(deps, admin, { name: 'Second' })
+      const asked = await requestErasure(deps, admin, { documentId: DOCUMENT })
+      await deleteOrganization(deps, OPERATOR, organizationId)
+      const id = receiptId(organizationId)
+      expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([id, asked._id])
+      for (const part of ['knowledge', 'inference'] as const) {
+        await noteFound(deps, part, id, { found: part === 'knowledge' ? { documents: 7, passages: 90 } : { agents: 0 } })
+        await noteEnded(deps, part, { id, kept: [] })
+      }
+      expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([asked._id])
+      await endErasures(deps)
+      expect(await findErasure(deps, OPERATOR, id)).toMatchObject({ endedAt: null })
+      clock.advance(LATE_WRITES_MS)
+      await eraseOnce(ownErasure(deps), AbortSignal.timeout(5_000))
+      await endErasures(deps)
+      const receipt = (await findErasure(deps, OPERATOR, id))!
+      expect(receipt).toMatchObject({ kind: 'organization', requestedBy: OPERATOR.apiKeyId, endedAt: clock.now() })
+      expect(erasedRecords(receipt)).toEqual(
+        expect.arrayContaining([
+          { kind: 'api_keys', count: 2 },
+          { kind: 'documents', count: 7 },
+          { kind: 'passages', count: 90 },
+        ]),
+      )
+      expect(receipt.kept.map(({ kind, count }) => [kind, count])).toEqual([
+        ['organizations', 1],
+        ['wallets', 1],
+        ['ledger_entries', 1],
+      ])
+      const organization = await getOrganization(deps, OPERATOR, organizationId)
+      const { edges } = await listErasures(deps, OPERATOR, organization, {})
+      expect(edges.map(({ node }) => node._id)).toEqual([asked._id, id])
+    })
+  })

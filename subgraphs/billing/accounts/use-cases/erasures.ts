@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto'
+import { listById } from '../../../common/documents/list-by-id.ts'
+import type { Found, Kept } from '../../../common/erasure/keep-erasing.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection, PageArguments } from '../../../common/link/connection.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import { mayRead } from '../../use-cases/may-read.ts'
+import type { Eraser, ErasureRecord, KeptRecords, Organization } from '../../use-cases/tables.ts'
+import { MAX_API_KEYS } from './create-api-key.ts'
+
+const ERASURE_ID = /^ers_[0-9a-f]{32}$/
+const DOCUMENT_ID = /^doc_[0-9a-f]{32}$/
+/** Erasures of an organization that are under way: each reads all its runs, one after the other. */
+const MAX_OPEN = 100
+/** Keys of one erasure. */
+const MAX_KEYS = 100
+/** The contract says that counts end here: a million take SQLite some 0.1 s. */
+export const MAX_COUNTED = 1_000_000
+/** Erasures that one round ends. */
+const PAGE = 1_000
+/** Limits of what another part of the service notes: kinds, and documents that were unpacked from one. */
+const MAX_KINDS = 50
+const MAX_DOCUMENTS = 10_000
+const MAX_NOTES_CHARACTERS = 1_000_000
+const KIND = /^[a-z_]{1,40}$/
+
+const ACCOUNTS = 'They are the accounts: ids, models, amounts and times, and nothing that was asked or answered.'
+
+export interface EraseInput {
+  readonly documentId?: string | null
+  readonly memberId?: string | null
+  readonly apiKeyIds?: readonly string[] | null
+}
+
+type Subject = Pick<ErasureRecord, 'kind' | 'documentId' | 'memberId' | 'apiKeyIds'>
+
+/**
+ * Begins an erasure in the caller's organization, or gives the one of the same thing that is under way.
+ * @throws {KisError} `invalid_request`: not exactly one thing is named, or 100 erasures are under way
+ * @throws {NotFound} the organization has no such member or key
+ */
+export async function requestErasure(deps: BillingDeps, principal: Principal, input: EraseInput): Promise<ErasureRecord> {
+  requireScope(principal, 'admin')
+  const { organizationId, apiKeyId } = principal
+  const { erasures } = deps.collections
+  const subject = await readSubject(deps, organizationId, input)
+  const openKey = `${organizationId}:${digestOf(subject)}`
+  const earlier = await erasures.findOne({ openKey })
+  if (earlier) return earlier
+  if ((await erasures.countDocuments({ openOf: organizationId }, { limit: MAX_OPEN })) >= MAX_OPEN)
+    throw new KisError('invalid_request', `${MAX_OPEN} erasures of the organization are under way. Wait until one has ended.`)
+  const requestedAt = deps.clock.now()
+  const begun: ErasureRecord = {
+    ...newErasure(deps.ids('ers'), organizationId, apiKeyId, requestedAt),
+    ...subject,
+    openKey,
+  }
+  try {
+    await erasures.insertOne(begun)
+    return begun
+  } catch (error) {
+    const first = error instanceof DuplicateKey ? await erasures.findOne({ openKey }) : null
+    if (first) return first
+    throw error
+  }
+}
+
+/** Begins the receipt of a deleted organization. Repeatable: there is one. */
+export async function beginReceipt({ collections }: BillingDeps, { _id, erasingSince, lastChange }: Organization): Promise<void> {
+  if (!erasingSince) return
+  await collections.erasures.insertMissing([newErasure(receiptId(_id), _id, lastChange?.apiKeyId ?? '', erasingSince)])
+}
+
+export function receiptId(organizationId: string): string {
+  return organizationId.replace(/^org_/, 'ers_')
+}
+
+function newErasure(_id: string, organizationId: string, requestedBy: string, requestedAt: Date): ErasureRecord {
+  return {
+    ...{ _id, organizationId, kind: 'organization', documentId: null, memberId: null, apiKeyIds: [] },
+    ...{ requestedBy, requestedAt, found: {}, ended: {}, kept: [], endedAt: null },
+    ...{ openOf: organizationId, openSince: requestedAt },
+  }
+}
+
+/** An erasure of the caller's organization, or for an operator of any; null for others. */
+export async function findErasure({ collections }: BillingDeps, principal: Principal, id: string): Promise<ErasureRecord | null> {
+  requireScope(principal, 'admin')
+  const erasure = await collections.erasures.findOne({ _id: id })
+  return erasure && mayRead(principal, erasure.organizationId) ? erasure : null
+}
+
+/** The erasures of an organization that the caller may read, newest first. */
+export function listErasures(
+  { collections }: BillingDeps,
+  principal: Principal,
+  { _id: organizationId }: Organization,
+  page: PageArguments,
+): Promise<Connection<ErasureRecord>> {
+  requireScope(principal, 'admin')
+  return listById(collections.erasures, { organizationId }, page, ERASURE_ID)
+}
+
+/** What was found, of all parts. Kinds of which there was nothing are left out. */
+export function erasedRecords({ found }: ErasureRecord): readonly { readonly kind: string; readonly count: number }[] {
+  return Object.values(found).flatMap((part = {}) =>
+    Object.entries(part).flatMap(([kind, count]) => (count > 0 ? [{ kind, count: Math.min(count, MAX_COUNTED) }] : [])),
+  )
+}
+
+/** Records what a part of the service has found. What it recorded first stays. False: there is no such erasure under way. */
+export async function noteFound({ collections }: BillingDeps, part: Eraser, id: string, noted: Found): Promise<boolean> {
+  const { found, documentIds, notes } = noted
+  const kinds = Object.entries(found)
+  if (kinds.length > MAX_KINDS || !kinds.every(([kind, count]) => KIND.test(kind) && Number.isSafeInteger(count) && count >= 0))
+    throw new Error(`${part} found what is no count of records`)
+  if ((documentIds?.length ?? 0) > MAX_DOCUMENTS || (notes?.length ?? 0) > MAX_NOTES_CHARACTERS)
+    throw new Error(`${part} found too much for one erasure`)
+  const set = { [`found.${part}`]: found, ...(documentIds && { documentIds }), ...(notes !== undefined && { notes }) }
+  if (await collections.erasures.findOneAndUpdate({ _id: id, endedAt: null, [`found.${part}`]: null }, { $set: set })) return true
+  return (await collections.erasures.findOne({ _id: id }))?.endedAt === null
+}
+
+/** Records that a part of the service has erased all it had. False: there is no such erasure. Repeatable. */
+export async function notePartEnded(
+  { collections, clock }: BillingDeps,
+  part: Eraser,
+  id: string,
+  kept: readonly Kept[],
+): Promise<boolean> {
+  const set = { [`ended.${part}`]: { at: clock.now(), kept: kept.map((each) => ({ ...each })) } }
+  if (await collections.erasures.findOneAndUpdate({ _id: id, endedAt: null, [`ended.${part}`]: null }, { $set: set })) return true
+  return (await collections.erasures.findOne({ _id: id })) !== null
+}
+
+/** Ends the erasures of which every part is erased: counts what the accounts keep. Repeatable. */
+export async function endErasures(deps: BillingDeps): Promise<void> {
+  const { erasures } = deps.collections
+  const open = await erasures.find({ openSince: { $lte: deps.clock.now() } }, { sort: { openSince: 1 }, limit: PAGE })
+  for (const erasure of open) {
+    if (!(await isErased(deps, erasure))) continue
+    const own = await countKept(deps, erasure)
+    await erasures.findOneAndUpdate(
+      { _id: erasure._id, openSince: erasure.openSince! },
+      {
+        $set: { endedAt: deps.clock.now(), kept: [...own, ...Object.values(erasure.ended).flatMap((part) => part?.kept ?? [])] },
+        $unset: { openKey: '', openOf: '', openSince: '', notes: '' },
+      },
+    )
+  }
+}
+
+async function isErased({ collections }: BillingDeps, { kind, organizationId, ended }: ErasureRecord): Promise<boolean> {
+  if (kind !== 'organization') return ended.knowledge !== undefined && ended.inference !== undefined
+  const organization = await collections.organizations.findOne({ _id: organizationId })
+  return organization?.deletedAt !== undefined && organization.erasingSince === undefined
+}
+
+async function countKept(
+  { collections, pump }: BillingDeps,
+  { kind, organizationId, apiKeyIds }: ErasureRecord,
+): Promise<readonly KeptRecords[]> {
+  const { entries, usage, usageTotals, wallets } = collections
+  const limit = { limit: MAX_COUNTED }
+  // What waits in the wallet counts, too.
+  await pump.drain(organizationId)
+  const kept = (what: string, count: number): readonly KeptRecords[] => (count > 0 ? [{ kind: what, count, reason: ACCOUNTS }] : [])
+  if (kind === 'organization')
+    return [
+      { kind: 'organizations', count: 1, reason: 'Its name, its plan and what operators changed say whose accounts these are.' },
+      ...kept('wallets', (await wallets.findOne({ _id: organizationId })) ? 1 : 0),
+      ...kept('ledger_entries', await entries.countDocuments({ organizationId }, limit)),
+      ...kept('usage_records', await usage.countDocuments({ organizationId }, limit)),
+      ...kept('usage_totals', await usageTotals.countDocuments({ organizationId }, limit)),
+    ]
+  let records = 0
+  for (const apiKeyId of apiKeyIds) records += await usage.countDocuments({ organizationId, apiKeyId }, limit)
+  return kept('usage_records', Math.min(records, MAX_COUNTED))
+}
+
+async function readSubject(
+  { collections }: BillingDeps,
+  organizationId: string,
+  { documentId, memberId, apiKeyIds }: EraseInput,
+): Promise<Subject> {
+  const given = [documentId, memberId, apiKeyIds].filter((one) => one != null)
+  if (given.length !== 1) throw new KisError('invalid_request', 'Name exactly one: a document, a member, or keys.', { param: 'input' })
+  const nothing = { documentId: null, memberId: null, apiKeyIds: [] }
+  if (documentId != null) {
+    if (!DOCUMENT_ID.test(documentId))
+      throw new KisError('invalid_request', 'The id of a document is `doc_` and 32 hexadecimal digits.', { param: 'input.documentId' })
+    return { ...nothing, kind: 'document', documentId }
+  }
+  if (memberId != null) {
+    const member = await collections.members.findOne({ _id: memberId })
+    if (member?.organizationId !== organizationId) throw new NotFound('member', memberId, 'input.memberId')
+    // One for each time that the person became a member.
+    const own = await collections.apiKeys.find({ organizationId, memberId }, { limit: MAX_API_KEYS })
+    return { ...nothing, kind: 'person', memberId, apiKeyIds: [...new Set([member.apiKeyId, ...own.map(({ _id }) => _id)])].sort() }
+  }
+  const ids = [...new Set(apiKeyIds)].sort()
+  if (ids.length < 1 || ids.length > MAX_KEYS)
+    throw new KisError('invalid_request', `Name 1 to ${MAX_KEYS} keys.`, { param: 'input.apiKeyIds' })
+  const keys = await collections.apiKeys.find({ _id: { $in: ids } }, { limit: MAX_KEYS })
+  const own = keys.flatMap((key) => (key.organizationId === organizationId ? key._id : []))
+  const unknown = ids.find((id) => !own.includes(id))
+  if (unknown !== undefined) throw new NotFound('API key', unknown, 'input.apiKeyIds')
+  return { ...nothing, kind: 'person', apiKeyIds: ids }
+}
+
+function digestOf({ kind, documentId, memberId, apiKeyIds }: Subject): string {
+  return createHash('sha256')
+    .update(JSON.stringify([kind, documentId, memberId, apiKeyIds]))
+    .digest('hex')
+}

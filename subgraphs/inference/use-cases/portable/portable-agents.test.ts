@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { acceptedSecrets, deriveKeys, fingerprintsOf, listKeys } from '../../../common/identity/accepted-secrets.ts'
+import { SealedTexts } from '../../../common/identity/sealed-text.ts'
+import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
+import { createAgent } from '../agents/agents.ts'
+import type { RunRecord } from '../tables.ts'
+import { exportAgents } from './export-agents.ts'
+import { agentTakers } from './import-agents.ts'
+import { AGENT } from './kinds.ts'
+
+const OWNER = { ...somebody, scopes: ['agents', 'inference'] } as const
+const AT = new Date(0)
+const RUN: RunRecord = {
+  ...{ _id: `run_${'1'.repeat(32)}`, organizationId: OWNER.organizationId, apiKeyId: `key_${'2'.repeat(32)}` },
+  ...{ scopes: ['admin', 'operator'], status: 'completed', cost: '0', error: null, isCancelled: false, outbox: [] },
+  ...{ holdId: 'h', holdAmount: '0', maxCost: '0', startedAt: AT, deadline: AT, endedAt: AT, expiresAt: AT },
+  ...{ agentId: `agt_${'3'.repeat(32)}`, agentVersion: 1, threadId: null, input: '[]', outcome: null, steps: '[]' },
+}
+
+it('an import takes what an export wrote, also runs of the operator, and labels headers with the secret that seals them', async () => {
+  const there = parts({ catalog: CATALOG }).deps
+  const here = parts({ catalog: CATALOG }).deps
+  const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
+  const agent = await createAgent(there, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
+  await there.collections.runs.insertOne(RUN)
+
+  const { organizationId } = OWNER
+  const travelling = { secrets: new SealedTexts(Buffer.alloc(32, 1)), organizationId }
+  const keys = deriveKeys(acceptedSecrets(createHash('sha256').update('b').digest(), { next: null, previous: null }), 'secrets of callers')
+  const own = { secrets: new SealedTexts(...listKeys(keys)), organizationId }
+  const onModel = () => undefined
+  const fingerprints = fingerprintsOf(keys)
+  const { records } = agentTakers({
+    ...{ collections: here.collections, organizationId, fingerprints, onModel },
+    sealing: { archive: travelling, own },
+  })
+  const sealing = { own: { secrets: there.secrets, organizationId }, archive: travelling }
+  await exportAgents(
+    { collections: there.collections, organizationId, sealing },
+    {
+      async record(kind, record) {
+        const read = [kind.parse(JSON.parse(kind.toLine(record))) as never]
+        await records.find((each) => each.kind === kind)!.take(read)
+      },
+      file: async () => undefined,
+      leave: () => undefined,
+    },
+  )
+  expect(await here.collections.runs.findOne({ _id: RUN._id })).toMatchObject({ scopes: ['admin'], status: 'completed' })
+  const labelled = { secretFingerprint: fingerprints.current }
+  expect(await here.collections.agents.findOne({ _id: agent._id })).toMatchObject(labelled)
+  expect(await here.collections.agentVersions.findOne({ _id: `${agent._id}_1` })).toMatchObject(labelled)
+})
+
+it('an agent of an archive has a schema that is no deeper than one of the API', () => {
+  const agent = (depth: number) => {
+    const responseSchema = JSON.parse(`${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`)
+    const definition = {
+      name: 'a',
+      instructions: '',
+      modelId: 'm',
+      collectionIds: [],
+      sampling: {},
+      responseSchema,
+      maxSteps: 1,
+      maxCost: '1',
+    }
+    const at = AT.toISOString()
+    return { _id: `agt_${'6'.repeat(32)}`, code: 'a', definition: JSON.stringify(definition), version: 1, createdAt: at, updatedAt: at }
+  }
+  expect(AGENT.parse(agent(60))).toMatchObject({ code: 'a' })
+  expect(() => AGENT.parse(agent(1_000))).toThrow(/definition/)
+})

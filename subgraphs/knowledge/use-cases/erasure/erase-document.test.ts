@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { ErasureTask, Found } from '../../../common/erasure/keep-erasing.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { wakeUp } from '../../../common/process/wake-up.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+import { createCollection } from '../documents/collections.ts'
+import { createDocument } from '../documents/documents.ts'
+import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
+import { addGoldQuestions, type GoldQuestionInput } from '../evaluation/gold-questions.ts'
+import { uploadFile } from '../files/files.ts'
+import { work } from '../jobs/work.ts'
+import { eraseFound, findErased } from './erasures.ts'
+
+const context = makeContext()
+const { organizationId } = principal
+const { signal } = new AbortController()
+const folder = mkdtempSync(join(tmpdir(), 'kis-erase-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A collection with two documents, a question and an evaluation of each, at rest; and workers. */
+async function world() {
+  const blobs = new MemoryBlobStore()
+  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index, inference: new FakeInference(), clock: systemClock })
+  const stop = new AbortController()
+  const due = wakeUp()
+  const timer = setInterval(() => due.wake(), 20)
+  const working = work(deps, due, { exclusive: true, backoffMs: 1 }, stop.signal)
+  const collectionId = (await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' }))._id
+  const add = async (name: string, text: string) => {
+    const fileId = (await uploadFile(deps, context, { name, contentBase64: base64(text) }))._id
+    const { document } = await createDocument(deps, context, { collectionId, fileId })
+    await eventually(async () => (await deps.store.documents.findOne({ _id: document._id }))?.status === 'ready')
+    return { documentId: document._id, fileId }
+  }
+  const salaries = await add('salaries.txt', 'The salary of the pilot is a secret.')
+  const lamps = await add('lamps.txt', 'The lighthouse has a lamp of brass.')
+  const questions: GoldQuestionInput[] = [
+    { query: 'What does the pilot earn?', expected: [{ fileName: 'salaries.txt' }] },
+    { query: 'What is brass?', expected: [{ fileName: 'lamps.txt' }] },
+  ]
+  await addGoldQuestions(deps, context, { collectionId, questions })
+  const { _id: evaluationId } = await startEvaluation(deps, context, { collectionId })
+  await eventually(async () => (await findEvaluation(deps, context, evaluationId))?.status === 'completed')
+  const ask = (documentId: string, found?: Found): ErasureTask => ({
+    ...{ id: 'ers_1', organizationId, kind: 'document', documentId, apiKeyIds: [], requestedAt: new Date() },
+    ...{ documentIds: found?.documentIds ?? [], isFound: found !== undefined, notes: found?.notes ?? null },
+  })
+  return {
+    ...{ deps, blobs, collectionId, salaries, lamps, ask },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      stop.abort()
+      await working
+    },
+  }
+}
+
+const erased = (deps: Deps, task: ErasureTask) => eventually(async () => (await eraseFound(deps, task, signal)).isEmpty)
+
+it('finds and erases a document with its file, and the questions and evaluations that name it; the others stay', async () => {
+  await using made = await world()
+  const { deps, blobs, collectionId, salaries, lamps, ask } = made
+  const found = await findErased(deps, ask(salaries.documentId))
+  expect(found).toMatchObject({
+    found: { documents: 1, passages: 1, files: 1, web_addresses: 0, gold_questions: 1, evaluations: 1 },
+    documentIds: [salaries.documentId],
+  })
+  const task = ask(salaries.documentId, found)
+  await erased(deps, task)
+  expect(await eraseFound(deps, task, signal)).toEqual({ isEmpty: true, kept: [] })
+  const { documents, files, goldQuestions, evaluations } = deps.store
+  expect((await documents.find({}, { limit: 10 })).map(({ _id }) => _id)).toEqual([lamps.documentId])
+  expect((await files.find({}, { limit: 10 })).map(({ _id }) => _id)).toEqual([lamps.fileId])
+  expect((await goldQuestions.find({ collectionId }, { limit: 10 })).map(({ query }) => query)).toEqual(['What is brass?'])
+  expect(await evaluations.find({ collectionId }, { limit: 10 })).toEqual([])
+  expect(Buffer.concat([...blobs.keys.values()].map((bytes) => Buffer.from(bytes))).includes('secret')).toBe(false)
+})
+
+it('keeps a file that another document is made of, says so, and finds nothing of a document of another organization', async () => {
+  await using made = await world()
+  const { deps, salaries, ask } = made
+  const other = await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' })
+  await createDocument(deps, context, { collectionId: other._id, fileId: salaries.fileId })
+  const found = await findErased(deps, ask(salaries.documentId))
+  const task = ask(salaries.documentId, found)
+  await erased(deps, task)
+  expect((await eraseFound(deps, task, signal)).kept).toMatchObject([{ kind: 'files', count: 1 }])
+  expect(await deps.store.files.findOne({ _id: salaries.fileId })).not.toBeNull()
+
+  const foreign = { ...ask(salaries.documentId), organizationId: 'org_2' }
+  expect(await findErased(deps, foreign)).toMatchObject({ found: { documents: 0, passages: 0, files: 0 } })
+})

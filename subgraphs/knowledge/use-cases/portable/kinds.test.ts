@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { buildTextMap } from '../../domain/text/text-map.ts'
+import { DOCUMENT, SOURCE, TEXT_MAP } from './kinds.ts'
+
+const hex = (digit: string) => digit.repeat(32)
+const AT = '2026-01-01T00:00:00.000Z'
+const OF_DOCUMENT = {
+  ...{ _id: `doc_${hex('1')}`, collectionId: `col_${hex('2')}`, fileId: `file_${hex('3')}`, apiKeyId: `key_${hex('4')}` },
+  ...{ fileName: 'a.txt', metadata: {}, status: 'ready', error: null, warnings: [], pageCount: null, chunkCount: 1, language: 'en' },
+  ...{ attempts: 0, liveGeneration: 'g1', generation: 1, createdAt: AT },
+}
+const OF_SOURCE = {
+  ...{ _id: `web_${hex('5')}`, collectionId: `col_${hex('2')}`, sourceKey: `col_${hex('2')}_u`, apiKeyId: `key_${hex('4')}` },
+  ...{ url: 'https://u.test/', metadata: {}, documentId: null, formerFileId: null, etag: null, lastModified: null, sha256: null },
+  ...{ refreshSeconds: 900, refreshAt: null, checkedAt: null, changedAt: null, error: null, createdAt: AT },
+}
+
+it('a document has as few ingestions, passages and pages as a deletion looks for', () => {
+  expect(DOCUMENT.parse(OF_DOCUMENT)).toMatchObject({ generation: 1 })
+  for (const field of ['generation', 'chunkCount', 'pageCount'])
+    expect(() => DOCUMENT.parse({ ...OF_DOCUMENT, [field]: Number.MAX_SAFE_INTEGER }), field).toThrow(field)
+})
+
+it('an address is fetched as rarely as the API allows', () => {
+  expect(SOURCE.parse(OF_SOURCE)).toMatchObject({ refreshSeconds: 900 })
+  for (const refreshSeconds of [0, 899, Number.MAX_SAFE_INTEGER])
+    expect(() => SOURCE.parse({ ...OF_SOURCE, refreshSeconds })).toThrow('refreshSeconds')
+})
+
+it('the map of any text has marks near each other', () => {
+  const documentId = OF_DOCUMENT._id
+  for (const text of ['', 'short', 'ن'.repeat(200_000), '😀'.repeat(100_000), `a${'😀'.repeat(100_000)}`]) {
+    const map = buildTextMap({ text, blocks: [], pageCount: null })
+    expect(TEXT_MAP.parse({ documentId, ...map })).toMatchObject({ length: text.length })
+  }
+  const marksOf = (...marks: readonly (readonly [number, number])[]) => ({ documentId, pages: null, length: 9, marks })
+  for (const marks of [
+    marksOf([0, 0], [9, 2 ** 40]),
+    marksOf([0, 0], [2 ** 40, 9]),
+    marksOf([0, 0], [9, 9], [9, 12]),
+    marksOf([0, 0], [9, 9], [12, 3]),
+    marksOf([9, 9]),
+  ])
+    expect(() => TEXT_MAP.parse(marks)).toThrow('marks')
+})

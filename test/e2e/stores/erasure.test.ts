@@ -1,0 +1,139 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { rawCopies } from '../../support/data/raw-files.ts'
+import { eventually } from '../../support/eventually.ts'
+import { kis } from '../../support/processes/cli.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { soaking } from '../../support/soak.ts'
+
+const KILLS = soaking ? 20 : 2
+/** From the request, or the line `ready`, to the kill: a part counts, and erases 5 s later. */
+const KILLED_WITHIN_MS = 7_000
+/** An erasure waits 2 minutes for late writes. The clock of the last start is ahead, so that nobody waits. */
+const AHEAD = {
+  NODE_OPTIONS: `--import=${new URL('../../support/processes/wrong-clock.mjs', import.meta.url)}`,
+  KIS_TEST_CLOCK_WRONG_MS: '300000',
+}
+const ENDED_MS = 60_000
+
+const SECRET = 'Zorblaxianism'
+const ANN = 'Quixomatery'
+const KEPT = 'Frobnivoria'
+
+describe('an erasure of a document, of a person and of an organization', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-erasure-'))
+  const data = join(folder, 'data')
+  let service: Service
+  let operatorKey: string
+  let tenant: Caller & { readonly organizationId: string }
+  let gone: Caller & { readonly organizationId: string }
+  let collection: Json
+  let document: Json
+  let kept: Json
+  const erasures: Json[] = []
+
+  const start = async (env: Readonly<Record<string, string>> = {}) => {
+    service = await startEmbedded({ folder, env })
+    operatorKey ??= service.key
+    tenant = tenant && { ...makeCaller(service, tenant.key), organizationId: tenant.organizationId }
+  }
+  const rest = async (caller: Caller, method: string, path: string, body?: unknown): Promise<Json> => {
+    const answer = await caller.rest(method, path, body)
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+  const operator = () => makeCaller(service, operatorKey)
+
+  beforeAll(async () => {
+    await start()
+    tenant = await newOrganization(operator(), service)
+    gone = await newOrganization(operator(), service)
+    for (const caller of [tenant, gone]) {
+      const made = await newCollection(caller)
+      const secret = await addDocument(caller, made.id, 'secret.md', `# Members\n\nThe members of ${SECRET} meet on Tuesdays.`)
+      const other = await addDocument(caller, made.id, 'kept.md', `# Lamps\n\nThe lamps of ${KEPT} are made of brass.`)
+      if (caller === tenant) [collection, document, kept] = [made, secret, other]
+      const fields = { code: 'guide', name: 'Guide', model: 'extractive', collection_ids: [made.id] }
+      const agent = await rest(caller, 'POST', '/v1/agents', fields)
+      // One run reads the document. One of Ann's reads the other.
+      const run = await rest(caller, 'POST', `/v1/agents/${agent.id}/runs`, {
+        input: `When do the members of ${SECRET} meet?`,
+        keep_thread: true,
+      })
+      expect(run.output_text).toContain(SECRET)
+      const { key, id } = await rest(caller, 'POST', '/v1/keys', { name: 'Ann', scopes: ['agents'] })
+      const asked = { input: `${ANN}: of what are the lamps of ${KEPT}?`, keep_thread: true }
+      await rest(makeCaller(service, key), 'POST', `/v1/agents/${agent.id}/runs`, asked)
+      if (caller === tenant) erasures.push({ key_ids: [id] })
+    }
+    erasures.push({ document_id: document.id })
+  }, 120_000)
+  afterAll(async () => {
+    await service?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** A document is there as a whole, or not at all. */
+  async function servesNothingHalf(): Promise<void> {
+    const path = `/v1/collections/${collection.id}`
+    const { status } = await tenant.rest('GET', `${path}/documents/${document.id}`)
+    const { data: hits } = await rest(tenant, 'POST', `${path}/search`, { query: SECRET, mode: 'lexical' })
+    const isThere = (await tenant.rest('GET', `${path}/documents/${document.id}`)).status === 200
+    expect([200, 404]).toContain(status)
+    const found = hits.some(({ file_id }: Json) => file_id === document.file_id)
+    // It may have gone between the answers.
+    if ((status === 200) === isThere) expect(found).toBe(isThere)
+  }
+
+  it(`goes on through ${KILLS} kills at random moments, ends with receipts, and leaves nothing in the files`, async () => {
+    for (const input of erasures) input.id = (await rest(tenant, 'POST', '/v1/erasures', input)).id
+    const again = await rest(tenant, 'POST', '/v1/erasures', { document_id: document.id })
+    expect(again.id).toBe(erasures[1].id)
+    await rest(operator(), 'DELETE', `/v1/organizations/${gone.organizationId}`)
+    for (let kill = 0; kill < KILLS; kill++) {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * KILLED_WITHIN_MS))
+      await service.processes.get('all')!.end('SIGKILL')
+      await start()
+      await servesNothingHalf()
+    }
+    await service.close()
+    await start(AHEAD)
+    const receipt = async (id: string) => rest(tenant, 'GET', `/v1/erasures/${id}`)
+    const ofGone = async () => (await rest(operator(), 'GET', `/v1/organizations/${gone.organizationId}/erasures`)).data[0]
+    await eventually(async () => {
+      const all = [...(await Promise.all(erasures.map(({ id }) => receipt(id)))), await ofGone()]
+      return all.every(({ ended_at }) => ended_at !== null)
+    }, ENDED_MS)
+
+    const [person, ofDocument] = [await receipt(erasures[0].id), await receipt(erasures[1].id)]
+    const counts = ({ erased }: Json) => Object.fromEntries(erased.map(({ kind, count }: Json) => [kind, count]))
+    expect(counts(person)).toEqual({ agent_runs: 1, threads: 1 })
+    expect(person).toMatchObject({ kind: 'person', kept: [{ kind: 'usage_records' }] })
+    expect(counts(ofDocument)).toEqual({ documents: 1, passages: document.chunk_count, files: 1, agent_runs: 1, threads: 1 })
+    expect(ofDocument).toMatchObject({ kind: 'document', document_id: document.id, kept: [] })
+    expect(counts(await ofGone())).toMatchObject({
+      collections: 1,
+      documents: 2,
+      files: 2,
+      agents: 1,
+      agent_runs: 2,
+      threads: 2,
+      api_keys: 2,
+    })
+    expect((await ofGone()).kept.map(({ kind }: Json) => kind)).toEqual([
+      ...['organizations', 'wallets', 'ledger_entries', 'usage_records', 'usage_totals'],
+    ])
+    const { body } = await tenant.rest('GET', '/v1/erasures')
+    expect(body.data.map(({ id }: Json) => id)).toEqual(erasures.map(({ id }) => id).reverse())
+    await servesNothingHalf()
+    expect((await tenant.rest('GET', `/v1/collections/${collection.id}/documents/${kept.id}`)).body.status).toBe('ready')
+    await service.close()
+    expect(rawCopies(data, [SECRET, SECRET.toLowerCase(), ANN, ANN.toLowerCase()])).toEqual({})
+    await start()
+    const verified = await kis(service, operatorKey, 'verify')
+    expect(verified.code, verified.errors).toBe(0)
+  }, 600_000)
+})

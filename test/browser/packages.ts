@@ -79,6 +79,7 @@ export interface Locator {
   getByLabel: Page['getByLabel']
   getByText: Page['getByText']
   locator: Page['locator']
+  selectOption(value: string): Promise<unknown>
   setInputFiles(files: readonly { readonly name: string; readonly mimeType: string; readonly buffer: Buffer }[]): Promise<void>
   waitFor(options?: { readonly state?: 'visible' | 'hidden'; readonly timeout?: number }): Promise<void>
 }

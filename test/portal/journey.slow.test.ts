@@ -7,7 +7,7 @@ import { ARABIC, ENGLISH, type Known } from './support/harbour.ts'
 import { type RunningPortal, startPortal } from './support/portal.ts'
 import { startVendor, withVendor } from './support/vendor.ts'
 import { type Visit, Visitor } from './support/visitor.ts'
-import { plain, wordsOf } from './support/words.ts'
+import { numberOf, plain, wordsOf } from './support/words.ts'
 
 /** The service ends a key within 5 s. The rest is for a busy machine. */
 const ENDED_MS = 20_000
@@ -15,6 +15,7 @@ const FILES = [ENGLISH, ARABIC]
 const PASSES = [
   { language: 'en', theme: 'light', width: 1440 },
   { language: 'ar', theme: 'dark', width: 360 },
+  { language: 'ar', theme: 'light', width: 768 },
 ] as const satisfies readonly Visit[]
 
 const started = await startBrowser()
@@ -24,6 +25,7 @@ const missing = 'reason' in started ? started.reason : null
 interface Walk {
   readonly visitor: Visitor
   readonly say: ReturnType<typeof wordsOf>
+  readonly number: ReturnType<typeof numberOf>
   /** The organization, asked directly. */
   readonly owner: Caller
 }
@@ -51,7 +53,7 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
     async (pass) => {
       const owner = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum متحف الميناء' })
       await using visitor = await Visitor.come(browser, portal.service.rest, pass)
-      const walk: Walk = { visitor, owner, say: wordsOf(pass.language) }
+      const walk: Walk = { visitor, owner, say: wordsOf(pass.language), number: numberOf(pass.language) }
       await signIn(walk)
       await createCollection(walk)
       await dropFiles(walk)
@@ -107,8 +109,8 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
     expect(await visitor.findOverflow()).toEqual([])
   }
 
-  /** The passage is the first by meaning and by words, with its page, and the page says why. */
-  async function search({ visitor: { page }, visitor, say }: Walk, { name, question, words }: Known): Promise<void> {
+  /** The passage is the first by meaning and by words, with its page, and the page says why. A model answers from it. */
+  async function search({ visitor: { page }, visitor, say, number }: Walk, { name, question, words }: Known): Promise<void> {
     await page.getByRole('tab', { name: say('collections.tab.search') }).click()
     await page.getByRole('searchbox', { name: say('searching.query') }).fill(question)
     await page.getByRole('button', { name: say('common.search'), exact: true }).click()
@@ -119,6 +121,15 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
     for (const rank of ['searching.vectorRank', 'searching.lexicalRank']) expect(shown).toContain(say(rank, { rank: 1 }))
     await first.getByRole('button', { name: say('searching.why') }).click()
     for (const reason of ['closeness', 'words']) await first.getByText(say(`searching.why.${reason}`), { exact: true }).waitFor()
+    await page.getByRole('combobox', { name: say('searching.askModel'), exact: true }).selectOption('vendor-chat')
+    await page.getByRole('button', { name: say('searching.askAction'), exact: true }).click()
+    const mark = page.getByRole('link', { name: say('searching.citation', { number: number(1), name }) })
+    await mark.waitFor()
+    await page
+      .locator('main p', { hasText: say('searching.cost') })
+      .first()
+      .waitFor()
+    expect(await visitor.findBarriers()).toEqual([])
     expect(await visitor.findOverflow()).toEqual([])
   }
 

@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)(
         await url.fill(`${address}/none`)
         await fetchIt.click()
         await form.getByText(say('error.invalid_request.url')).waitFor()
-        await form.getByText(/status 404/).waitFor()
+        await form.getByText(language === 'ar' ? /برمز الحالة ٤٠٤/ : /status 404/).waitFor()
         await keep('web-refused')
         await url.fill(`${address}/harbour`)
         await fetchIt.click()

@@ -2,12 +2,50 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { isPluralElement, isSelectElement, isTagElement, type MessageFormatElement, parse, TYPE } from '@formatjs/icu-messageformat-parser'
 import { describe, expect, it } from 'vitest'
+import service from '../../portal/web/messages/service-ar.json' with { type: 'json' }
 import { ERRORS } from '../../schema/errors.ts'
 import { DOCUMENT_ERROR_CODES, WEB_SOURCE_ERROR_REASONS } from '../../subgraphs/knowledge/domain/records.ts'
 import { DOCUMENT_WARNING_CODES } from '../../subgraphs/knowledge/ports/document-parser.ts'
 
 const WEB = fileURLToPath(new URL('../../portal/web', import.meta.url))
 const NAMES = globSync('messages/en/*.json', { cwd: WEB }).map((file) => file.slice('messages/en/'.length))
+
+/** Terms of the glossary that are no common English words, with what all forms of their Arabic word have. */
+const TERMS: readonly (readonly [RegExp, RegExp])[] = [
+  [/\badmins?\b/i, /مدير/],
+  [/\bagents?\b/i, /وكيل|وكلا|وكلائ/],
+  [/\bbalance\b/i, /رصيد/],
+  [/\bcancel/i, /لغ|إلغاء/],
+  [/\bcollections?\b/i, /مجموع/],
+  [/\bcosts?\b/i, /تكلف|كم كلف/],
+  [/\bdocuments?\b/i, /مستند/],
+  [/\bembedding\b/i, /تضمين/],
+  [/\bengines?\b/i, /محرك/],
+  [/\bkeys?\b/i, /مفتاح|مفاتيح|مفتاحين/],
+  [/\bmembers?\b/i, /عضو|أعضاء/],
+  [/\bmodels?\b/i, /نموذج|نماذج/],
+  [/\boperators?\b/i, /مشغل/],
+  [/\borganizations?\b/i, /مؤسس/],
+  [/\bpassages?\b/i, /مقطع|مقاطع/],
+  [/\bplans?\b/i, /خط[ةطت]/],
+  [/\bquotas?\b/i, /حصة|حصص/],
+  [/\breceipts?\b/i, /إيصال/],
+  [/\bresidency\b/i, /موقع (?:ال)?معالجة/],
+  [/\brevok/i, /بطل|إبطال/],
+  [/\broles?\b/i, /دور/],
+  [/\bscopes?\b/i, /صلاحي/],
+  [/\bscores?\b/i, /درجة|درجات/],
+  [/\bsessions?\b/i, /جلس/],
+  [/\bspend limits?\b/i, /حد (?:ال)?إنفاق/],
+  [/\btokens?\b/i, /رمز|رموز/],
+  [/\btools?\b/i, /أداة|أدوات/],
+  [/\bvendors?\b/i, /مزود/],
+  [/\bversions?\b/i, /إصدار/],
+  [/\bwallets?\b/i, /محفظ|محافظ/],
+  [/\bwebhooks?\b/i, /إشعار/],
+  [/\bworkflows?\b/i, /سير (?:ال)?عمل/],
+]
+const VOWEL_MARKS = /[\u064b-\u0652]/g
 
 function read(language: string, name: string): Readonly<Record<string, string>> {
   return JSON.parse(readFileSync(`${WEB}/messages/${language}/${name}`, 'utf8'))
@@ -78,6 +116,18 @@ describe('the texts of the portal', () => {
     const [english, arabic] = [read('en', name), read('ar', name)]
     const same = Object.keys(english).filter((id) => /[a-z]{3}/i.test(english[id]!) && english[id] === arabic[id])
     expect(same).toEqual([])
+  })
+
+  it.each(TERMS)('are translated by the one word of the glossary for %s', (term, arabicWord) => {
+    const texts = NAMES.flatMap((name) => {
+      const arabic = read('ar', name)
+      return Object.entries(read('en', name)).map(([id, english]) => [english, arabic[id]!] as const)
+    })
+    const lacking = [...texts, ...Object.entries(service)].filter(
+      // Names of values are no words.
+      ([english, arabic]) => term.test(english.replace(/\{\w+(?=[,}])/g, '')) && !arabicWord.test(arabic.replace(VOWEL_MARKS, '')),
+    )
+    expect(lacking).toEqual([])
   })
 
   it('come with the pages that show them', () => {

@@ -3,7 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
 import { type Caller, makeCaller, newOrganization } from '../support/client.ts'
-import { LANGUAGES, type Language, PAGES, WIDTHS } from './support/pages.ts'
+import { eventually } from '../support/eventually.ts'
+import { LANGUAGES, type Language, PAGES, THEMES, WIDTHS } from './support/pages.ts'
 import { furnishedOrganization, type RunningPortal, startPortal } from './support/portal.ts'
 import { type Visit, Visitor } from './support/visitor.ts'
 
@@ -32,6 +33,14 @@ describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? ''
   })
 
   const come = (visit?: Visit) => Visitor.come(browser, portal.service.rest, visit)
+  /** Pages that no walk looks at with axe. */
+  const deeperPages = async (): Promise<readonly string[]> => {
+    const idOf = async (path: string): Promise<string> => (await owner.rest('GET', path)).body.data[0].id
+    const collection = `/collections/${await idOf('/v1/collections')}`
+    const document = `${collection}/documents/${await idOf(`/v1${collection}/documents?status=ready`)}`
+    const runs = `/agents/${await idOf('/v1/agents')}?tab=runs`
+    return [`${collection}?tab=settings`, document, runs, '/models?model=mock-chat', '/organization?tab=sessions']
+  }
 
   it('lets somebody in by an API key, keeps a cookie that scripts cannot read, and no key', async () => {
     await using visitor = await come()
@@ -93,23 +102,30 @@ describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? ''
 
   for (const language of LANGUAGES)
     it(`has no serious barrier, no error and no foreign request on any page (${language})`, async () => {
-      for (const theme of ['light', 'dark'] as const) {
-        await using visitor = await come({ language, theme })
-        await visitor.open('/sign-in')
-        expect.soft(await visitor.findBarriers(), `/sign-in ${theme}`).toEqual([])
-        for (const name of PAGES) {
-          const isOperators = name === 'operator'
-          if (isOperators) await visitor.signOut()
-          if (isOperators || name === PAGES[0]) await visitor.signIn(isOperators ? portal.operator.key : owner.key)
-          visitor.errors.length = 0
-          await visitor.open(`/${name}`)
-          expect.soft(await visitor.findBarriers(), `/${name} ${theme}`).toEqual([])
-          expect.soft(visitor.errors, `/${name} ${theme}`).toEqual([])
-          const direction = await visitor.page.evaluate<string>('getComputedStyle(document.querySelector("main")).direction')
-          expect.soft(direction).toBe(language === 'ar' ? 'rtl' : 'ltr')
+      await using visitor = await come({ language })
+      const look = async (path: string) => {
+        visitor.errors.length = 0
+        await visitor.open(path)
+        for (const colorScheme of THEMES) {
+          await visitor.page.emulateMedia({ colorScheme })
+          await eventually(() => visitor.page.evaluate<boolean>(`document.documentElement.dataset.theme === '${colorScheme}'`))
+          expect.soft(await visitor.findBarriers(), `${path} ${colorScheme}`).toEqual([])
         }
-        expect.soft(visitor.foreign).toEqual([])
+        const direction = await visitor.page.evaluate<string>('getComputedStyle(document.querySelector("main")).direction')
+        expect.soft(direction).toBe(language === 'ar' ? 'rtl' : 'ltr')
       }
+      const lookSignedIn = async (key: string, paths: readonly string[]) => {
+        await visitor.signIn(key)
+        for (const path of paths) {
+          await look(path)
+          expect.soft(visitor.errors, path).toEqual([])
+        }
+        await visitor.signOut()
+      }
+      await look('/sign-in')
+      await lookSignedIn(owner.key, [...PAGES.filter((name) => name !== 'operator').map((name) => `/${name}`), ...(await deeperPages())])
+      await lookSignedIn(portal.operator.key, ['/operator', ...['health', 'queue', 'plans'].map((tab) => `/operator?tab=${tab}`)])
+      expect.soft(visitor.foreign).toEqual([])
     }, 240_000)
 
   for (const language of LANGUAGES)
@@ -154,6 +170,22 @@ describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? ''
     await visitor.open('/keys')
     await visitor.page.getByText('You may not open this').first().waitFor()
   })
+
+  it('has the reference and GraphiQL on the session of the reader, of this service alone', async () => {
+    const { data } = await owner.graphql('{ viewer { id } }')
+    await using visitor = await come()
+    const { page } = visitor
+    await visitor.signIn(owner.key)
+    visitor.errors.length = 0
+    await page.goto(`${portal.service.rest}/docs`)
+    await page.getByText('You are signed in').waitFor()
+    await page.getByRole('heading', { level: 1 }).first().waitFor()
+    await page.goto(`${portal.service.rest}/graphql?query=${encodeURIComponent('{ viewer { id } }')}`)
+    await page.getByRole('button', { name: /^Execute query/ }).click()
+    await page.getByText(data.viewer.id).waitFor()
+    expect(visitor.errors).toEqual([])
+    expect(visitor.foreign).toEqual([])
+  }, 60_000)
 
   for (const language of LANGUAGES)
     it(`loads at most 250 KB, with its fonts, before the first page is there (${language})`, async () => {

@@ -60,6 +60,8 @@ async function shootScene(visitor: Visitor, { name, path, act, width: only }: Sc
       await page.emulateMedia({ colorScheme: theme })
       await page.screenshot({ path: join(FOLDER, `${name}-${width}-${language}-${theme}.png`), fullPage: true, animations: 'disabled' })
     }
+    for (const { rule, targets } of await visitor.findBarriers())
+      console.log(`${name} ${language} ${width}: ${rule}: ${targets.join(' | ')}`)
     for (const element of await visitor.findOverflow()) console.log(`${name} ${language} ${width}: too wide: ${element}`)
   }
 }

@@ -11,6 +11,11 @@ import { type Visit, Visitor } from './support/visitor.ts'
 import { plain, wordsOf } from './support/words.ts'
 
 const QUESTION = 'How high is the lighthouse? كم ارتفاع المنارة؟'
+/** What the service says of it, beside the portal. */
+const NO_CREDIT = {
+  en: 'The wallet cannot cover the most that this call may cost.',
+  ar: 'لا تغطي المحفظة أقصى تكلفة محتملة لهذا الاستدعاء.',
+}
 /** What the vendor of the test always answers. */
 const ANSWER = 'Hello from the mock'
 const TEXT = { name: 'harbour.md', bytes: Buffer.from('# The harbour\n\nThe lighthouse is 40 metres high.\n') }
@@ -72,7 +77,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       await visitor.page.getByRole('button', { name: say('models.try.send'), exact: true }).click()
       const conversation = visitor.page.getByRole('region', { name: say('models.try.conversation') })
       await conversation.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
-      await conversation.getByRole('alert').getByText('The wallet cannot cover the most that this call may cost.').waitFor()
+      await conversation.getByRole('alert').getByText(NO_CREDIT[pass.language]).waitFor()
       await conversation.getByText(QUESTION, { exact: true }).waitFor()
       expect(await visitor.findBarriers()).toEqual([])
 

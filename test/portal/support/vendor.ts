@@ -18,7 +18,8 @@ interface Message {
 
 /**
  * A vendor whose chat model searches for the question that it is asked, and answers with the first passage that it was
- * given and its mark. Without tools it says the question again.
+ * given and its mark. From numbered passages it answers with the beginning of the first and its number. Otherwise it says
+ * the question again.
  */
 export async function startVendor(): Promise<LLMock> {
   const vendor = await LLMock.create({ port: 0 })
@@ -28,6 +29,11 @@ export async function startVendor(): Promise<LLMock> {
       toolCalls: [{ name: tools![0]!.function.name, arguments: JSON.stringify({ query: questionOf(messages as readonly Message[]) }) }],
     }))
     .on({ endpoint: 'chat', predicate: ({ messages }) => hasPicture(messages as readonly Message[]) }, { content: SEEN }, PIECE)
+    .on(
+      { endpoint: 'chat', predicate: ({ messages }) => isAboutPassages(messages as readonly Message[]) },
+      ({ messages }) => ({ content: toNumberedAnswer(messages as readonly Message[]) }),
+      PIECE,
+    )
     .on({ endpoint: 'chat' }, ({ messages }) => ({ content: `You said: ${questionOf(messages as readonly Message[])}` }), PIECE)
     .onRerank(RANKED, [
       { index: 1, relevance_score: 0.9 },
@@ -67,6 +73,14 @@ function questionOf(messages: readonly Message[]): string {
 function hasPicture(messages: readonly Message[]): boolean {
   const content = messages.at(-1)?.content
   return Array.isArray(content) && content.some(({ type }: { readonly type: string }) => type === 'image_url')
+}
+
+const isAboutPassages = ([first]: readonly Message[]) =>
+  first?.role === 'system' && typeof first.content === 'string' && first.content.includes('numbered passages')
+
+function toNumberedAnswer(messages: readonly Message[]): string {
+  const [, text = ''] = /^\[1\] [^\n]*\n(.*)/.exec(questionOf(messages)) ?? []
+  return `${text.slice(0, 60)} [1]`
 }
 
 function toAnswer(messages: readonly Message[]): string {

@@ -24,6 +24,11 @@ export function wordsOf(language: Language): (id: string, values?: Readonly<Reco
   }
 }
 
+/** A number as the portal writes it by default. */
+export function numberOf(language: Language): (value: number) => string {
+  return new Intl.NumberFormat(language === 'ar' ? 'ar-u-nu-arab' : 'en').format
+}
+
 /** Text as the portal shows it, with Latin digits and a point, and without controls of direction. */
 export function plain(text: string | null): string {
   return (text ?? '')

@@ -29,6 +29,8 @@ export interface MockEngine extends AsyncDisposable {
   failWith(status: number | null): void
   /** Lets all present and later calls pass the gate. */
   openGate(): void
+  /** Later calls wait at the gate again. */
+  closeGate(): void
 }
 
 export const MOCK_USAGE = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25, prompt_tokens_details: { cached_tokens: 4 } }
@@ -46,7 +48,7 @@ export async function startMockEngine(): Promise<MockEngine> {
   const requests: Record<string, unknown>[] = []
   const arrivals: { readonly atMs: number; readonly body: Record<string, unknown> }[] = []
   let failure: number | null = null
-  const gate = Promise.withResolvers<void>()
+  let gate = Promise.withResolvers<void>()
   const server = createServer(async (request, response) => {
     const atMs = performance.now()
     const speech = request.url?.endsWith('/audio/transcriptions')
@@ -102,6 +104,9 @@ export async function startMockEngine(): Promise<MockEngine> {
       failure = status
     },
     openGate: () => gate.resolve(),
+    closeGate() {
+      gate = Promise.withResolvers()
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -43,7 +43,9 @@ export function SignInForm({ returnTo, invitation }: SignInFormProps) {
     <Button asChild size="large" variant={invitation ? 'primary' : 'secondary'}>
       <a href={addressOf({ returnTo, invitation })}>
         <Building2 className="size-4" aria-hidden />
-        <Text id="signIn.with" values={{ name: <UserText key="name">{oidc.name}</UserText> }} />
+        <span>
+          <Text id="signIn.with" values={{ name: <UserText key="name">{oidc.name}</UserText> }} />
+        </span>
       </a>
     </Button>
   )

@@ -1,6 +1,6 @@
 import type { Failure } from '../data/failure.ts'
 import { useFindText } from '../i18n/text.tsx'
-import { harmless } from './user-text.tsx'
+import { ServiceText } from './service-text.tsx'
 
 /** Codes whose sentence says all. To the others the service adds facts: a value, a limit, a model, a time. */
 const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
@@ -21,15 +21,6 @@ export function useFailureText(): (failure: Told) => string {
     const field = param?.split('.').at(-1)
     return (field && find(`error.${code}.${field}`)) || find(`error.${code}`) || ''
   }
-}
-
-/** What the service itself says, which is English. */
-export function ServiceText({ children }: { readonly children: string }) {
-  return (
-    <bdi dir="ltr" lang="en" className="wrap-anywhere whitespace-pre-wrap">
-      {harmless(children)}
-    </bdi>
-  )
 }
 
 /** Why something failed, in the reader's language, and below it what the service itself says where that is more. */

@@ -61,11 +61,13 @@ export function Combobox({ values, onChange, options, isMultiple, placeholder, d
     <Popover.Root open={isOpen} onOpenChange={open}>
       <Popover.Trigger
         {...control}
+        // What is chosen is its value. A button could not be required.
+        role="combobox"
         disabled={disabled}
         className="flex min-h-9 w-full items-center gap-2 rounded-lg border border-line-strong/60 bg-surface px-3 py-1 text-start text-sm shadow-xs hover:border-line-strong disabled:cursor-not-allowed disabled:bg-sunken aria-invalid:border-danger"
       >
-        <span dir="auto" className={classes('min-w-0 grow truncate text-start', labels.length === 0 && 'text-muted')}>
-          {labels.length === 0 ? placeholder : labels.join(text('common.listSeparator'))}
+        <span className={classes('min-w-0 grow truncate text-start', labels.length === 0 && 'text-muted')}>
+          <bdi>{labels.length === 0 ? placeholder : labels.join(text('common.listSeparator'))}</bdi>
         </span>
         <ChevronsUpDown className="size-4 shrink-0 text-muted" aria-hidden />
       </Popover.Trigger>

@@ -9,7 +9,16 @@ const FIELD = classes(
 )
 
 export function Input({ className, ...rest }: ComponentProps<'input'>) {
-  return <input dir="auto" className={classes(FIELD, 'h-9 px-3 text-sm max-sm:text-base', className)} {...rest} />
+  const { inputMode } = rest
+  // A number reads from left to right, its sign too, and stands where the page's lines begin.
+  const isNumber = inputMode === 'numeric' || inputMode === 'decimal'
+  return (
+    <input
+      dir={isNumber ? 'ltr' : 'auto'}
+      className={classes(FIELD, 'h-9 px-3 text-sm max-sm:text-base', isNumber && 'rtl:text-end', className)}
+      {...rest}
+    />
+  )
 }
 
 export function Textarea({ className, ...rest }: ComponentProps<'textarea'>) {

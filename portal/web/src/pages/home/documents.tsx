@@ -136,11 +136,7 @@ function Failed({ document }: { readonly document: HomeDocument }) {
     <li className="flex flex-wrap items-center gap-x-4 gap-y-2 py-2.5 first:pt-0 last:pb-0">
       <div id={`failed-${id}`} className="min-w-0 grow basis-56">
         <Name document={document} />
-        {error && (
-          <p className="mt-0.5 text-sm text-danger-text" title={error.message}>
-            {text(`documents.error.${error.code}`)}
-          </p>
-        )}
+        {error && <p className="mt-0.5 text-sm text-danger-text">{text(`documents.error.${error.code}`)}</p>}
       </div>
       {canWrite && (
         <Button

@@ -73,7 +73,7 @@ export function Queues() {
 
 function Figure({ name, value, help }: { readonly name: string; readonly value: ReactNode; readonly help: string }) {
   return (
-    <Card>
+    <Card as="div">
       <dt className="text-sm text-muted">{name}</dt>
       <dd className="mt-1 text-2xl font-semibold">{value}</dd>
       <dd className="mt-1 text-xs text-muted">{help}</dd>

@@ -64,8 +64,9 @@ function PolicyForm({ current }: { readonly current: Policy }) {
           value,
           label: (
             <>
-              {text(`organization.policy.${value}`)}
-              {value === current && <span className="ms-2 text-xs text-muted">{text('organization.inForce')}</span>}
+              {/* Without a space, the last Arabic letter would join the first of the next word. */}
+              {text(`organization.policy.${value}`)}{' '}
+              {value === current && <span className="ms-1 text-xs text-muted">{text('organization.inForce')}</span>}
             </>
           ),
           help: text(`organization.policy.${value}.help`),

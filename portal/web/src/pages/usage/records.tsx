@@ -44,7 +44,8 @@ export function Records({ filters, onChange }: RecordsProps) {
       <search className="mb-4 flex flex-wrap gap-2">
         <Input
           type="search"
-          dir="ltr"
+          // What stands there before an id is text of the page.
+          dir={request ? 'ltr' : undefined}
           className="max-w-sm grow"
           aria-label={text('usage.byRequest')}
           placeholder={text('usage.byRequest')}

@@ -63,7 +63,6 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
       places.map(({ id, column, row }): Node<NodeData> => {
         const type = types.get(id) ?? null
         const state = states.get(id) ?? null
-        const label = type === null ? text('workflows.output') : `${id}, ${text(`workflows.type.${type}`)}`
         return {
           id,
           type: 'node',
@@ -73,10 +72,9 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
           selectable: type !== null,
           focusable: type !== null,
           ariaRole: type === null ? undefined : 'button',
-          ariaLabel: state === null ? label : `${label}, ${text(`workflows.state.${state}`)}`,
         }
       }),
-    [places, types, states, isRightToLeft, open, text],
+    [places, types, states, isRightToLeft, open],
   )
   const edges = useMemo(
     () =>
@@ -167,7 +165,7 @@ export default function Graph({ definition, run, open, onOpen }: GraphProps) {
         <Background color="var(--line)" gap={20} />
         <Controls
           showInteractive={false}
-          position="bottom-left"
+          position={isRightToLeft ? 'bottom-right' : 'bottom-left'}
           className="flex overflow-hidden rounded-lg border bg-raised shadow-raised [&_button]:flex [&_button]:size-8 [&_button]:items-center [&_button]:justify-center [&_button:hover]:bg-hover [&_svg]:size-3.5 [&_svg]:fill-current"
           orientation="horizontal"
         />
@@ -186,11 +184,12 @@ function NodeView({ id, data, selected }: NodeProps<Node<NodeData>>) {
       dir={isRightToLeft ? 'rtl' : 'ltr'}
       style={{ width: WIDTH }}
       className={classes(
-        'flex min-h-16 items-center gap-3 rounded-lg border border-line-strong/50 bg-raised px-3 py-2 text-start shadow-xs',
+        'flex min-h-16 items-center gap-3 rounded-lg border border-line-strong/50 px-3 py-2 text-start shadow-xs',
+        // Fainter text would be too faint to read.
+        state === 'SKIPPED' ? 'border-dashed bg-sunken' : 'bg-raised',
         type === null ? 'border-dashed' : 'cursor-pointer hover:border-accent',
         state === 'RUNNING' && 'border-accent ring-2 ring-accent/30',
         state === 'FAILED' && 'border-danger',
-        state === 'SKIPPED' && 'border-dashed opacity-60',
         selected && 'border-accent',
       )}
     >

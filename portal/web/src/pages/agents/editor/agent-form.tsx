@@ -29,8 +29,10 @@ interface AgentFormProps {
 }
 
 /** The fields of an agent, new or known. */
-export function AgentForm({ start, isNew, action, isBusy, failure, onSubmit }: AgentFormProps) {
+export function AgentForm({ start: given, isNew, action, isBusy, failure, onSubmit }: AgentFormProps) {
   const text = useText()
+  // What is given later is not what the reader began with: its servers have other keys.
+  const [start] = useState(given)
   const [draft, setDraft] = useState(start)
   const [isTried, setTried] = useState(false)
   const mayList = useScope('INFERENCE')

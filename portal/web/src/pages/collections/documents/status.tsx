@@ -1,7 +1,7 @@
 import { TriangleAlert } from 'lucide-react'
 import { useFindText, useFormats, useText } from '../../../i18n/text.tsx'
 import { StatusBadge } from '../../../parts/badges.tsx'
-import { ServiceText } from '../../../parts/failure-text.tsx'
+import { ServiceText } from '../../../parts/service-text.tsx'
 import { Progress, type Tone } from '../../../ui/surface.tsx'
 import type { LiveDocument } from './documents.ts'
 
@@ -38,11 +38,11 @@ export function DocumentProgress({ document, name }: { readonly document: Moving
   )
 }
 
-/** Why a document failed, in words. The service's own sentence is the title, or stands below where `isWhole`. */
+/** Why a document failed, in words. The service's own sentence stands below where `isWhole`. */
 export function DocumentFailure({ error, isWhole }: { readonly error: NonNullable<LiveDocument['error']>; readonly isWhole?: boolean }) {
   const text = useText()
   return (
-    <span className="text-sm text-danger-text" title={isWhole ? undefined : error.message}>
+    <span className="text-sm text-danger-text">
       {text(`documents.error.${error.code}`)}
       {isWhole && error.code !== 'EMPTY' && (
         <span className="mt-0.5 block">
@@ -64,7 +64,7 @@ export function DocumentWarnings({ warnings, isWhole }: Pick<LiveDocument, 'warn
   return (
     <ul className="flex flex-col gap-1 text-sm text-warning-text">
       {warnings.map(({ code, message, pages }) => (
-        <li key={code} className="flex gap-1.5" title={isWhole ? undefined : message}>
+        <li key={code} className="flex gap-1.5">
           <TriangleAlert className="mt-0.5 size-4 shrink-0" aria-hidden />
           <span>
             {find(`documents.warning.${code}`) ?? text('documents.otherWarning')}{' '}

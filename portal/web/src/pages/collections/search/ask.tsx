@@ -174,7 +174,7 @@ function Answer({
                   to="/collections/$id/documents/$documentId"
                   params={{ id: collectionId, documentId: chunk.document.id }}
                   search={{ passage: chunk.id }}
-                  aria-label={text('searching.citation', { number: piece, name: chunk.document.name.slice(0, 80) })}
+                  aria-label={text('searching.citation', { number: number(piece), name: chunk.document.name.slice(0, 80) })}
                   className="mx-0.5 inline-flex min-h-5 min-w-5 items-center justify-center rounded-md bg-accent-soft px-1 text-xs font-medium text-accent-text hover:underline"
                 >
                   {number(piece)}

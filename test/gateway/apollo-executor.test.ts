@@ -156,8 +156,9 @@ function read({ data, errors = [] }: ExecutionResult): unknown {
 
 const CASES = Object.values({ ...ENTITIES, ...REQUIRES_AND_PROVIDES, ...ABSTRACT_TYPES, ...ROOTS_AND_INPUTS }).flatMap(casesOf)
 
+const asItIs: Spoil = (_asked, data) => ({ data, errors: [] })
+
 it('answers as the executor of Apollo what subgraphs answer rightly', async () => {
-  const asItIs: Spoil = (_asked, data) => ({ data, errors: [] })
   for (const { query, ours, apollos } of CASES) expect(read(await ours(asItIs)), query).toEqual(read(await apollos(asItIs)))
 })
 
@@ -169,3 +170,32 @@ it('answers as the executor of Apollo what subgraphs answer wrongly', async () =
     { numRuns: process.env.KIS_SOAK ? 20_000 : 500 },
   )
 }, 600_000)
+
+it('places an error at its own object of a list, where others of the list are not fetched', async () => {
+  const [union] = casesOf({
+    subgraphs: {
+      finds: {
+        sdl: `type Query { finds: [Find!]! } union Find = Scroll | Coin type Scroll { lines: Int! }
+          type Coin @key(fields: "id") { id: ID! }`,
+        resolvers: {
+          Query: { finds: () => [{ __typename: 'Scroll', lines: 9 }, ...['c', 'd'].map((id) => ({ __typename: 'Coin', id }))] },
+        },
+      },
+      prices: {
+        sdl: 'type Coin @key(fields: "id") { id: ID! worth: Int }',
+        resolvers: {
+          Coin: {
+            worth({ id }: { id: string }) {
+              if (id === 'd') throw new Error('stolen')
+              return 5
+            },
+          },
+        },
+      },
+    },
+    tests: [{ query: '{ finds { ... on Scroll { lines } ... on Coin { worth } } }', expected: {} }],
+  })
+  const { data, errors } = await union!.ours(asItIs)
+  expect(data).toEqual({ finds: [{ lines: 9 }, { worth: 5 }, { worth: null }] })
+  expect(errors).toMatchObject([{ message: 'stolen', path: ['finds', 2, 'worth'] }])
+})

@@ -1,5 +1,6 @@
 // `npm run portal:screenshots`: a picture of every page, tab, drawer and dialog in each language, theme and width, in
-// `portal/screenshots/`. Names after the command choose scenes by how they begin.
+// `portal/screenshots/`. It prints what is wrong: barriers, errors, what is too wide. Names after the command choose
+// scenes by how they begin.
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -27,6 +27,7 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { REQUEST_OVER } from '../subgraphs/common/server/request-over.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
@@ -268,10 +269,7 @@ async function buildContext(
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   telemetry.requests.begin(requestId, isOurs)
   const gone = new AbortController()
-  // An answer that was sent has nothing left to end, and an abort costs an exception.
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
-  })
+  reply.raw.once('close', () => gone.abort(REQUEST_OVER))
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
   const caller = await authenticator.getPrincipal(credentials, requestId)
   return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }

@@ -48,7 +48,6 @@ const OTHER_LICENCES: Readonly<Record<string, readonly [licence: string, reason:
 const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {
   '@apollo/protobufjs': 'warns of version ranges in the package that installs it',
   'onnxruntime-node': 'downloads CUDA libraries, which the embedded model does not use',
-  protobufjs: 'warns of version ranges in the package that installs it',
 }
 
 /** Everything that is installed with `--omit=dev`. */

@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path'
 import { arch, chdir, platform } from 'node:process'
 import { promisify } from 'node:util'
 import { nodeFileTrace } from '@vercel/nft'
+import { fromPackage, isUnneeded } from './unneeded.js'
 
 /** Folders of code that runs in the service; what they import from elsewhere is found. */
 const CODE = ['cli', 'gateway', 'portal/server', 'rest-adapter', 'subgraphs']
@@ -46,6 +47,8 @@ export async function packageFiles(root: string): Promise<string[]> {
     const entry = packages[folder]
     if (!entry || entry.dev || entry.optional || entry.devOptional || isOfAnotherSystem(file)) continue
     if (!statSync(file).isFile()) continue
+    if (isUnneeded(fromPackage(file), { platform, arch, hasOwnNode: true }))
+      throw new Error(`The service can load ${file}, which \`npm run slim\` removes: change image/unneeded.js.`)
     files.add(file)
     for (const told of globSync(`${folder}/${TOLD_BY_PACKAGES}`)) files.add(told)
   }

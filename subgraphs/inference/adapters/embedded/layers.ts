@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { collectRecentGarbage } from '../../../common/process/collect-garbage.ts'
 import { fasterNetwork } from './faster-network.ts'
 import { NETWORK_FILE } from './model-files.ts'
 import { modelParts } from './model-parts.ts'
@@ -70,8 +71,12 @@ export class Layers {
     const { from, cuts, outputs } = HALVES[half]
     const sessions: InferenceSession[] = []
     const options = sessionOptions(threads, directory)
-    for (const part of modelParts(await readFile(new URL(NETWORK_FILE, directory)), { cuts, outputs, from, file: NETWORK_FILE }))
+    // In one piece, which goes back to the system. `readFile` would read many, and then join them.
+    const model = readFileSync(new URL(NETWORK_FILE, directory))
+    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE })) {
       sessions.push(await InferenceSession.create(fasterNetwork(part), options))
+      collectRecentGarbage()
+    }
     return new Layers(sessions)
   }
 

@@ -2,6 +2,7 @@ import { benchChat } from './chat.ts'
 import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
 import { benchFlood } from './flood.ts'
+import { benchGraphql, benchGraphqlService } from './graphql.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
@@ -23,6 +24,8 @@ import { benchPrompts } from './support/prompts.ts'
 const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readonly BenchRow[]>>> = {
   chat: benchChat,
   prompts: benchPrompts,
+  graphql: () => benchGraphql(),
+  'graphql-service': () => benchGraphqlService(),
   'slow-streams': benchSlowStreams,
   observability: () => benchObservability(),
   overload: () => benchOverload(),

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash as digestOf } from 'node:crypto'
 import {
   type DocumentNode,
   GraphQLError,
@@ -50,6 +50,8 @@ interface Checked extends Pick<Prepared, 'document' | 'hash'> {
   readonly weight: number
   /** By operation name; `''` for an operation without a name. */
   readonly requirements: Readonly<Record<string, readonly Requirement[]>>
+  /** The operations that were asked for, by the name that was given; `''` for none. */
+  readonly prepared: Map<string, Prepared>
 }
 
 /** Parses each operation text once, and checks it against the schema and the limits. */
@@ -76,10 +78,16 @@ export class Documents {
     const hash = sha256(query)
     const checked = this.#kept.get(hash) ?? this.check(query, parsed)
     if (!('document' in checked)) return checked
-    const operation = getOperationAST(checked.document, operationName)
-    if (operation)
-      return { ...checked, text: query, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
+    const prepared = prepareChecked(checked, query, operationName)
+    if (prepared) return prepared
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
+  }
+
+  /** The operation, if its document is kept. Undefined: it is not, or has no such operation. */
+  findKept(query: string, operationName: string | undefined): Prepared | undefined {
+    if (query.length > MAX_TEXT_CHARACTERS) return undefined
+    const checked = this.#kept.get(sha256(query))
+    return checked && prepareChecked(checked, query, operationName)
   }
 
   /** The kept document of the text with this SHA-256. */
@@ -115,6 +123,7 @@ export class Documents {
       hash: sha256(query),
       weight: documentWeight(document, query),
       requirements: Object.fromEntries(operations.map(([name, operation]) => [name, requirements.of(operation, schema)])),
+      prepared: new Map(),
     }
     this.#checked.set(document, checked)
     return checked
@@ -130,6 +139,18 @@ export class Documents {
       throw error
     }
   }
+}
+
+/** Undefined: there is no such operation. */
+function prepareChecked(checked: Checked, text: string, operationName: string | undefined): Prepared | undefined {
+  const known = checked.prepared.get(operationName ?? '')
+  if (known) return known
+  const { document, hash } = checked
+  const operation = getOperationAST(document, operationName)
+  if (!operation) return undefined
+  const prepared = { document, hash, text, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
+  checked.prepared.set(operationName ?? '', prepared)
+  return prepared
 }
 
 function readText(query: string): DocumentNode | GraphQLError {
@@ -158,5 +179,5 @@ export function checkText(query: string): void {
 }
 
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return digestOf('sha256', text)
 }

@@ -27,6 +27,7 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { REQUEST_OVER } from '../subgraphs/common/server/request-over.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
@@ -37,6 +38,7 @@ import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
+import { answerKept, findKept, GRAPHQL_TYPE, JSON_TYPE } from './kept-over-http.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { Mask } from './mask.ts'
 import { isMultipart, readMultipart, requirePreflight } from './multipart/read-multipart.ts'
@@ -54,7 +56,7 @@ const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 const SHA256_DIGITS = 64
 
 /** `isService`: the caller is a process of this service, which may run any operation. */
-interface HttpContext extends SubscriptionContext {
+export interface HttpContext extends SubscriptionContext {
   readonly isService: boolean
 }
 
@@ -157,6 +159,8 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
     async handler(request, reply) {
       const context = contexts.get(request)!
       if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
+      const kept = findKept(request, parts, context)
+      if (kept) return answerKept(reply, kept, parts.operations, context)
       if (await parts.streams.answer(request, reply, context, context.isService)) return reply
       return answer.call(this, request, reply)
     },
@@ -204,8 +208,7 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
  * read the errors of an answer with a status of 400 or more only from that type.
  */
 function chooseMediaType(accept: string | undefined): string {
-  const type = accept?.includes('application/graphql-response+json') ? 'application/graphql-response+json' : 'application/json'
-  return `${type}; charset=utf-8`
+  return accept?.includes('application/graphql-response+json') ? GRAPHQL_TYPE : JSON_TYPE
 }
 
 function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
@@ -266,7 +269,7 @@ async function buildContext(
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   telemetry.requests.begin(requestId, isOurs)
   const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
+  reply.raw.once('close', () => gone.abort(REQUEST_OVER))
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
   const caller = await authenticator.getPrincipal(credentials, requestId)
   return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }

@@ -8,7 +8,7 @@ import type { RequestFacts } from '../subgraphs/common/telemetry/request-facts.t
 import type { GatewayConfig } from './config.ts'
 import type { Documents, Prepared } from './documents.ts'
 import type { Federation, UpstreamEvents } from './federation/federation.ts'
-import type { Variables } from './federation/request-context.ts'
+import type { Variables } from './federation/values.ts'
 import type { KeyWatch, Watched } from './keys/key-watch.ts'
 import { locate } from './locations.ts'
 import type { Mask } from './mask.ts'
@@ -59,6 +59,11 @@ export class Operations {
     } catch (error) {
       return this.failed(error, requestId)
     }
+  }
+
+  /** The operation, if it has run without an error before and is kept. */
+  findKept(query: string, operationName: string | undefined): Prepared | undefined {
+    return this.#documents.findKept(query, operationName)
   }
 
   /** Runs a query or mutation. Rejects only when the signal aborts. */

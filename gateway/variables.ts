@@ -17,7 +17,7 @@ import {
 } from 'graphql'
 import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import type { Variables } from './federation/request-context.ts'
+import type { Variables } from './federation/values.ts'
 
 /** The check of one operation's variables stops after this many errors. */
 const MAX_COMPLAINTS = 10
@@ -67,11 +67,10 @@ export function coerceVariables(
     if (complaints.length === MAX_COMPLAINTS) throw new InvalidVariables(complaints)
   }
   for (const definition of variableDefinitions) {
-    const { variable, type: typeNode, defaultValue } = definition
+    const { variable, defaultValue } = definition
     const name = variable.name.value
     const refuseVariable = (message: string) => complain(definition, new KisError('invalid_variables', message, { param: name }))
-    // Validation has passed, so each variable has an input type.
-    const type = typeFromAST(schema, typeNode) as GraphQLInputType
+    const type = typeOf(schema, definition)
     if (!Object.hasOwn(inputs, name)) {
       if (defaultValue) coerced[name] = valueFromAST(defaultValue, type)
       else if (isNonNullType(type)) refuseVariable(`Variable "$${name}" of required type "${type}" was not provided.`)
@@ -100,6 +99,18 @@ export function coerceVariables(
   }
   if (complaints.length > 0) throw new InvalidVariables(complaints)
   return coerced
+}
+
+/** By definition: a document belongs to one schema. */
+const types = new WeakMap<VariableDefinitionNode, GraphQLInputType>()
+
+function typeOf(schema: GraphQLSchema, definition: VariableDefinitionNode): GraphQLInputType {
+  const known = types.get(definition)
+  if (known) return known
+  // Validation has passed, so each variable has an input type.
+  const type = typeFromAST(schema, definition.type) as GraphQLInputType
+  types.set(definition, type)
+  return type
 }
 
 /** Checks sizes before coercion, whose cost grows with them. Coercion reports fields that the type does not have. */

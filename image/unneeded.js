@@ -28,9 +28,8 @@ const UNNEEDED = [
 const OF_NODE = /^node-[^/]+\/(?:bin\/node|node\.exe|bin\/node\.exe|package\.json|LICENSE)$/
 
 /**
- * Whether the service never reads a file of a package on this system.
- * @param {string} file its path, from the package's name on
- * @param {{ platform: string, arch: string, hasOwnNode: boolean }} system `hasOwnNode`: Node 24 or newer is installed
+ * Whether the service never reads a file of a package on this system. `file`: its path, from the package's name on.
+ * `hasOwnNode`: Node 24 or newer is installed, besides the one that npm brings.
  */
 export function isUnneeded(file, { platform, arch, hasOwnNode }) {
   const [, ofPlatform, ofArch] = BINARIES.exec(file) ?? []

@@ -12,6 +12,8 @@ const AFTER_MS = 500
 
 export interface Case {
   readonly subject: Subject
+  /** Other processes whose CPU counts, too. */
+  readonly helpers?: readonly number[]
   /** The request as JSON. */
   readonly body: string
   /** Requests that run at any time. Default: 8. */
@@ -35,14 +37,18 @@ export async function compared(load: Child, cases: readonly Case[], { warmUpMs, 
   for (let i = 0; i < rounds; i++) {
     for (const [at, each] of cases.entries()) {
       await sleep(AFTER_MS)
-      const before = cpuMsOfTree(each.subject.pid)
+      const before = cpuMsOf(each)
       const { requests, seconds } = await round(each, roundMs)
       await sleep(AFTER_MS)
       const sum = sums[at]!
-      sum.cpuMs += cpuMsOfTree(each.subject.pid) - before
+      sum.cpuMs += cpuMsOf(each) - before
       sum.requests += requests
       sum.seconds += seconds
     }
   }
   return sums.map(({ cpuMs, requests, seconds }) => ({ cpuMs: cpuMs / requests, perSecond: requests / seconds }))
+}
+
+function cpuMsOf({ subject: { pid }, helpers = [] }: Case): number {
+  return [pid, ...helpers].reduce((sum, each) => sum + cpuMsOfTree(each), 0)
 }

@@ -1,9 +1,9 @@
 import { Pool } from 'undici'
 
-/** Makes chat requests, at a given concurrency or rate, and reports the results. */
+/** Makes requests, at a given concurrency or rate, and reports the results. */
 
 export interface Target {
-  /** The URL of the chat completions. */
+  /** The URL of the chat completions, or of GraphQL. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
 }
@@ -40,7 +40,7 @@ function sender({ url, headers: own }: Target, body: string, poolOf: (origin: st
   const { origin, pathname } = new URL(url)
   const pool = poolOf(origin)
   const headers = { ...own, 'content-type': 'application/json' }
-  const end = JSON.parse(body).stream ? 'data: [DONE]\n\n' : '}'
+  const end = JSON.parse(body).stream ? 'data: [DONE]' : '}'
   return async () => {
     const start = performance.now()
     let firstByteMs = 0
@@ -50,7 +50,7 @@ function sender({ url, headers: own }: Target, body: string, poolOf: (origin: st
       firstByteMs ||= performance.now() - start
       last = piece
     }
-    if (answer.statusCode !== 200 || !last.toString().endsWith(end)) throw new Error(`${answer.statusCode}: ${last}`)
+    if (answer.statusCode !== 200 || !last.toString().trimEnd().endsWith(end)) throw new Error(`${answer.statusCode}: ${last}`)
     return firstByteMs
   }
 }

@@ -1,4 +1,5 @@
 import {
+  type ArgumentNode,
   type DirectiveNode,
   type FieldNode,
   type GraphQLField,
@@ -16,19 +17,23 @@ import {
   isListType,
   isObjectType,
   Kind,
+  type OperationDefinitionNode,
   parse,
   type SelectionNode,
   type SelectionSetNode,
   valueFromASTUntyped,
+  visit,
 } from 'graphql'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Prepared } from '../documents.ts'
-import type { Variables } from './request-context.ts'
+import type { Variables } from './values.ts'
 
 /** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
 const ASSUMED_SIZE = 10
 /** Fields of one operation with its fragments expanded. Two thousand tokens can expand to far more. */
 const MAX_FIELDS = 5_000
+/** Costs of one operation that are kept. Pages have one size or two. */
+const MAX_KEPT = 16
 
 /** The arguments of a field's `@listSize`. */
 interface ListSize {
@@ -42,6 +47,13 @@ export interface Cost {
   readonly nodes: number
   /** The root field that returns most of them, under its name in the answer, and how many. */
   readonly dearest: { readonly name: string; readonly nodes: number }
+}
+
+/** The costs of one operation, and the variables that they depend on. */
+interface Counted {
+  readonly names: readonly string[]
+  /** By what `sizeKey` says of these. */
+  readonly costs: Map<string, Cost>
 }
 
 /** The fields that are merged into one field of the answer. */
@@ -59,6 +71,9 @@ export class Costs {
   readonly #lists = new Map<string, ListSize>()
   /** By type name, or by `Type.field`. */
   readonly #weights = new Map<string, number>()
+  /** Arguments that say how long a list is. */
+  readonly #sizes = new Set([IDS])
+  readonly #counted = new WeakMap<OperationDefinitionNode, Counted>()
 
   constructor(supergraphSdl: string) {
     for (const definition of parse(supergraphSdl, { noLocation: true }).definitions) {
@@ -72,7 +87,35 @@ export class Costs {
    * The variables must be coerced.
    * @throws {KisError} `operation_too_complex`: it has more than `MAX_FIELDS` fields
    */
-  of({ document, operation }: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
+  of(prepared: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
+    const { names, costs } = this.#countedOf(prepared)
+    const key = names.map((name) => sizeKey(variables[name])).join()
+    const known = costs.get(key)
+    if (known) return known
+    const cost = this.#count(prepared, schema, variables)
+    if (costs.size < MAX_KEPT) costs.set(key, cost)
+    return cost
+  }
+
+  #countedOf({ document, operation }: Prepared): Counted {
+    const known = this.#counted.get(operation)
+    if (known) return known
+    const names = new Set<string>()
+    const noteVariables = (node: DirectiveNode | ArgumentNode): void => {
+      visit(node, { Variable: ({ name }) => void names.add(name.value) })
+    }
+    visit(document, {
+      Directive: noteVariables,
+      Argument: (argument) => {
+        if (this.#sizes.has(argument.name.value)) noteVariables(argument)
+      },
+    })
+    const counted = { names: [...names], costs: new Map<string, Cost>() }
+    this.#counted.set(operation, counted)
+    return counted
+  }
+
+  #count({ document, operation }: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
     const fragments = new Map(
       document.definitions.flatMap((each) => (each.kind === Kind.FRAGMENT_DEFINITION ? [[each.name.value, each] as const] : [])),
     )
@@ -159,7 +202,9 @@ export class Costs {
     for (const { name, arguments: args = [] } of directives) {
       const values = Object.fromEntries(args.map((argument) => [argument.name.value, valueFromASTUntyped(argument.value)]))
       if (name.value === 'cost') this.#weights.set(coordinate, values.weight as number)
-      if (name.value === 'listSize') this.#lists.set(coordinate, values)
+      if (name.value !== 'listSize') continue
+      this.#lists.set(coordinate, values)
+      for (const argument of (values as ListSize).slicingArguments ?? []) this.#sizes.add(argument)
     }
   }
 }
@@ -167,6 +212,13 @@ export class Costs {
 interface Sized {
   readonly fields: readonly string[]
   readonly size: number
+}
+
+/** All that a cost depends on of a variable: a number, a condition, or how many items a list has. */
+function sizeKey(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (Array.isArray(value)) return `[${value.length}]`
+  return value === undefined ? '' : value === null ? 'null' : '*'
 }
 
 /** Of a field that gives the items with the ids of a list: the argument, which `@listSize` cannot name. */

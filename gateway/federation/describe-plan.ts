@@ -7,7 +7,7 @@ const MAX_CHARACTERS = 1_000
  * Writes down a plan: `knowledge > (billing for Organization + inference for Model)` asks knowledge first, and then
  * billing and inference at once. It has names of the contract, and none that a caller chose.
  */
-export function describePlan({ node }: QueryPlan): string {
+export function describePlan({ node }: { readonly node?: QueryPlan['node'] | undefined }): string {
   if (!node) return 'nothing'
   const text = node.kind === 'Subscription' ? inTurn([node.primary, ...(node.rest ? [node.rest] : [])]) : describe(node)
   return text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text

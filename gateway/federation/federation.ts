@@ -1,20 +1,19 @@
-import './no-telemetry.ts'
 import { operationFromDocument } from '@apollo/federation-internals'
-import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
-import type { QueryPlan } from '@apollo/query-planner'
 import type { ExecutionResult, GraphQLSchema } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Metrics } from '../../subgraphs/common/telemetry/metrics.ts'
 import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { Prepared } from '../documents.ts'
+import { AnswerShapes } from './answer-shapes.ts'
 import { type Cost, Costs } from './costs.ts'
 import { describePlan } from './describe-plan.ts'
-import { linkDataSource } from './link-data-source.ts'
+import { type ExecutablePlan, executePlan, type Services } from './execute-plan.ts'
 import { type LoadedSupergraph, loadSupergraph } from './loaded-supergraph.ts'
 import { PlanCache } from './plan-cache.ts'
-import { buildRequestContext, type Variables } from './request-context.ts'
 import { Requirements } from './requirements.ts'
+import { subgraphService } from './subgraph-service.ts'
 import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
+import type { Variables } from './values.ts'
 
 export type { UpstreamEvents }
 
@@ -22,9 +21,9 @@ export type { UpstreamEvents }
 type Observed = Pick<Telemetry, 'metrics' | 'requests'>
 
 /**
- * The supergraph, planned and executed by Apollo's packages over our links. Everything that depends on Apollo's federation packages
- * is in this folder: they may change with any version, and `test/gateway/federation-contract.test.ts` fails when they
- * do. Errors in results are not masked yet.
+ * The supergraph, planned by Apollo's packages and executed over our links. Everything that depends on Apollo's
+ * federation packages is in this folder: they may change with any version, and
+ * `test/gateway/federation-contract.test.ts` fails when they do. Errors in results are not masked yet.
  */
 export class Federation {
   /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
@@ -32,7 +31,7 @@ export class Federation {
   readonly supergraphSdl: string
   readonly requirements: Requirements
   readonly #supergraph: LoadedSupergraph
-  readonly #services: ServiceMap = {}
+  readonly #services: Services
   readonly #costs: Costs
   readonly #plans = new PlanCache()
   readonly #subscriptions: FederatedSubscriptions
@@ -49,11 +48,13 @@ export class Federation {
     this.supergraphSdl = this.requirements.loadableSdl
     this.#supergraph = loadSupergraph(this.supergraphSdl)
     this.schema = this.#supergraph.schema
-    for (const name of this.#supergraph.subgraphs) {
-      const link = links[name]
-      if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
-      this.#services[name] = linkDataSource(link)
-    }
+    this.#services = Object.fromEntries(
+      this.#supergraph.subgraphs.map((name) => {
+        const link = links[name]
+        if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
+        return [name, subgraphService(link)]
+      }),
+    )
     this.#costs = new Costs(this.supergraphSdl)
     this.#subscriptions = new FederatedSubscriptions({ supergraph: this.#supergraph, links, services: this.#services, requests })
   }
@@ -68,26 +69,20 @@ export class Federation {
 
   /** Runs a query or mutation. The variables must be coerced. */
   async execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
-    const { document, operationName } = prepared
-    const { schema, full, api } = this.#supergraph
-    const operationContext = buildOperationContext({
-      schema,
-      operationDocument: document,
-      ...(operationName !== undefined && { operationName }),
-    })
-    const request = buildRequestContext(schema, prepared, variables, context)
     const plan = this.#getPlan(prepared)
     this.#requests.planned(context.requestId, () => describePlan(plan))
-    return executeQueryPlan(plan, this.#services, request, operationContext, full, api)
+    return executePlan(plan, this.#supergraph.full, this.#services, variables, context)
   }
 
-  #getPlan(prepared: Prepared): QueryPlan {
+  #getPlan(prepared: Prepared): ExecutablePlan {
     const kept = this.#plans.get(prepared)
     this.#metrics.add('kis_cache_lookups_total', 1, 'plans', kept ? 'hit' : 'miss')
     if (kept) return kept
     const { document, operationName } = prepared
     const { planner, api } = this.#supergraph
-    const plan = planner.buildQueryPlan(operationFromDocument(api, document, operationName === undefined ? {} : { operationName }))
+    const { node } = planner.buildQueryPlan(operationFromDocument(api, document, operationName === undefined ? {} : { operationName }))
+    if (node?.kind === 'Subscription') throw new Error('a subscription is not executed, but subscribed to')
+    const plan = { node, shapes: new AnswerShapes(this.schema, prepared) }
     this.#plans.set(prepared, plan)
     return plan
   }

@@ -1,25 +1,29 @@
-import type { QueryPlan } from '@apollo/query-planner'
 import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
 import type { Prepared } from '../documents.ts'
+import type { ExecutablePlan } from './execute-plan.ts'
 
 /** Bytes of plans. A plan has a few kilobytes. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024
 /** Memory that a plan takes for each character of its JSON, because of the objects around its texts. */
 const BYTES_PER_CHARACTER = 4
+/** Memory that the shape of the answer takes for each token of the operation: a field is a few functions. */
+const BYTES_PER_TOKEN = 512
 
 /** Plans, by operation. Plans of operations that fail are dropped again. */
 export class PlanCache {
-  readonly #plans = new WeighedCache<QueryPlan>(MAX_KEPT_BYTES)
+  readonly #plans = new WeighedCache<ExecutablePlan>(MAX_KEPT_BYTES)
 
-  get(prepared: Prepared): QueryPlan | undefined {
+  get(prepared: Prepared): ExecutablePlan | undefined {
     return this.#plans.get(keyOf(prepared))
   }
 
-  set(prepared: Prepared, plan: QueryPlan): void {
+  set(prepared: Prepared, plan: ExecutablePlan): void {
     const key = keyOf(prepared)
+    const { node = null } = plan
+    const weight = JSON.stringify(node).length * BYTES_PER_CHARACTER + (prepared.document.tokenCount ?? 0) * BYTES_PER_TOKEN
     // It is not known whose plan it is, so the first digit of the hash stands for an owner: a sixteenth of all
     // operations.
-    this.#plans.set(key, plan, JSON.stringify(plan).length * BYTES_PER_CHARACTER, key.slice(0, 1))
+    this.#plans.set(key, plan, weight, key.slice(0, 1))
   }
 
   forget(prepared: Prepared): void {

@@ -1,15 +1,16 @@
 import { operationFromDocument } from '@apollo/federation-internals'
-import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
 import type { FetchNode, QueryPlan } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { RequestFacts } from '../../subgraphs/common/telemetry/request-facts.ts'
 import type { Prepared } from '../documents.ts'
+import { AnswerShapes } from './answer-shapes.ts'
 import { describePlan } from './describe-plan.ts'
-import { keysOf } from './link-data-source.ts'
+import { type ExecutablePlan, executePlan, type Services } from './execute-plan.ts'
 import type { LoadedSupergraph } from './loaded-supergraph.ts'
 import { passesThrough } from './pass-through.ts'
-import { buildRequestContext, type Variables } from './request-context.ts'
+import { keysOf } from './subgraph-service.ts'
+import type { Variables } from './values.ts'
 
 interface Plan {
   readonly whole: QueryPlan
@@ -19,8 +20,7 @@ interface Plan {
    * The plan to run for each event: `primary` first, answered by the event itself, then what other subgraphs add. Null
    * when the event is already the answer.
    */
-  readonly perEvent: QueryPlan | null
-  readonly operationContext: ReturnType<typeof buildOperationContext>
+  readonly perEvent: ExecutablePlan | null
   /** The name of the only field in the answer. */
   readonly field: string
 }
@@ -38,14 +38,14 @@ export interface UpstreamEvents {
 interface Parts {
   readonly supergraph: LoadedSupergraph
   readonly links: Readonly<Record<string, Link>>
-  readonly services: ServiceMap
+  readonly services: Services
   readonly requests: RequestFacts
 }
 
 /**
- * Subscriptions over a supergraph, which @apollo/gateway plans but does not execute. This class subscribes upstream to
- * the first fetch of the plan. Each event then becomes an ordinary plan in which that fetch is answered from memory, so
- * that Apollo's own executor fetches entities, places errors and shapes the result.
+ * Subscriptions over a supergraph, which Apollo's planner plans. This class subscribes upstream to the first fetch of the
+ * plan. Each event then becomes an ordinary plan in which that fetch is answered from memory, and which `executePlan`
+ * runs.
  */
 export class FederatedSubscriptions {
   readonly #parts: Parts
@@ -71,7 +71,7 @@ export class FederatedSubscriptions {
         if (item.done) return { done: true, value: undefined }
         if (item.value.data === undefined) return { done: false, value: placed(item.value, plan) }
         if (!plan.perEvent) return item
-        return { done: false, value: await this.#answer(plan, plan.perEvent, item.value, prepared, variables, context) }
+        return { done: false, value: await this.#answer(plan.primary, plan.perEvent, item.value, variables, context) }
       }
       return next()
     }
@@ -87,7 +87,8 @@ export class FederatedSubscriptions {
     return plan
   }
 
-  #makePlan({ document, operation, operationName }: Prepared): Plan {
+  #makePlan(prepared: Prepared): Plan {
+    const { document, operation, operationName } = prepared
     const { planner, api, schema, full } = this.#parts.supergraph
     const named = operationName === undefined ? {} : { operationName }
     const whole = planner.buildQueryPlan(operationFromDocument(api, document, named))
@@ -102,32 +103,26 @@ export class FederatedSubscriptions {
     return {
       whole,
       primary,
-      perEvent: asItStands ? null : { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } },
+      perEvent: asItStands
+        ? null
+        : { node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] }, shapes: new AnswerShapes(schema, prepared) },
       field: keysOf(fetched.selectionSet)[0]!,
-      operationContext: buildOperationContext({ schema, operationDocument: document, ...named }),
     }
   }
 
-  async #answer(
-    { primary, operationContext }: Plan,
-    perEvent: QueryPlan,
-    event: ExecutionResult,
-    prepared: Prepared,
+  #answer(
+    { serviceName, operation }: FetchNode,
+    perEvent: ExecutablePlan,
+    { data, errors }: ExecutionResult,
     variables: Variables,
     context: LinkContext,
   ): Promise<ExecutionResult> {
     const { supergraph, services } = this.#parts
-    const { schema, full, api } = supergraph
-    const fromMemory: ServiceMap = {
+    const fromMemory: Services = {
       ...services,
-      [primary.serviceName]: {
-        process: async (options) =>
-          // The types differ only in which fields may be absent.
-          options.request.query === primary.operation ? (event as never) : services[primary.serviceName]!.process(options),
-      },
+      [serviceName]: async (fetched, its) => (fetched.query === operation ? { data, errors } : services[serviceName]!(fetched, its)),
     }
-    const requestContext = buildRequestContext(schema, prepared, variables, context)
-    return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, full, api)
+    return executePlan(perEvent, supergraph.full, fromMemory, variables, context)
   }
 }
 

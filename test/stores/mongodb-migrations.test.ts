@@ -14,6 +14,7 @@ import { Unfit } from '../../subgraphs/common/process/opening.ts'
 import { ADD, LETTERS, REMOVE } from '../support/data/letters.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
+import { eventually } from '../support/eventually.ts'
 import { soaking } from '../support/soak.ts'
 
 const SPEC = { name: 'letters', indexes: [] }
@@ -171,6 +172,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
         .toArray(),
     ).toHaveLength(2)
     expect(await versions()).toEqual([{ _id: 'letters', version: 2, oldestProgram: 1 }])
+  })
+
+  it('has finished for whoever asks for it while it is finishing by itself', async () => {
+    await fill(1_000)
+    await using upgrade = await Upgrade.begin(client.db(database), [LETTERS], silentLog)
+    // It begins by itself, and takes the lease.
+    await eventually(async () => {
+      const [note] = await versions()
+      return note?.migratingUntil !== undefined || note?.version === 3
+    })
+    await upgrade.finish()
+    expect(
+      await raw()
+        .find({ pages: { $exists: true } })
+        .toArray(),
+    ).toEqual([])
   })
 
   it('ends right when it is killed at any moment, and started again', async () => {

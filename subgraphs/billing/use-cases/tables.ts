@@ -150,7 +150,7 @@ export type Invitation = {
 /** The parts of the service that erase. */
 export type Eraser = 'billing' | 'knowledge' | 'inference'
 
-/** An erasure, and then its receipt. Only `notes`, which go at its end, may say what something was called. */
+/** An erasure, and then its receipt. Nothing in it says what something was called. */
 export type ErasureRecord = {
   /** `ers_…`. That of an organization has the digits of the organization. */
   readonly _id: string

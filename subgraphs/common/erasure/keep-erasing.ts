@@ -99,7 +99,7 @@ export async function eraseOnce(
   signal: AbortSignal,
   emptied = new Set<string>(),
 ): Promise<void> {
-  for (const task of await queue.list(signal)) {
+  for (const task of inTurns(await queue.list(signal))) {
     if (signal.aborted) return
     const isLate = clock.now().getTime() - task.requestedAt.getTime() >= LATE_WRITES_MS
     if (emptied.has(task.id) && !isLate) continue
@@ -119,4 +119,11 @@ export async function eraseOnce(
       if (!signal.aborted) log.warn({ err: error, erasureId: task.id }, 'an erasure could not go on; it is tried again')
     }
   }
+}
+
+/** One task of each organization, then the next one of each: some read all that an organization has. */
+function inTurns(tasks: readonly ErasureTask[]): readonly ErasureTask[] {
+  const queues = [...Map.groupBy(tasks, ({ organizationId }) => organizationId).values()]
+  const longest = Math.max(0, ...queues.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, turn) => queues.flatMap((queue) => queue[turn] ?? [])).flat()
 }

@@ -18,6 +18,7 @@ import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { SharedClock } from './shared-clock.ts'
 import { UnreadEvents } from './unread-events.ts'
+import { askWhole } from './whole-answer.ts'
 
 /** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
 const MAX_CONNECTIONS = 1_024
@@ -281,47 +282,42 @@ class Replica<Who> implements AsyncDisposable {
     { requestId, signal }: LinkContext<unknown>,
     authorization: string | null,
   ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
-    const sentAt = performance.now()
-    const overdue = new AbortController()
+    const mayRepeat = isRead(operation.query)
     const traceparent = this.#telemetry.tracer.traceparent()
+    const headers = {
+      host: this.#endpoint.host,
+      'content-type': 'application/json',
+      'x-request-id': requestId,
+      ...(authorization && { authorization }),
+      ...(traceparent && { traceparent }),
+      ...(!mayRepeat && { [BEGIN_HEADER]: 'tell' }),
+      ...(await this.#options.serviceHeaders?.()),
+    }
+    const body = JSON.stringify(operation)
+    signal.throwIfAborted()
+    const sentAt = performance.now()
+    let isBegun = false
+    const interim = (status: number) => {
+      if (status === PROCESSING) isBegun = true
+    }
+    const asked = askWhole(this.#pool, { path: '/graphql', headers, body, interim })
     const timer = setTimeout(
-      () => overdue.abort(new Error('no answer in time')),
+      () => asked.cancel(new Error('no answer in time')),
       answerTimeMs(operation.query) * (this.#options.patience ?? 1),
     )
-    const mayRepeat = isRead(operation.query)
-    let isBegun = false
-    const leave = this.#enter((loss) => overdue.abort(new Silent(mayRepeat || (!isBegun && loss === 'silent'))))
+    const leave = this.#enter((loss) => asked.cancel(new Silent(mayRepeat || (!isBegun && loss === 'silent'))))
+    const onAbort = () => asked.cancel(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
     try {
-      const ended = AbortSignal.any([signal, overdue.signal])
-      const request = this.#pool.request({
-        method: 'POST',
-        path: '/graphql',
-        headers: {
-          host: this.#endpoint.host,
-          'content-type': 'application/json',
-          'x-request-id': requestId,
-          ...(authorization && { authorization }),
-          ...(traceparent && { traceparent }),
-          ...(!mayRepeat && { [BEGIN_HEADER]: 'tell' }),
-          ...(await this.#options.serviceHeaders?.()),
-        },
-        body: JSON.stringify(operation),
-        signal: ended,
-        onInfo: ({ statusCode }) => {
-          if (statusCode === PROCESSING) isBegun = true
-        },
-      })
-      const { body, headers, statusCode } = await orAborted(request, ended)
-      const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
-      this.#telemetry.requests.merge(requestId, headers[FACTS_HEADER])
-      const result = JSON.parse(await body.text()) as ExecutionResult
+      const answer = await asked.answer
+      const wasSet = this.#options.clock?.observe(new Date(String(answer.headers.date)), sentAt) ?? false
+      this.#telemetry.requests.merge(requestId, answer.headers[FACTS_HEADER])
+      const result = JSON.parse(answer.text) as ExecutionResult
       if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
-      return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
-    } catch (error) {
-      // Undici may have made an error of its own of it.
-      throw overdue.signal.reason instanceof Silent && !signal.aborted ? overdue.signal.reason : error
+      return { result, isMisdated: wasSet && answer.statusCode === UNAUTHORIZED }
     } finally {
       clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
       leave()
     }
   }

@@ -25,6 +25,7 @@ import { healthRoutes } from './health.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { APP_OPTIONS, listen } from './listen.ts'
 import type { QueueWatch } from './queue-watch.ts'
+import { REQUEST_OVER } from './request-over.ts'
 import { refuseUpgrade, Strangers } from './strangers.ts'
 import { answerUnreadable } from './unreadable.ts'
 
@@ -109,7 +110,7 @@ export async function serveSubgraph(
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => {
-        gone.abort()
+        gone.abort(REQUEST_OVER)
         telemetry.requests.end(requestId)
       })
       const caller = await verifyCaller(request.headers.authorization)

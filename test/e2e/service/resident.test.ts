@@ -3,18 +3,24 @@ import { makeCaller } from '../../support/client.ts'
 import { residentBytes } from '../../support/processes/resident-bytes.ts'
 import { startEmbedded } from '../../support/processes/service.ts'
 
-/** A quarter above what is measured (docs/measurements.md). Allocators differ from machine to machine. */
-const MAX_BYTES = 650 * 1024 ** 2
+/**
+ * A third above what is measured (docs/measurements.md), because the garbage of loading may not be collected yet.
+ * Allocators differ from machine to machine.
+ */
+const MAX_READY_BYTES = 340 * 1024 ** 2
+const MAX_EMBEDDED_BYTES = 560 * 1024 ** 2
 
 it.skipIf(process.platform !== 'linux')(
-  'the whole service with its embedded model stays small once it has embedded',
+  'the whole service is small at its start, and stays small once its embedded model has embedded',
   async () => {
     const service = await startEmbedded()
+    const resident = () => residentBytes(service.processes.get('all')!.pid)
     try {
+      expect(resident()).toBeLessThan(MAX_READY_BYTES)
       const caller = makeCaller(service, service.key)
       const { status } = await caller.rest('POST', '/v1/embeddings', { model: 'e5-small-ar-en', input: ['hello'] })
       expect(status).toBe(200)
-      expect(residentBytes(service.processes.get('all')!.pid)).toBeLessThan(MAX_BYTES)
+      expect(resident()).toBeLessThan(MAX_EMBEDDED_BYTES)
     } finally {
       await service.close()
     }

@@ -10,7 +10,7 @@ import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../suppo
 import { eventually } from '../../support/eventually.ts'
 import { launchKis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
-import { full } from '../../support/soak.ts'
+import { full, soaking } from '../../support/soak.ts'
 
 const QUESTION = 'how many days of leave are there'
 const MONGODB = process.env.KIS_TEST_MONGODB_URL
@@ -18,6 +18,7 @@ const ELASTICSEARCH_URL = process.env[ELASTICSEARCH]
 /** An address that may be named, where nothing answers. */
 const NOWHERE = '127.0.0.1:9'
 const HOOK = `http://${NOWHERE}/kis`
+const EXPORT_KILLS = soaking ? 20 : 1
 const PASSPHRASE = 'correct horse battery staple'
 
 /** What users of an organization see of it. */
@@ -53,6 +54,7 @@ describe('kis export and kis import', () => {
   let agentId: string
   let answer: Answer
   let seen: Awaited<ReturnType<typeof see>>
+  let exportMs: number
   let envOf: (place: string) => Record<string, string>
   const start = async () => {
     service = await startEmbedded({ catalog: mockCatalog(mock.url), folder, env: { KIS_EGRESS_ALLOW: NOWHERE } })
@@ -105,7 +107,9 @@ describe('kis export and kis import', () => {
 
   it('exports one organization of a running service: all of it, no secret, and nothing of others', async () => {
     expect(seen.searches[0].length).toBeGreaterThan(3)
+    const before = Date.now()
     const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secrets')
+    exportMs = Date.now() - before
     expect(made).toMatchObject({ code: 0, errors: '' })
     expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 0 workflows, 1 threads, 3 runs')
     const bytes = readFileSync(archive).toString('latin1')
@@ -121,13 +125,10 @@ describe('kis export and kis import', () => {
 
   it('an export that is killed at any moment leaves no archive or a whole one, and is made again', async () => {
     const killed = join(folder, 'killed.kisorg')
-    const before = Date.now()
-    await run(folder, 'export', killed, '--organization', tenant.organizationId)
-    const takesMs = Date.now() - before
-    for (let kills = 0; kills < full(20); kills++) {
-      rmSync(killed)
+    for (let kills = 0; kills < EXPORT_KILLS; kills++) {
+      rmSync(killed, { force: true })
       const { ended, kill } = launchKis(envOf(folder), 'export', killed, '--organization', tenant.organizationId)
-      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, takesMs * (0.3 + 0.8 * Math.random())))])
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, exportMs * (0.3 + 0.8 * Math.random())))])
       kill()
       await ended
       if (!existsSync(killed))

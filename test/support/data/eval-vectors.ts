@@ -8,8 +8,8 @@ import { openEmbeddedEngines } from '../../../subgraphs/inference/adapters/embed
 
 const ROOT = join(import.meta.dirname, '../../..')
 const MODEL = join(ROOT, 'models/e5-small-ar-en')
-/** What makes token states small. */
-const STATES = join(ROOT, 'subgraphs/inference/adapters/embedded/token-states.ts')
+/** What vectors and token states depend on besides the model. */
+const SOURCES = ['faster-network.ts', 'token-states.ts'].map((name) => join(ROOT, 'subgraphs/inference/adapters/embedded', name))
 const CACHE = join(ROOT, 'node_modules/.cache/kis-eval')
 const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
 /** Texts of one call of the engine. */
@@ -45,12 +45,12 @@ export interface EvalEmbeddings {
 
 /**
  * Embeds texts, which must have their prefix, with the service's engine. What it gives is cached under
- * `node_modules/.cache`, with the checksums of the model, of the source of token states and of the texts as
+ * `node_modules/.cache`, with the checksums of the model, of the sources that change what it gives and of the texts as
  * the key, because embedding all takes minutes.
  */
 export async function evalEmbeddings(texts: readonly string[], purpose: 'query' | 'passage'): Promise<EvalEmbeddings> {
   const hash = createHash('sha256').update(purpose).update(JSON.stringify(texts))
-  for (const file of [join(MODEL, 'model.onnx'), join(MODEL, 'token-states.f32'), STATES]) hash.update(await readFile(file))
+  for (const file of [join(MODEL, 'model.onnx'), join(MODEL, 'token-states.f32'), ...SOURCES]) hash.update(await readFile(file))
   const file = join(CACHE, `${hash.digest('hex')}.json`)
   if (!existsSync(file)) await embedAndKeep(texts, purpose, file)
   const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as Kept

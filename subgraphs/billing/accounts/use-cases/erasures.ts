@@ -12,8 +12,11 @@ import { MAX_API_KEYS } from './create-api-key.ts'
 
 const ERASURE_ID = /^ers_[0-9a-f]{32}$/
 const DOCUMENT_ID = /^doc_[0-9a-f]{32}$/
-/** Erasures of an organization that are under way: each reads all its runs, one after the other. */
-const MAX_OPEN = 100
+/**
+ * Erasures of an organization that are under way: each reads all its runs, one after the other. Fewer than a page of the
+ * queue, so that those of others are in it.
+ */
+const MAX_OPEN = 20
 /** Keys of one erasure. */
 const MAX_KEYS = 100
 /** The contract says that counts end here: a million take SQLite some 0.1 s. */
@@ -38,7 +41,7 @@ type Subject = Pick<ErasureRecord, 'kind' | 'documentId' | 'memberId' | 'apiKeyI
 
 /**
  * Begins an erasure in the caller's organization, or gives the one of the same thing that is under way.
- * @throws {KisError} `invalid_request`: not exactly one thing is named, or 100 erasures are under way
+ * @throws {KisError} `invalid_request`: not exactly one thing is named, or 20 erasures are under way
  * @throws {NotFound} the organization has no such member or key
  */
 export async function requestErasure(deps: BillingDeps, principal: Principal, input: EraseInput): Promise<ErasureRecord> {

@@ -71,9 +71,15 @@ function toScalar(value: unknown, path: string): StoredScalar {
 export function meets(document: StoredObject, tests: readonly Test[]): boolean {
   return tests.every((test) => {
     const found = singleValueAt(document, test.fields)
-    if (test.operator === 'in') return test.values.some((value) => equal(found, value))
+    if (test.operator === 'in') return isOneOf(found, test.values)
     return test.operator === 'eq' ? equal(found, test.value) : inRange(found, test.operator, test.value)
   })
+}
+
+function isOneOf(found: Stored | undefined, values: readonly StoredScalar[]): boolean {
+  if (typeof found === 'object' && found !== null) return values.some((value) => equal(found, value))
+  // Each of a thousand documents may be looked up among a thousand ids.
+  return values.includes(found ?? null)
 }
 
 /** Values of different types are never equal. Null equals an absent field. */

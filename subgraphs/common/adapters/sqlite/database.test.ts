@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLog } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
-import { FileLock, prepareFile } from './database.ts'
+import { Connection, FileLock, prepareFile } from './database.ts'
 import { DOCUMENT_FILE } from './documents/document-file.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
 
@@ -71,6 +71,24 @@ it('a process that is killed while it opens what a killed one has left misses no
   rmSync(`${file}-wal`, { force: true })
   await using store = await open()
   await store.ping(AbortSignal.timeout(30_000))
+})
+
+it('a store whose writer is at work to the end is closed in order, and its log is there until that is noted', async () => {
+  await (await open())[Symbol.asyncDispose]()
+  {
+    using lock = new FileLock(file)
+    const writer = new Connection(file, { readOnly: false })
+    writer.database.exec('CREATE TABLE late (n); BEGIN IMMEDIATE; INSERT INTO late VALUES (1)')
+    lock.noteOpen()
+    lock.keepLog()
+    writer.database.exec('COMMIT')
+    writer[Symbol.dispose]()
+    expect(existsSync(`${file}-wal`)).toBe(true)
+    lock.noteClosed()
+  }
+  expect(existsSync(`${file}-wal`)).toBe(false)
+  using lock = new FileLock(file)
+  expect(lock.missingLog).toBe(null)
 })
 
 it('a file of a newer version is refused and left as it is', async () => {

@@ -137,6 +137,8 @@ export function damaged(file: string, why: string, cause?: unknown): Damaged {
 export class FileLock implements Disposable {
   readonly #file: string
   readonly #lock: DatabaseSync
+  /** Keeps the write-ahead log while the other connections close. */
+  #last: Connection | undefined
 
   /**
    * @throws {Error} another process, or another store of this one, has the lock
@@ -174,12 +176,27 @@ export class FileLock implements Disposable {
   }
 
   /**
+   * Call it before the connections of a store close, and `noteClosed` after: the log stays in between. A writer that is
+   * still at work would keep `noteClosed` from noting anything, and its end would then remove the log.
+   */
+  keepLog(): void {
+    try {
+      this.#last = new Connection(this.#file, { readOnly: false })
+      // A connection uses the log from its first read on.
+      this.#last.database.prepare('SELECT 1 FROM sqlite_schema').get()
+    } catch {
+      // The disk fails, or the file is damaged: `noteClosed` meets the same.
+    }
+  }
+
+  /**
    * Moves the write-ahead log into the file, and notes that the log holds nothing more. If either fails, the next start
    * reports a log that is gone.
    */
   noteClosed(): void {
     try {
-      using connection = new Connection(this.#file, { readOnly: false })
+      using connection = this.#last ?? new Connection(this.#file, { readOnly: false })
+      this.#last = undefined
       const { busy } = connection.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (!busy) this.#note(0)
     } catch {

@@ -21,10 +21,11 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
   prepareFile(path, { kind: BLOB_FILE, lock, ...(installation && { installation }) })
   const file = new StoreFile({ path, what: WHAT, log })
   try {
+    opening.defer(() => lock.noteClosed())
     const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), file, { shared: BULK_WRITES }))
     await writer.call('ping', [])
     lock.noteOpen()
-    opening.defer(() => lock.noteClosed())
+    opening.defer(() => lock.keepLog())
     const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file, { shared: SCANS }))
     const damage = await reader.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)

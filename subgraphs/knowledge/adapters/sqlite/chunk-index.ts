@@ -78,13 +78,14 @@ async function opened(
     lock.noteClosed()
     tryToWrite(path)
     const revive = reviveRefusal
+    opening.defer(() => lock.noteClosed())
     const writer = opening.use(startThread(new URL('./chunk-index-writer.ts', import.meta.url), file, { shared: BULK_WRITES, revive }))
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
     await replaceEarlierTables(writer, file)
     if (installation) markFile(path, installation)
     lock.noteOpen()
-    opening.defer(() => lock.noteClosed())
+    opening.defer(() => lock.keepLog())
     const checker = opening.use(startRowReader(file))
     const damage = await checker.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)

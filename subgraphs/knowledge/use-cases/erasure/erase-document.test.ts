@@ -81,6 +81,7 @@ it('finds and erases a document with its file, and the questions and evaluations
     found: { documents: 1, passages: 1, files: 1, web_addresses: 0, gold_questions: 1, evaluations: 1 },
     documentIds: [salaries.documentId],
   })
+  expect(found.notes).not.toContain('salaries')
   const task = ask(salaries.documentId, found)
   await erased(deps, task)
   expect(await eraseFound(deps, task, signal)).toEqual({ isEmpty: true, kept: [] })
@@ -105,4 +106,21 @@ it('keeps a file that another document is made of, says so, and finds nothing of
 
   const foreign = { ...ask(salaries.documentId), organizationId: 'org_2' }
   expect(await findErased(deps, foreign)).toMatchObject({ found: { documents: 0, passages: 0, files: 0 } })
+})
+
+it('notes of an archive of many files with long names fit into what billing keeps of an erasure', async () => {
+  await using made = await world()
+  const { deps, salaries, ask } = made
+  const { attachKey: _, job: __, ...parent } = (await deps.store.documents.findOne({ _id: salaries.documentId }))!
+  const hex = (i: number) => String(i).padStart(32, '0')
+  await deps.store.documents.insertMissing(
+    Array.from({ length: 200 }, (_, i) => ({
+      ...parent,
+      ...{ _id: `doc_${hex(i)}`, parentId: parent._id, fileId: `file_${hex(i)}`, fileName: `${'long/'.repeat(40)}${i}.txt` },
+    })),
+  )
+  const { documentIds, notes } = await findErased(deps, ask(salaries.documentId))
+  expect(documentIds).toHaveLength(201)
+  // 10,000 documents, and a million characters.
+  expect(notes!.length / 201).toBeLessThan(100)
 })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ErasedStep, ErasureTask, Found } from '../../../common/erasure/keep-erasing.ts'
 import type { DocumentRecord, EvaluatedQuestion, EvaluationRecord, FileRecord, GoldQuestionRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -13,7 +14,10 @@ interface Notes {
   /** Null: the document was deleted before. */
   readonly collectionId: string | null
   readonly fileIds: readonly string[]
-  /** What the document, its former versions and its files were called. */
+  /**
+   * What the document, its former versions and its files were called, as digests: names of thousands of unpacked files
+   * would be more than billing keeps, and say what they were about.
+   */
   readonly names: readonly string[]
 }
 
@@ -31,7 +35,7 @@ export async function findDocumentEverywhere(deps: Deps, { organizationId, docum
     const file = await store.files.findOne({ _id: fileId, organizationId })
     if (file) files.push(file)
   }
-  const names = [...new Set([...documents.flatMap(namesOf), ...files.map(({ name }) => name)])]
+  const names = [...new Set([...documents.flatMap(namesOf), ...files.map(({ name }) => name)].map(digestOf))]
   const documentIds = documents.length === 0 ? [documentId!] : documents.map(({ _id }) => _id)
   const notes: Notes = { collectionId, fileIds, names }
   return {
@@ -134,7 +138,12 @@ async function findEvaluations({ store }: Deps, { collectionId, names }: Notes):
 }
 
 function expects({ expected }: Pick<EvaluatedQuestion, 'expected'>, names: readonly string[]): boolean {
-  return expected.some(({ fileName }) => fileName !== null && names.includes(fileName))
+  return expected.some(({ fileName }) => fileName !== null && names.includes(digestOf(fileName)))
+}
+
+/** 96 bits. */
+function digestOf(name: string): string {
+  return createHash('sha256').update(name).digest('base64url').slice(0, 16)
 }
 
 async function findAll<T extends { readonly _id: string }>(

@@ -133,7 +133,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     await this.#store.ready
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
-    const isShort = !access.walks && access.judged.length === 0 && limit <= MAX_READ_NOW
+    const isShort = !access.walks && (access.judged.length > 0 ? countKeys(access.served) : limit) <= MAX_READ_NOW
     const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
     return this.#toDocuments(rows as readonly [string][], access, tests).slice(0, limit)
   }
@@ -153,6 +153,11 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   #decoded(text: string | null): T | null {
     return text === null ? null : (withDates(parseDocument(text)) as T)
   }
+}
+
+/** How many documents a unique key finds at most: one, or one for each value of a list. */
+function countKeys(served: readonly Test[]): number {
+  return Math.max(1, ...served.map((test) => (test.operator === 'in' ? test.values.length : 1)))
 }
 
 /** @throws {RangeError} the count is out of range: a defect of the caller */

@@ -45,10 +45,11 @@ export async function openSqliteDocumentStore({
   const file = new StoreFile({ path, what: WHAT, log })
   try {
     if (kinds) migrate(path, kinds, log)
+    opening.defer(() => lock.noteClosed())
     const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file, { shared: COMMITS }))
     await writer.call('ping', [])
     lock.noteOpen()
-    opening.defer(() => lock.noteClosed())
+    opening.defer(() => lock.keepLog())
     const reader = opening.use(startRowReader(file))
     const damage = await reader.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)

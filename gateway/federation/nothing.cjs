@@ -1,1 +1,0 @@
-// Stands for packages that are not used: see no-telemetry.ts.

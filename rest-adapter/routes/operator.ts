@@ -2,8 +2,8 @@ import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { LEDGER_ENTRY, toLedgerEntry } from './money/wallet.ts'
 import { LIMITS, type LimitsData, ORGANIZATION, type OrganizationData, toLimits, toOrganization } from './organization.ts'
-import { LEDGER_ENTRY, toLedgerEntry } from './wallet.ts'
 
 const MANAGED = `${ORGANIZATION} limits { ${LIMITS} } suspendedAt suspensionReason deletedAt` as const
 const CHANGE = `id kind plan limits { ${LIMITS} } reason apiKeyId at` as const

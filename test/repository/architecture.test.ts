@@ -30,7 +30,7 @@ it('CONTRIBUTING.md shows code as it is', () => {
     'subgraphs/knowledge/ports/blob-store.ts',
     'subgraphs/inference/domain/engines/residency.ts',
     'subgraphs/billing/resolvers/query.ts',
-    'rest-adapter/routes/wallet.ts',
+    'rest-adapter/routes/money/wallet.ts',
   ]
   expect(excerpts).toHaveLength(files.length)
   for (const [index, file] of files.entries()) expect(readFileSync(join(ROOT, file), 'utf8')).toContain(excerpts[index])

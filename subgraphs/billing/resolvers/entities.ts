@@ -1,6 +1,6 @@
 import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
-import { erasedRecords, listErasures } from '../accounts/use-cases/erasures.ts'
+import { erasedRecords, listErasures } from '../accounts/use-cases/erasures/erasures.ts'
 import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'

@@ -1,6 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requireScope } from '../../common/identity/principal.ts'
-import { partHealth } from '../../common/server/part-health.ts'
+import { partHealth } from '../../common/server/health/part-health.ts'
 import {
   AgentRunErrorFields,
   AgentRunEventFields,

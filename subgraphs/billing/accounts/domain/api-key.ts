@@ -9,6 +9,9 @@ const BODY_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const FORM = new RegExp(`^${PREFIX}([0-9A-Za-z]{${BODY_LENGTH}})([0-9A-Za-z]{${CHECKSUM_LENGTH}})$`)
 
+/** Unrevoked keys of one organization. The wallet, which every call writes, has a counter for each. */
+export const MAX_API_KEYS = 1_000
+
 /** Makes a key from 32 random bytes: `kis_live_<30 base62><6 base62 CRC-32 of those 30>`. */
 export function apiKeyFrom(bytes: Uint8Array): string {
   if (bytes.length !== 32) throw new RangeError('a key is made of 32 bytes')

@@ -11,8 +11,8 @@ import { ManualClock, makePrincipal, openBilling } from '../../test-support/worl
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
 import { createOrganization } from './create-organization.ts'
-import { listErasuresToDo, listOrganizationsToErase, noteErased, ownErasure, ownErasureQueue } from './erase-organization.ts'
-import { noteFound } from './erasures.ts'
+import { listErasuresToDo, listOrganizationsToErase, noteErased, ownErasure, ownErasureQueue } from './erasures/erase-organization.ts'
+import { noteFound } from './erasures/erasures.ts'
 import { principalOfApiKey, principalOfKey } from './find-principal.ts'
 import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
 

@@ -5,7 +5,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization, OrganizationChange, OrganizationLimits } from '../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../webhooks/use-cases/erase-webhooks.ts'
 import { checkPlan } from './create-organization.ts'
-import { noteOwn } from './erase-organization.ts'
+import { noteOwn } from './erasures/erase-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
 /** Most attempts of a change while others change the same organization. */

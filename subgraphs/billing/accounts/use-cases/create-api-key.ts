@@ -3,6 +3,7 @@ import type { Principal, Scope } from '../../../common/identity/principal.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
 import { checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
+import { MAX_API_KEYS } from '../domain/api-key.ts'
 import {
   checkAllowlist,
   checkExpiry,
@@ -25,8 +26,6 @@ export interface CreateApiKeyInput extends KeyRates {
   readonly spendLimit?: SpendLimitInput | null
 }
 
-/** Unrevoked keys of one organization. The wallet, which every call writes, has a counter for each. */
-export const MAX_API_KEYS = 1_000
 /**
  * Longest chain of ancestors: each hold names them all, and a charge counts for each. Organizations need two or three
  * levels.

@@ -1,7 +1,7 @@
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
-import { MAX_API_KEYS } from './create-api-key.ts'
+import { MAX_API_KEYS } from '../domain/api-key.ts'
 import { ownKey, ownKeyError, requireManageable, requireSecret } from './manage-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 import { forgetRevokedSpending } from './spend-limit.ts'

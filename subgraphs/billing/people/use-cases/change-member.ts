@@ -1,7 +1,7 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import { type MemberRole, rankOfRole, SCOPES_OF } from '../../accounts/domain/member-role.ts'
-import { MAX_API_KEYS } from '../../accounts/use-cases/create-api-key.ts'
 import { ownKey, requireUnlimited } from '../../accounts/use-cases/manage-api-key.ts'
 import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
 import { forgetSessions, markDescendants } from '../../accounts/use-cases/revoke-api-key.ts'

@@ -1,7 +1,7 @@
 import { listById } from '../../../common/documents/list-by-id.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
-import { MAX_API_KEYS } from '../../accounts/use-cases/create-api-key.ts'
+import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey, Member, Organization } from '../../use-cases/tables.ts'

@@ -1,6 +1,6 @@
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import { type MemberRole, SCOPES_OF } from '../../accounts/domain/member-role.ts'
-import { MAX_API_KEYS } from '../../accounts/use-cases/create-api-key.ts'
 import { isEnded } from '../../accounts/use-cases/find-principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Member, Organization } from '../../use-cases/tables.ts'

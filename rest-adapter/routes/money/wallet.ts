@@ -1,7 +1,7 @@
-import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
-import { type Call, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
+import { type Call, ok, type Route } from '../../http/route.ts'
+import { unixSeconds } from '../../http/values.ts'
 
 export const LEDGER_ENTRY = 'id kind amount held balance reference at'
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import type { Log } from '../process/log.ts'
-import { VERSIONS } from '../process/versions.ts'
+import type { Log } from '../../process/log.ts'
+import { VERSIONS } from '../../process/versions.ts'
 
 /** How long an answer holds. Anybody may ask, and each look asks all stores or parts. */
 const HOLDS_MS = 500

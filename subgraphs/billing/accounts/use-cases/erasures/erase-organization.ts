@@ -1,7 +1,7 @@
-import type { Erasure, ErasureQueue, ErasureTask } from '../../../common/erasure/keep-erasing.ts'
-import type { BillingDeps } from '../../use-cases/deps.ts'
-import type { ErasureRecord, Organization } from '../../use-cases/tables.ts'
-import { eraseWebhooks } from '../../webhooks/use-cases/erase-webhooks.ts'
+import type { Erasure, ErasureQueue, ErasureTask } from '../../../../common/erasure/keep-erasing.ts'
+import type { BillingDeps } from '../../../use-cases/deps.ts'
+import type { ErasureRecord, Organization } from '../../../use-cases/tables.ts'
+import { eraseWebhooks } from '../../../webhooks/use-cases/erase-webhooks.ts'
 import { beginReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from './erasures.ts'
 
 /** The subgraphs that have data of organizations. Billing erases its own last: the others ask it for keys until then. */

@@ -1,5 +1,5 @@
-import { gatewayOperation } from '../../schema/operations.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { gatewayOperation } from '../../../schema/operations.ts'
+import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 
 export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {

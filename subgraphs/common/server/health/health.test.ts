@@ -1,7 +1,7 @@
 import fastify from 'fastify'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { eventually } from '../../../test/support/eventually.ts'
-import { type Log, silentLog } from '../process/log.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { type Log, silentLog } from '../../process/log.ts'
 import { healthRoutes } from './health.ts'
 
 it('names the parts that are away to whoever asks, and tells the log alone where they are', async () => {

@@ -1,4 +1,4 @@
-import { type Caller, requireScope } from '../identity/principal.ts'
+import { type Caller, requireScope } from '../../identity/principal.ts'
 
 export interface PartHealth {
   readonly isReady: boolean

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
-import { gatewayOperation } from '../../schema/operations.ts'
-import { csvLine } from '../http/csv.ts'
-import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
-import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
-import { toInstant, unixSeconds } from '../http/values.ts'
+import { gatewayOperation } from '../../../schema/operations.ts'
+import { csvLine } from '../../http/csv.ts'
+import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
+import { type Answer, type Call, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { toInstant, unixSeconds } from '../../http/values.ts'
 import { SUMMARY, SUMMARY_NAMES, SUMMARY_OF_ORGANIZATION, toUsageSummary } from './usage-summary.ts'
 
 const LIST =

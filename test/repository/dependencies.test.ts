@@ -49,10 +49,10 @@ describe('the bill of materials', () => {
     expect(new Set(refs).size).toBe(refs.length)
     expect(refs).toEqual([...refs].sort())
     expect(refs).not.toContainEqual(expect.stringContaining('/vitest@'))
-    expect(bom.components.find(({ name, group }) => name === 'gateway' && group === '@apollo')).toMatchObject({
+    expect(bom.components.find(({ name, group }) => name === 'query-planner' && group === '@apollo')).toMatchObject({
       type: 'library',
       scope: 'required',
-      purl: expect.stringMatching(/^pkg:npm\/%40apollo\/gateway@\d/),
+      purl: expect.stringMatching(/^pkg:npm\/%40apollo\/query-planner@\d/),
       licenses: [{ license: { id: 'Elastic-2.0' } }],
       hashes: [{ alg: 'SHA-512', content: expect.stringMatching(/^[0-9a-f]{128}$/) }],
     })

@@ -50,8 +50,8 @@ interface Checked extends Pick<Prepared, 'document' | 'hash'> {
   readonly weight: number
   /** By operation name; `''` for an operation without a name. */
   readonly requirements: Readonly<Record<string, readonly Requirement[]>>
-  /** The operations that were asked for, by the name that was given; `''` for none. */
-  readonly prepared: Map<string, Prepared>
+  /** The operations that were asked for, by the name that was given. No operation has the name `''`. */
+  readonly prepared: Map<string | undefined, Prepared>
 }
 
 /** Parses each operation text once, and checks it against the schema and the limits. */
@@ -143,13 +143,13 @@ export class Documents {
 
 /** Undefined: there is no such operation. */
 function prepareChecked(checked: Checked, text: string, operationName: string | undefined): Prepared | undefined {
-  const known = checked.prepared.get(operationName ?? '')
+  const known = checked.prepared.get(operationName)
   if (known) return known
   const { document, hash } = checked
   const operation = getOperationAST(document, operationName)
   if (!operation) return undefined
   const prepared = { document, hash, text, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
-  checked.prepared.set(operationName ?? '', prepared)
+  checked.prepared.set(operationName, prepared)
   return prepared
 }
 

@@ -45,4 +45,13 @@ describe('an operation whose document is kept is answered as by Apollo Server', 
       const [, again] = await answersOf('application/json', [kept, body])
       expect(again).toEqual(unkept)
     })
+
+  it('also with an empty name, where the operation has none', async () => {
+    const query = '{ ping }'
+    const body = { query, operationName: '' }
+    const [unkept] = await answersOf('application/json', [body])
+    const [, again] = await answersOf('application/json', [{ query }, body])
+    expect(unkept).toMatchObject({ status: 400 })
+    expect(again).toEqual(unkept)
+  })
 })

@@ -15,8 +15,8 @@ export default defineConfig({
     environment: 'node',
     reporters: ['default', './test/support/not-run.ts'],
     pool: 'forks',
-    // Suites start real processes and engines, and wait for them a quarter of the time: three at a time keep two cores busy.
-    maxWorkers: 3,
+    // Suites start real processes and engines: two at a time is what a two-core machine serves.
+    maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // As in cli/kis.js: threads, of which every open SQLite store has one, need not compile their modules again.
@@ -24,7 +24,7 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
-      // Three of these at a time are more than two cores serve at once.
+      // Two of these at a time are more than two cores serve at once.
       { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END], testTimeout: 90_000 } },
     ],
   },

@@ -62,6 +62,8 @@ export interface Page {
 export interface Route {
   fulfill(answer: { readonly status: number; readonly contentType?: string; readonly body?: string }): Promise<void>
   continue(): Promise<void>
+  /** Breaks it off, as a network does. */
+  abort(): Promise<void>
 }
 
 /** What a test acts on. Playwright waits until it is there and can be used. */

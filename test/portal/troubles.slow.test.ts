@@ -109,6 +109,26 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     expect(portal.mock.chats).toBe(chats + 1)
   }, 120_000)
 
+  it.each([
+    ['the text of an answer', 'markdown', '[role=log] p >> text=Hello from the mock'],
+    ['the settings of an agent', 'settings', 'form'],
+    ['the versions of an agent', 'versions', 'section h2 >> text=Versions'],
+  ])(
+    'asks again for the module of %s when the network breaks',
+    async (_what, module, shown) => {
+      const agent = await newAgent()
+      await using visitor = await come()
+      let asked = 0
+      await visitor.page.route(new RegExp(`/assets/${module}-[^/]*\\.js`), (route) => (++asked <= 2 ? route.abort() : route.continue()))
+      await visitor.signIn(owner.key, `/agents/${agent.id}${module === 'markdown' ? '' : '?tab=settings'}`)
+      if (module === 'markdown') await ask(visitor, 'How high is the lighthouse?')
+      await visitor.page.locator(`main ${shown}`).first().waitFor()
+      await visitor.page.getByText(LOST).first().waitFor({ state: 'hidden' })
+      expect(asked).toBe(3)
+    },
+    60_000,
+  )
+
   it('asks again with one click when a run has failed', async () => {
     const agent = await newAgent()
     await using visitor = await come()

@@ -1,4 +1,5 @@
 import { type ComponentType, useEffect, useState, useSyncExternalStore } from 'react'
+import { loadModule } from '../data/load-module.ts'
 
 const LOAD_AFTER_MS = 4_000
 const MAX_SHOWN = 4
@@ -43,7 +44,10 @@ export function Toasts() {
   const isWanted = useToasts().length > 0
   useEffect(() => {
     if (List) return
-    const load = () => void import('./toast-list.tsx').then(({ ToastList }) => setList(() => ToastList)).catch(() => {})
+    const load = () =>
+      void loadModule(() => import('./toast-list.tsx'))
+        .then(({ ToastList }) => setList(() => ToastList))
+        .catch(() => {})
     const timer = setTimeout(load, isWanted ? 0 : LOAD_AFTER_MS)
     return () => clearTimeout(timer)
   }, [List, isWanted])

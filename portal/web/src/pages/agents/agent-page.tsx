@@ -1,8 +1,8 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { MoreHorizontal, Trash2 } from 'lucide-react'
-import { lazy, Suspense, useState } from 'react'
+import { Suspense, useState } from 'react'
 import { useAction, useAnswer } from '../../data/answer.ts'
-import { loadModule } from '../../data/load-module.ts'
+import { lazyPart } from '../../data/lazy-part.ts'
 import { useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
@@ -21,8 +21,8 @@ import { UseIt } from './use-it.tsx'
 const route = getRouteApi('/agents/$id')
 
 /** The form is large, and most come to chat. */
-const Settings = lazy(() => loadModule(async () => ({ default: (await import('./editor/settings.tsx')).Settings })))
-const Versions = lazy(() => loadModule(async () => ({ default: (await import('./versions/versions.tsx')).Versions })))
+const Settings = lazyPart(() => import('./editor/settings.tsx'), 'Settings')
+const Versions = lazyPart(() => import('./versions/versions.tsx'), 'Versions')
 
 export function AgentPage() {
   const text = useText()

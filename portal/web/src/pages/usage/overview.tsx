@@ -1,6 +1,7 @@
 import { ChartColumn } from 'lucide-react'
-import { lazy, Suspense, useMemo } from 'react'
+import { Suspense, useMemo } from 'react'
 import { useAnswer } from '../../data/answer.ts'
+import { lazyPart } from '../../data/lazy-part.ts'
 import { directionOf } from '../../i18n/preferences.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { usePreferences } from '../../i18n/use-preferences.ts'
@@ -15,7 +16,7 @@ import { type Filters, GROUPINGS, MEASURES, RANGES, STEPS, timesOf } from './fil
 import { measured, REST, type Series, toSeries } from './series.ts'
 import { CHART, type Summary } from './usage.ts'
 
-const Chart = lazy(() => import('./chart.tsx').then(({ Chart }) => ({ default: Chart })))
+const Chart = lazyPart(() => import('./chart.tsx'), 'Chart')
 
 interface OverviewProps {
   readonly filters: Filters

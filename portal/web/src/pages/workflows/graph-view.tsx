@@ -46,7 +46,7 @@ interface GraphProps {
 }
 
 /** Draws the nodes along the line of text: what waits stands after what it waits for. */
-export default function Graph({ definition, run, open, onOpen }: GraphProps) {
+export function GraphView({ definition, run, open, onOpen }: GraphProps) {
   const text = useText()
   const frame = useRef<HTMLElement>(null)
   const isRightToLeft = Direction.useDirection() === 'rtl'

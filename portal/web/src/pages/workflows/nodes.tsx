@@ -1,5 +1,6 @@
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import { failureOfWork } from '../../data/failure.ts'
+import { lazyPart } from '../../data/lazy-part.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -17,7 +18,7 @@ import { listEdges } from './rules/graph.ts'
 import type { ShownNode } from './rules/progress.ts'
 import { Duration, NodeBadge, TYPE_ICONS } from './states.tsx'
 
-const Graph = lazy(() => import('./graph-view.tsx'))
+const GraphView = lazyPart(() => import('./graph-view.tsx'), 'GraphView')
 
 interface NodesProps {
   /** Null: the version of the run is not kept. */
@@ -35,7 +36,7 @@ export function Nodes({ definition, run, open, onOpen }: NodesProps) {
     <div className="flex flex-col gap-6">
       {definition ? (
         <Suspense fallback={<Skeleton className="h-80 rounded-xl" />}>
-          <Graph definition={definition} run={run} open={open} onOpen={onOpen} />
+          <GraphView definition={definition} run={run} open={open} onOpen={onOpen} />
         </Suspense>
       ) : (
         <Notice>{text('workflows.versionGone')}</Notice>

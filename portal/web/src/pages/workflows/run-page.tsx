@@ -2,9 +2,9 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { CircleStop, ReceiptText, RotateCw, Trash2 } from 'lucide-react'
 import { type ReactNode, useEffect, useReducer, useRef, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAction, useAnswer, useEvents } from '../../data/answer.ts'
-import { connection } from '../../data/connection.ts'
+import { useAction, useAnswer } from '../../data/answer.ts'
 import { failureOfWork } from '../../data/failure.ts'
+import { useFollow } from '../../data/follow.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -71,23 +71,16 @@ function Followed({ run: asked, refresh }: { readonly run: Run; readonly refresh
   const { node } = route.useSearch()
   const navigate = route.useNavigate()
   const [progress, tell] = useReducer(advance, NO_PROGRESS)
-  const cursor = useRef<string | null>(null)
-  const [after, setAfter] = useState<string | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
-  useEffect(() => connection.onReturn(() => setAfter(cursor.current)), [])
-  const failure = useEvents(
-    FOLLOW,
-    { runId: asked.id, after },
-    ({ workflowRunEvents: event }) => {
-      cursor.current = event.cursor
-      tell(event)
-      if (event.type !== 'NODE_ENDED' && event.type !== 'DONE') return
+  const failure = useFollow(FOLLOW, asked.status === 'RUNNING' ? asked.id : null, ({ workflowRunEvents: event }) => {
+    tell(event)
+    if (event.type === 'NODE_ENDED' || event.type === 'DONE') {
       clearTimeout(timer.current)
       timer.current = setTimeout(refresh, event.type === 'DONE' ? 0 : ASK_AFTER_MS)
-    },
-    { pause: asked.status !== 'RUNNING' },
-  )
+    }
+    return event.cursor
+  })
   const run = apply(asked, progress)
   const { id, status, workflow, workflowId, workflowVersion, inputs, output, cost, startedAt, deadline, endedAt, nodes } = run
   return (

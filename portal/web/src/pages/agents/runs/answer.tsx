@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router'
 import { FileText } from 'lucide-react'
 import { Popover } from 'radix-ui'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
+import { lazyPart } from '../../../data/lazy-part.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { harmless, UserText } from '../../../parts/user-text.tsx'
 import type { Citation } from './runs.ts'
 
-const Markdown = lazy(() => import('./markdown.tsx').then(({ Markdown }) => ({ default: Markdown })))
+const Markdown = lazyPart(() => import('./markdown.tsx'), 'Markdown')
 
 interface AnswerProps {
   readonly source: string

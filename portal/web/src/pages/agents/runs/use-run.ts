@@ -1,40 +1,17 @@
-import { useEffect, useReducer, useState } from 'react'
+import { useReducer } from 'react'
 import { useClient } from 'urql'
-import { connection } from '../../../data/connection.ts'
 import { type Failure, toFailure } from '../../../data/failure.ts'
+import { useFollow } from '../../../data/follow.ts'
 import { NO_PROGRESS, type Progress, progressAfter } from './progress.ts'
 import { FOLLOW, START } from './runs.ts'
 
-/**
- * Follows a run until it ends. When a lost connection is back, it goes on after the last event that came. Following
- * costs nothing. Null: there is no run to follow. Give the component a key of the run.
- */
+/** Follows a run until it ends. Null: there is no run to follow. Give the component a key of the run. */
 export function useRunProgress(runId: string | null): { readonly progress: Progress; readonly failure: Failure | null } {
-  const client = useClient()
   const [progress, take] = useReducer(progressAfter, NO_PROGRESS)
-  const [failure, setFailure] = useState<Failure | null>(null)
-  useEffect(() => {
-    if (runId === null) return
-    let after: string | null = null
-    const subscribe = () =>
-      client.subscription(FOLLOW, { runId, after }).subscribe(({ data, error }) => {
-        if (error) setFailure(toFailure(error))
-        const event = data?.agentRunEvents
-        if (!event) return
-        after = event.cursor
-        setFailure(null)
-        take(event)
-      })
-    let current = subscribe()
-    const forget = connection.onReturn(() => {
-      current.unsubscribe()
-      current = subscribe()
-    })
-    return () => {
-      forget()
-      current.unsubscribe()
-    }
-  }, [client, runId])
+  const failure = useFollow(FOLLOW, runId, ({ agentRunEvents: event }) => {
+    take(event)
+    return event.cursor
+  })
   return { progress, failure }
 }
 

@@ -58,7 +58,7 @@ export function observedLink<Who, L extends Link<Who>>(
       return {
         next() {
           const event = span.within(() => events.next())
-          if (!hasAnswered || tracer.isOn)
+          if (!hasAnswered || span.isKept)
             event.then(heard, (error) => {
               const outcome = outcomeOfError(error, context)
               first(outcome)

@@ -1,5 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Context, DiagLogLevel, diag, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
@@ -13,6 +23,8 @@ const EXPORT_EVERY_MS = 1_000
 /** The longest that the end of the process waits for the last spans. */
 const LAST_EXPORT_MS = 3_000
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const
+
+const isSampled = ({ traceFlags }: SpanContext) => (traceFlags & TraceFlags.SAMPLED) !== 0
 
 export interface TracerOptions {
   /** The base address of a collector that takes OTLP over HTTP: traces go to its `/v1/traces`. */
@@ -49,11 +61,15 @@ export function openTracer({ endpoint, ratio, serviceName, version, log }: Trace
       const remote = traceparent === undefined ? null : parseTraceParent(traceparent)
       const above = remote ? trace.setSpanContext(ROOT_CONTEXT, { ...remote, isRemote: true }) : running.getStore()
       if (!above && !begins) return NO_SPAN
+      const outer = above && trace.getSpanContext(above)
+      // Most traces are not kept. What runs below their first span needs no span of its own.
+      if (outer && !remote && !isSampled(outer)) return { ...NO_SPAN, traceId: outer.traceId }
       const parent = above ?? ROOT_CONTEXT
       const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, parent)
       const context = trace.setSpan(parent, span)
       return {
         traceId: span.spanContext().traceId,
+        isKept: span.isRecording(),
         within: (work) => running.run(context, work),
         set: (more) => void span.setAttributes(more),
         end(error) {

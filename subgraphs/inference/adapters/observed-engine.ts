@@ -80,7 +80,7 @@ export function observedEngine(
         if (isFirst && !item.done) first()
         isFirst = false
         if (item.done) end('ok')
-        else if (tracer.isOn) for (const chunk of item.value) tellUsage(chunk, span)
+        else if (span.isKept) for (const chunk of item.value) tellUsage(chunk, span)
         return item
       },
       async return(value) {

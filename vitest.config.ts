@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config'
 const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
+/** Helm, which it needs, takes minutes to build: `.ci/run` runs it last. */
+const CHART = 'test/repository/helm.test.ts'
 const EXCLUDED = ['**/node_modules/**', '.cache/**', 'portal/dist*/**']
 
 export default defineConfig({
@@ -25,7 +27,8 @@ export default defineConfig({
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
       // Two of these at a time are more than two cores serve at once.
-      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END], testTimeout: 90_000 } },
+      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END, CHART], testTimeout: 90_000 } },
+      { extends: true, test: { name: 'chart', include: [CHART], exclude: EXCLUDED, testTimeout: 90_000 } },
     ],
   },
 })

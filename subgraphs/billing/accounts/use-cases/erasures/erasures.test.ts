@@ -12,7 +12,7 @@ import { createOrganization } from '../create-organization.ts'
 import { principalOfKey } from '../find-principal.ts'
 import { getOrganization } from '../organizations.ts'
 import { listErasuresToDo, noteEnded, ownErasure } from './erase-organization.ts'
-import { endErasures, erasedRecords, findErasure, listErasures, noteFound, receiptId, requestErasure } from './erasures.ts'
+import { endErasures, erasedRecords, findErasure, listErasures, MAX_RECEIPTS, noteFound, receiptId, requestErasure } from './erasures.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const DOCUMENT = `doc_${'d'.repeat(32)}`
@@ -101,6 +101,17 @@ for (const { name, open } of STORES)
       await expect(requestErasure(deps, admin, { documentId: DOCUMENT })).rejects.toMatchObject({ code: 'invalid_request' })
       await requestErasure(deps, await newTenant(), { documentId: DOCUMENT })
       expect(await listErasuresToDo(deps, 'knowledge')).toHaveLength(21)
+    })
+
+    it('keeps the newest 10,000 receipts of an organization', async () => {
+      const { _id, ...first } = await requestErasure(deps, admin, { documentId: DOCUMENT })
+      const { openKey, openOf, openSince, ...ended } = { ...first, endedAt: clock.now() }
+      const old = Array.from({ length: MAX_RECEIPTS - 1 }, (_, i) => ({ ...ended, _id: `ers_${String(i).padStart(32, '0')}` }))
+      for (let from = 0; from < old.length; from += 1_000) await deps.collections.erasures.insertMissing(old.slice(from, from + 1_000))
+      await requestErasure(deps, admin, { documentId: `doc_${'e'.repeat(32)}` })
+      expect(await findErasure(deps, admin, old[0]!._id)).toBeNull()
+      expect(await findErasure(deps, admin, old[1]!._id)).toMatchObject({ kind: 'document' })
+      expect(await findErasure(deps, admin, _id)).toMatchObject({ endedAt: null })
     })
 
     it('of an organization leaves a receipt of what each part had, and of what the accounts keep', async () => {

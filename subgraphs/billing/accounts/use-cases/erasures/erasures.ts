@@ -17,6 +17,8 @@ const DOCUMENT_ID = /^doc_[0-9a-f]{32}$/
  * queue, so that those of others are in it.
  */
 const MAX_OPEN = 20
+/** Receipts of documents and persons that an organization keeps: the newest. */
+export const MAX_RECEIPTS = 10_000
 /** Keys of one erasure. */
 const MAX_KEYS = 100
 /** The contract says that counts end here: a million take SQLite some 0.1 s. */
@@ -62,12 +64,21 @@ export async function requestErasure(deps: BillingDeps, principal: Principal, in
   }
   try {
     await erasures.insertOne(begun)
+    await dropOldReceipt(deps, organizationId)
     return begun
   } catch (error) {
     const first = error instanceof DuplicateKey ? await erasures.findOne({ openKey }) : null
     if (first) return first
     throw error
   }
+}
+
+/** As each new erasure drops one, there are never more. */
+async function dropOldReceipt({ collections: { erasures }, clock }: BillingDeps, organizationId: string): Promise<void> {
+  if ((await erasures.countDocuments({ organizationId }, { limit: MAX_RECEIPTS + 1 })) <= MAX_RECEIPTS) return
+  const ended = { organizationId, kind: { $in: ['document', 'person'] }, endedAt: { $lte: clock.now() } }
+  const [oldest] = await erasures.find(ended, { sort: { _id: 1 }, limit: 1 })
+  if (oldest) await erasures.findOneAndDelete({ _id: oldest._id })
 }
 
 /** Begins the receipt of a deleted organization. Repeatable: there is one. */

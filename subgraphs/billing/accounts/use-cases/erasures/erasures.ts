@@ -74,10 +74,11 @@ export async function requestErasure(deps: BillingDeps, principal: Principal, in
 }
 
 /** As each new erasure drops one, there are never more. */
-async function dropOldReceipt({ collections: { erasures }, clock }: BillingDeps, organizationId: string): Promise<void> {
+async function dropOldReceipt({ collections: { erasures } }: BillingDeps, organizationId: string): Promise<void> {
   if ((await erasures.countDocuments({ organizationId }, { limit: MAX_RECEIPTS + 1 })) <= MAX_RECEIPTS) return
-  const ended = { organizationId, kind: { $in: ['document', 'person'] }, endedAt: { $lte: clock.now() } }
-  const [oldest] = await erasures.find(ended, { sort: { _id: 1 }, limit: 1 })
+  // Those under way and that of the organization stay.
+  const first = await erasures.find({ organizationId }, { sort: { _id: 1 }, limit: MAX_OPEN + 2 })
+  const oldest = first.find(({ kind, endedAt }) => kind !== 'organization' && endedAt !== null)
   if (oldest) await erasures.findOneAndDelete({ _id: oldest._id })
 }
 

@@ -20,8 +20,8 @@ export interface AgentExport {
 /** Writes agents and workflows with their versions, threads, and the runs that have ended with their events. */
 export async function exportAgents({ collections, organizationId, sealing }: AgentExport, sink: ArchiveSink): Promise<void> {
   const listed = { organizationId, listed: true }
-  const sealed = (definition: string) =>
-    resealHeaders(definition, sealing?.own ?? null, sealing?.archive ?? null, () => sink.leave('headers of MCP servers'))
+  const resealing = sealing && { from: sealing.own, to: sealing.archive, leavesUnopened: true }
+  const sealed = (definition: string) => resealHeaders(definition, resealing, () => sink.leave('headers of MCP servers'))
   for await (const agent of listAll(collections.agents, listed)) {
     await sink.record(AGENT, { ...agent, definition: sealed(agent.definition) })
     for await (const version of listVersions(collections.agentVersions, agent))

@@ -8,23 +8,41 @@ export interface Sealing {
   readonly organizationId: string
 }
 
+/** Seals headers that were sealed for one organization for another one. */
+export interface Resealing {
+  readonly from: Sealing
+  readonly to: Sealing
+  /** Whether headers that cannot be opened are left out: a record that a rotation of the secret could not move. */
+  readonly leavesUnopened?: boolean
+}
+
 /**
- * Seals the headers of an agent's servers anew. `to` is null if they may not go along: the servers are then there without
+ * Seals the headers of an agent's servers anew. Null: they may not go along, and the servers are then there without
  * them. `left` is called for each server that loses its headers.
+ * @throws {Error} as `SealedTexts.open`, unless what cannot be opened is left out
  */
-export function resealHeaders(definition: string, from: Sealing | null, to: Sealing | null, left: () => void): string {
+export function resealHeaders(definition: string, resealing: Resealing | null, left: () => void): string {
   const parsed = JSON.parse(definition) as { readonly mcpServers?: readonly McpServer[] }
   const { mcpServers = [] } = parsed
   if (mcpServers.every(({ sealedHeaders }) => sealedHeaders === null)) return definition
   const servers = mcpServers.map((server) => {
     const { sealedHeaders, url } = server
     if (sealedHeaders === null) return server
-    if (from && to) {
-      const headers = from.secrets.open(sealedHeaders, headersPlace(from.organizationId, url))
-      return { ...server, sealedHeaders: to.secrets.seal(headers, headersPlace(to.organizationId, url)) }
-    }
+    const sealed = resealing && reseal(sealedHeaders, url, resealing)
+    if (sealed !== null) return { ...server, sealedHeaders: sealed }
     left()
     return { ...server, headerNames: [], sealedHeaders: null }
   })
   return JSON.stringify({ ...parsed, mcpServers: servers })
+}
+
+function reseal(sealed: string, url: string, { from, to, leavesUnopened = false }: Resealing): string | null {
+  let headers: string
+  try {
+    headers = from.secrets.open(sealed, headersPlace(from.organizationId, url))
+  } catch (error) {
+    if (leavesUnopened) return null
+    throw error
+  }
+  return to.secrets.seal(headers, headersPlace(to.organizationId, url))
 }

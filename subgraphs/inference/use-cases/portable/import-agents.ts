@@ -18,8 +18,9 @@ export interface AgentImport {
 }
 
 export function agentTakers({ collections, organizationId, sealing, fingerprints, onModel }: AgentImport): ArchiveTakers {
+  const resealing = sealing && { from: sealing.archive, to: sealing.own }
   const sealed = (given: string) => {
-    const definition = resealHeaders(given, sealing?.archive ?? null, sealing?.own ?? null, () => undefined)
+    const definition = resealHeaders(given, resealing, () => undefined)
     return { definition, ...labelOf(readDefinition(definition), fingerprints).$set }
   }
   const { agents, agentVersions, workflows, workflowVersions, threads, runs, workflowRuns, runEvents, keptRuns } = collections

@@ -53,6 +53,28 @@ it('an import takes what an export wrote, also runs of the operator, and labels 
   expect(await here.collections.agentVersions.findOne({ _id: `${agent._id}_1` })).toMatchObject(labelled)
 })
 
+it('an export leaves out headers that cannot be opened, and says so', async () => {
+  const { deps } = parts({ catalog: CATALOG })
+  const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
+  await createAgent(deps, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
+  const { organizationId } = OWNER
+  const lost = { secrets: new SealedTexts(Buffer.alloc(32, 2)), organizationId }
+  const archive = { secrets: new SealedTexts(Buffer.alloc(32, 1)), organizationId }
+  const [written, left]: [string[], string[]] = [[], []]
+  await exportAgents(
+    { collections: deps.collections, organizationId, sealing: { own: lost, archive } },
+    {
+      record: async (kind, record) => void written.push(kind.toLine(record)),
+      file: async () => undefined,
+      leave: (what) => void left.push(what),
+    },
+  )
+  expect(written).toHaveLength(2)
+  for (const line of written)
+    expect(JSON.parse(JSON.parse(line).definition).mcpServers).toMatchObject([{ name: 'crm', sealedHeaders: null }])
+  expect(left).toEqual(['headers of MCP servers', 'headers of MCP servers'])
+})
+
 it('an agent of an archive has a schema that is no deeper than one of the API', () => {
   const agent = (depth: number) => {
     const responseSchema = JSON.parse(`${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`)

@@ -112,6 +112,41 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await eventually(async () => (await statusOf(key)) === 401, ENDED_MS)
     }, 90_000)
 
+    it('the operator sets a limit, which the organization sees; its admin changes where data may be processed', async () => {
+      const tenant = await newOrganization(portal.operator, portal.service, { name: `Archive ${language}` })
+      await using operator = await come(pass)
+      await using admin = await come(pass)
+      await operator.signIn(portal.operator.key, `/operator/organizations/${tenant.organizationId}`)
+      await operator.page.getByRole('button', { name: say('operator.changePlan') }).click()
+      const form = operator.page.getByRole('dialog', { name: say('operator.changePlan') })
+      const limit = form.getByLabel(say('operator.limit.requestsPerMinute'), { exact: true })
+      await limit.fill('many')
+      await form.getByRole('button', { name: say('common.save') }).click()
+      await form.getByText(say('operator.problem.limit')).waitFor()
+      await limit.fill('٤٣٢')
+      expect(await operator.findBarriers()).toEqual([])
+      await form.getByRole('button', { name: say('common.save') }).click()
+      await form.waitFor({ state: 'hidden' })
+
+      await admin.signIn(tenant.key, '/organization')
+      const { page } = admin
+      await eventually(async () => plain(await page.locator('main').textContent()).includes('432'))
+      const policies = page.getByRole('radiogroup', { name: say('organization.residency') })
+      await policies.getByRole('radio', { name: new RegExp(`^${say('organization.policy.LOCAL_ONLY')}`) }).click()
+      await page
+        .getByRole('list', { name: say('organization.forbiddenModels') })
+        .getByText('mock-chat', { exact: true })
+        .waitFor()
+      await page.getByRole('button', { name: say('organization.changePolicy') }).click()
+      const question = page.getByRole('alertdialog')
+      expect(await admin.findBarriers()).toEqual([])
+      await question.getByRole('button', { name: say('organization.changePolicy') }).click()
+      await question.waitFor({ state: 'hidden' })
+      const asked = '{ viewer { organization { residencyPolicy limits { requestsPerMinute } } } }'
+      const { data } = await tenant.graphql(asked, {})
+      expect(data).toEqual({ viewer: { organization: { residencyPolicy: 'LOCAL_ONLY', limits: { requestsPerMinute: 432 } } } })
+    }, 90_000)
+
     it('an invitation is accepted at the provider; the role changes, the session ends, the member is removed', async () => {
       const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
       const login = `mona-${language}`
@@ -169,6 +204,21 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
         .getByRole('button', { name: say('keys.create') })
         .first()
         .waitFor()
+
+      await act('people.changeRole')
+      await role.getByRole('radio', { name: new RegExp(`^${say('people.role.BILLING')}`) }).click()
+      await role.getByRole('button', { name: say('people.changeRole') }).click()
+      await eventually(async () => {
+        await member.page.evaluate("window.dispatchEvent(new Event('focus'))")
+        return (await keysEntry.count()) === 0
+      }, ENDED_MS)
+      await openMenu()
+      await member.page
+        .getByRole('navigation')
+        .getByRole('link', { name: say('wallet.title'), exact: true })
+        .click()
+      await member.page.waitForURL(/\/wallet$/)
+      await member.settle()
 
       const ended = member.page.getByRole('dialog', { name: say('signIn.endedTitle') })
       const isOver = async () => (await ended.isVisible()) || /\/sign-in/.test(member.page.url())

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -79,6 +80,11 @@ describe.skipIf(missing !== null)(
           ])
         await page.locator('main tbody tr', { hasText: 'plan.md' }).waitFor()
         await keep('versions')
+
+        await visitor.open(`/collections/${body.id}/documents/${documentId}`)
+        const download = page.waitForEvent('download')
+        await page.getByRole('button', { name: say('document.download'), exact: true }).click()
+        expect(readFileSync(await (await download).path(), 'utf8')).toBe('# Plan\n\nThe second plan of the harbour.')
 
         const expected = [{ phrase: 'opens at six' }]
         await owner.rest('POST', `/v1/collections/${body.id}/gold-questions`, { questions: [{ query: 'When does it open?', expected }] })

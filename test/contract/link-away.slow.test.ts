@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Caller } from '../../subgraphs/common/identity/principal.ts'
 import { principalTokens } from '../../subgraphs/common/identity/principal-token.ts'
@@ -15,6 +16,7 @@ import { probe, somebody } from './link.ts'
 
 const tokens = principalTokens(randomBytes(32), systemClock)
 const context = () => ({ caller: somebody, requestId: 'req_1', signal: new AbortController().signal })
+const STREAM = { query: 'subscription { chatCompletion(input: {}) { textDelta } }' }
 const READ = { query: '{ model(id: "any") { id } }' }
 const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', variables: { input: {} } }
 
@@ -79,7 +81,7 @@ it('gives a read up in time, then asks nothing of a process without a sign of li
     expect(next.error).toMatchObject({ code: 'service_unavailable' })
     expect(next.ms).toBeLessThan(1_000)
   }
-  const stream = link.subscribe({ query: 'subscription { chatCompletion(input: {}) { textDelta } }' }, context())
+  const stream = link.subscribe(STREAM, context())
   expect((await stream.next()).value?.errors?.[0]?.extensions?.code).toBe('SERVICE_UNAVAILABLE')
   expect(asked()).toBe(1)
   replica.wake()
@@ -135,7 +137,8 @@ it('ends what waits on connections that pass nothing any more, does it nowhere e
   const waiting = timed(link.execute(CALL, context()))
   const posts = () => replica.asked.filter((each) => each === 'POST /graphql').length
   replica.wakePings()
-  await eventually(() => posts() === 1 && replica.asked.length > 1)
+  // At once, not after a beat: a ping over a connection that was made later says nothing of those from before.
+  await eventually(() => posts() === 1 && replica.asked.length > 1, 300)
   through.halfOpen()
   const ended = await waiting
   expect(ended.error).toMatchObject({ code: 'service_unavailable' })
@@ -143,4 +146,21 @@ it('ends what waits on connections that pass nothing any more, does it nowhere e
   expect(posts()).toBe(1)
   replica.wake()
   expect((await link.execute(READ, context())).data).toEqual({ model: null })
+}, 30_000)
+
+it('ends a subscription that is sent over a socket which was cut off while nothing waited', async () => {
+  const { subgraph } = probe()
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const through = await TcpProxy.start(server.url)
+  onTestFinished(() => through[Symbol.asyncDispose]())
+  const link = linkTo([through.url])
+  const events = link.subscribe(STREAM, context())
+  await events.next()
+  await events.return!()
+  // Pings have ended, and the socket has not.
+  await sleep(5_000)
+  through.halfOpen()
+  const { value } = await link.subscribe(STREAM, context()).next()
+  expect(value?.errors?.[0]?.extensions?.code).toBe('SERVICE_UNAVAILABLE')
 }, 30_000)

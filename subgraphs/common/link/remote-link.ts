@@ -32,6 +32,12 @@ export const IDLE_CONNECTION_MS = 2_000
 /** How often a replica that something waits for, or that is away, is pinged. */
 const BEAT_MS = 500
 /**
+ * What is pinged says something of a connection only if it is as old: one that is made after others were cut off is
+ * answered. So no operation begins long after a ping, and the connection of pings stays open longer than all others.
+ */
+const MAX_SIGN_AGE_MS = 1_000
+const SIGNS_IDLE_MS = 15_000
+/**
  * A process that answers a ping within this time is slow, but not away. It is pinged once more, because this process
  * itself may have stood still. So whatever waits for a process that was stopped hears of it within 5 s.
  */
@@ -248,6 +254,8 @@ class Replica<Who> implements AsyncDisposable {
   /** What waits for the replica: each is called when it will hear nothing. */
   readonly #waiting = new Set<(loss: Loss) => void>()
   #isWatched = false
+  /** When the last ping came to something, on the clock of `performance`. */
+  #signedAtMs = Number.NEGATIVE_INFINITY
   #isRetired = false
   /** True while it gives no sign of life. */
   isAway = false
@@ -271,8 +279,8 @@ class Replica<Who> implements AsyncDisposable {
   #openSigns(): HttpClient {
     return new HttpClient(this.#endpoint.origin, {
       connect: { timeout: SIGN_OF_LIFE_MS },
-      keepAliveTimeout: IDLE_CONNECTION_MS,
-      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+      keepAliveTimeout: SIGNS_IDLE_MS,
+      keepAliveMaxTimeout: SIGNS_IDLE_MS,
     })
   }
 
@@ -333,11 +341,14 @@ class Replica<Who> implements AsyncDisposable {
   async #watch(): Promise<void> {
     if (this.#isWatched) return
     this.#isWatched = true
+    let isDue = performance.now() - this.#signedAtMs > MAX_SIGN_AGE_MS
     for (;;) {
-      await systemClock.sleep(BEAT_MS, this.#over.signal).catch(() => undefined)
+      if (!isDue) await systemClock.sleep(BEAT_MS, this.#over.signal).catch(() => undefined)
+      isDue = false
       const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
       if (!isWanted || this.#over.signal.aborted) break
       const sign = await this.#look()
+      this.#signedAtMs = performance.now()
       // A process that takes no connections may be draining, and one that is dead resets those that it had.
       this.isAway = sign === 'silent'
       if (sign === 'silent' || sign === 'cut off') for (const giveUp of [...this.#waiting]) giveUp(sign)

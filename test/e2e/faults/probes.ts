@@ -18,6 +18,8 @@ import type { Parts } from './parts.ts'
 
 /** How long a client of the probes waits for an answer, or for the next piece of one. */
 export const PATIENCE_MS = 20_000
+/** A vendor of embeddings that says nothing may take two minutes before it is asked again. */
+const EMBEDDED_MS = 200_000
 /** Output tokens tell in the usage records which call of the fault it was. Calls before and after it have one. */
 const CHAT_PIECES = 3
 const STREAM_PIECES = 10
@@ -97,7 +99,8 @@ export class Probes {
 
   /** Waits until every document that was acknowledged is ready. */
   async documentsAreReady(): Promise<void> {
-    for (const id of this.#taken) expect(await settled(this.#direct, this.#collection.id, id)).toMatchObject({ status: 'ready' })
+    for (const id of this.#taken)
+      expect(await settled(this.#direct, this.#collection.id, id, EMBEDDED_MS)).toMatchObject({ status: 'ready' })
   }
 
   async holdsNothing(): Promise<boolean> {

@@ -18,7 +18,7 @@ import type { Parts } from './parts.ts'
 
 /** How long a client of the probes waits for an answer, or for the next piece of one. */
 export const PATIENCE_MS = 20_000
-/** A vendor of embeddings that says nothing may take two minutes before it is asked again. */
+/** A vendor of embeddings that has been cut off is asked again when its answer does not come. */
 const EMBEDDED_MS = 200_000
 /** Output tokens tell in the usage records which call of the fault it was. Calls before and after it have one. */
 const CHAT_PIECES = 3

@@ -190,6 +190,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     ).toEqual([])
   })
 
+  it('converts what is left when it was broken off while earlier programs were already kept out', async () => {
+    await fill(600)
+    const notes = client.db(database).collection<{ _id: string; version: number }>('schema_versions')
+    {
+      await using _earlier = await upgrade(ADD)
+      await raw().insertOne({ _id: 'l_early', sentAt: new Date(600), pages: 600 })
+    }
+    // As after a crash in the middle of the step that takes `pages` away.
+    await notes.updateOne({ _id: 'letters' }, { $set: { oldestProgram: 3, oldestDocument: 1, to: 3, migratingUntil: new Date(0) } })
+    await using upgraded = await Upgrade.begin(client.db(database), [LETTERS], silentLog)
+    await upgraded.finish()
+    expect(await withPages()).toBe(0)
+    expect(await unconverted()).toBe(0)
+    expect(await versions()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
+  })
+
   it('ends right when it is killed at any moment, and started again', async () => {
     const count = 3_000
     await fill(count)

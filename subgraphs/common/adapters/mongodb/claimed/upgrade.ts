@@ -20,6 +20,8 @@ export interface Note {
   readonly version: number
   /** The earliest version of a program that can still read all documents. Absent: `version`. */
   readonly oldestProgram?: number
+  /** The earliest version that a document may have, while `oldestProgram` is already later. Absent: `oldestProgram`. */
+  readonly oldestDocument?: number
   /** Counts the reasons to look for documents that earlier programs have written. Absent: there is none. */
   readonly unswept?: number
   /** Set while documents are brought to this version. Only one process does that at a time. */
@@ -136,7 +138,7 @@ export class Upgrade implements AsyncDisposable {
       const { phase } = kind.migrations[note.version - 1]!
       const end = kind.migrations.findIndex((step, i) => i >= note.version && step.phase !== phase)
       const to = Math.min(end < 0 ? currentVersion(kind) : end + 1, wanted)
-      if (phase === 'contract') await this.#retire(kind, to)
+      if (phase === 'contract') await this.#retire(kind, note, to)
       await this.#convert(kind, note, to)
     }
   }
@@ -145,20 +147,24 @@ export class Upgrade implements AsyncDisposable {
    * Notes that earlier programs can no longer start, and makes sure that none is there.
    * @throws {Unfit} one is
    */
-  async #retire(kind: Kind, version: number): Promise<void> {
+  async #retire(kind: Kind, note: Note, version: number): Promise<void> {
     for (const isNoted of [false, true]) {
       if (await this.#programs.knowLess(kind.name, version))
         throw new Unfit([
           `documents of the kind ${kind.name} lose what programs of an earlier version read: stop those that use the database ${this.#db.databaseName}`,
         ])
-      if (!isNoted) await this.#notes.updateOne({ _id: kind.name }, { $max: { oldestProgram: version } })
+      // Whoever goes on after a crash converts what those programs have written, too.
+      const noted = { $max: { oldestProgram: version }, $min: { oldestDocument: oldestDocumentOf(note) } }
+      if (!isNoted) await this.#notes.updateOne({ _id: kind.name }, noted)
     }
   }
 
-  async #convert(kind: Kind, { version: from, oldestProgram = from }: Note, to: number): Promise<void> {
+  async #convert(kind: Kind, note: Note, to: number): Promise<void> {
+    const { version: from, oldestProgram = from } = note
     const { after, done } = await this.#take(kind, from, to)
     this.#log.warn({ kind: kind.name, from, to, done }, 'converting the documents to the version of this program')
-    await convertDocuments(this.#db, kind, { from: oldestProgram, to, ...(after !== undefined && { after }) }, this.#reporter(kind, done))
+    const versions = { from: oldestDocumentOf(note), to, ...(after !== undefined && { after }) }
+    await convertDocuments(this.#db, kind, versions, this.#reporter(kind, done))
     const isContract = kind.migrations[to - 2]!.phase === 'contract'
     await this.#release(kind, { $set: { version: to, oldestProgram: isContract ? to : oldestProgram } })
   }
@@ -195,7 +201,7 @@ export class Upgrade implements AsyncDisposable {
   }
 
   async #release(kind: Kind, update: UpdateFilter<Note> = {}): Promise<void> {
-    const unset = { migratingUntil: '', to: '', after: '', done: '', of: '' } as const
+    const unset = { oldestDocument: '', migratingUntil: '', to: '', after: '', done: '', of: '' } as const
     await this.#notes.updateOne({ _id: kind.name }, { ...update, $unset: unset })
   }
 
@@ -207,6 +213,10 @@ export class Upgrade implements AsyncDisposable {
       await this.#notes.updateOne({ _id: kind.name }, { $set: { migratingUntil: leaseEnd(), after, done, of: Math.max(of, done) } })
     }
   }
+}
+
+function oldestDocumentOf({ version, oldestProgram = version, oldestDocument = Math.min(oldestProgram, version) }: Note): number {
+  return oldestDocument
 }
 
 /** The version after the last step that must be done before a program of the current version serves. */

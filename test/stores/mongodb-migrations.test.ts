@@ -206,6 +206,18 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     expect(await versions()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
   })
 
+  it('sweeps what the earliest programs have written, also when the next step has begun to keep earlier ones out', async () => {
+    await fill(3)
+    await using running = await upgrade(ADD)
+    await raw().insertOne({ _id: 'l_003', sentAt: new Date(3), pages: 3 })
+    const keptOut = { oldestProgram: 3, oldestDocument: 1 }
+    const notes = client.db(database).collection<{ _id: string }>('schema_versions')
+    await notes.updateOne({ _id: 'letters' }, { $set: { ...keptOut, unswept: 1 } })
+    await running.finish()
+    expect(await unconverted()).toBe(0)
+    expect(await versions()).toEqual([{ _id: 'letters', version: 2, ...keptOut }])
+  })
+
   it('ends right when it is killed at any moment, and started again', async () => {
     const count = 3_000
     await fill(count)

@@ -32,11 +32,10 @@ export const IDLE_CONNECTION_MS = 2_000
 /** How often a replica that something waits for, or that is away, is pinged. */
 const BEAT_MS = 500
 /**
- * What is pinged says something of a connection only if it is as old: one that is made after others were cut off is
- * answered. So no operation begins long after a ping, and the connection of pings stays open longer than all others.
+ * A ping says nothing of connections that are older than its own: after a cut, new ones pass. So an operation whose last
+ * ping is longer ago begins with one.
  */
 const MAX_SIGN_AGE_MS = 1_000
-const SIGNS_IDLE_MS = 15_000
 /**
  * A process that answers a ping within this time is slow, but not away. It is pinged once more, because this process
  * itself may have stood still. So whatever waits for a process that was stopped hears of it within 5 s.
@@ -49,6 +48,8 @@ const MAX_ANSWER_BYTES = 48 * 1024 * 1024
 export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
 /** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
+/** The connection of pings outlives all others that are idle. */
+const SIGNS_IDLE_MS = 1.5 * IDLE_SOCKET_MS
 /** Sockets to one replica. */
 const MAX_SOCKETS = 10_000
 

@@ -166,16 +166,17 @@ export class Upgrade implements AsyncDisposable {
     const versions = { from: oldestDocumentOf(note), to, ...(after !== undefined && { after }) }
     await convertDocuments(this.#db, kind, versions, this.#reporter(kind, done))
     const isContract = kind.migrations[to - 2]!.phase === 'contract'
-    await this.#release(kind, { $set: { version: to, oldestProgram: isContract ? to : oldestProgram } })
+    await this.#release(kind, { $set: { version: to, oldestProgram: isContract ? to : oldestProgram }, $unset: { oldestDocument: '' } })
   }
 
   /** Converts what earlier programs have written since the conversion, when none of them is left. */
   async #sweep(kind: Kind): Promise<void> {
-    const { version, oldestProgram = version, unswept } = await this.#read(kind)
+    const note = await this.#read(kind)
+    const { version, unswept } = note
     // One that comes from here on counts itself.
     if (unswept === undefined || (await this.#programs.knowLess(kind.name, version))) return
     await this.#take(kind, version, version)
-    await convertDocuments(this.#db, kind, { from: oldestProgram, to: version }, this.#reporter(kind))
+    await convertDocuments(this.#db, kind, { from: oldestDocumentOf(note), to: version }, this.#reporter(kind))
     await this.#release(kind)
     await this.#notes.updateOne({ _id: kind.name, unswept }, { $unset: { unswept: '' } })
     this.#log.info({ kind: kind.name, version }, 'all documents are in the version of this program')
@@ -200,9 +201,9 @@ export class Upgrade implements AsyncDisposable {
     return taken.to === to && to > from ? taken : {}
   }
 
-  async #release(kind: Kind, update: UpdateFilter<Note> = {}): Promise<void> {
-    const unset = { oldestDocument: '', migratingUntil: '', to: '', after: '', done: '', of: '' } as const
-    await this.#notes.updateOne({ _id: kind.name }, { ...update, $unset: unset })
+  async #release(kind: Kind, { $set, $unset }: Pick<UpdateFilter<Note>, '$set' | '$unset'> = {}): Promise<void> {
+    const unset = { ...$unset, migratingUntil: '', to: '', after: '', done: '', of: '' } as const
+    await this.#notes.updateOne({ _id: kind.name }, { ...($set && { $set }), $unset: unset })
   }
 
   #reporter(kind: Kind, done = 0): (last: string, count: number) => Promise<void> {

@@ -32,6 +32,7 @@ describe('an erasure of a document, of a person and of an organization', () => {
   let gone: Caller & { readonly organizationId: string }
   let collection: Json
   let document: Json
+  let keptCollection: Json
   let kept: Json
   const erasures: Json[] = []
 
@@ -52,12 +53,14 @@ describe('an erasure of a document, of a person and of an organization', () => {
     tenant = await newOrganization(operator(), service)
     gone = await newOrganization(operator(), service)
     for (const caller of [tenant, gone]) {
-      const made = await newCollection(caller)
+      // Each in a collection of its own: a search names all that it finds.
+      const [made, others] = [await newCollection(caller), await newCollection(caller)]
       const secret = await addDocument(caller, made.id, 'secret.md', `# Members\n\nThe members of ${SECRET} meet on Tuesdays.`)
-      const other = await addDocument(caller, made.id, 'kept.md', `# Lamps\n\nThe lamps of ${KEPT} are made of brass.`)
-      if (caller === tenant) [collection, document, kept] = [made, secret, other]
-      const fields = { code: 'guide', name: 'Guide', model: 'extractive', collection_ids: [made.id] }
-      const agent = await rest(caller, 'POST', '/v1/agents', fields)
+      const other = await addDocument(caller, others.id, 'kept.md', `# Lamps\n\nThe lamps of ${KEPT} are made of brass.`)
+      if (caller === tenant) [collection, document, keptCollection, kept] = [made, secret, others, other]
+      const newAgent = (code: string, collectionId: string) =>
+        rest(caller, 'POST', '/v1/agents', { code, name: 'Guide', model: 'extractive', collection_ids: [collectionId] })
+      const [agent, annsAgent] = [await newAgent('guide', made.id), await newAgent('lamps', others.id)]
       // One run reads the document. One of Ann's reads the other.
       const run = await rest(caller, 'POST', `/v1/agents/${agent.id}/runs`, {
         input: `When do the members of ${SECRET} meet?`,
@@ -66,7 +69,7 @@ describe('an erasure of a document, of a person and of an organization', () => {
       expect(run.output_text).toContain(SECRET)
       const { key, id } = await rest(caller, 'POST', '/v1/keys', { name: 'Ann', scopes: ['agents'] })
       const asked = { input: `${ANN}: of what are the lamps of ${KEPT}?`, keep_thread: true }
-      await rest(makeCaller(service, key), 'POST', `/v1/agents/${agent.id}/runs`, asked)
+      await rest(makeCaller(service, key), 'POST', `/v1/agents/${annsAgent.id}/runs`, asked)
       if (caller === tenant) erasures.push({ key_ids: [id] })
     }
     erasures.push({ document_id: document.id })
@@ -116,10 +119,10 @@ describe('an erasure of a document, of a person and of an organization', () => {
     expect(counts(ofDocument)).toEqual({ documents: 1, passages: document.chunk_count, files: 1, agent_runs: 1, threads: 1 })
     expect(ofDocument).toMatchObject({ kind: 'document', document_id: document.id, kept: [] })
     expect(counts(await ofGone())).toMatchObject({
-      collections: 1,
+      collections: 2,
       documents: 2,
       files: 2,
-      agents: 1,
+      agents: 2,
       agent_runs: 2,
       threads: 2,
       api_keys: 2,
@@ -130,7 +133,7 @@ describe('an erasure of a document, of a person and of an organization', () => {
     const { body } = await tenant.rest('GET', '/v1/erasures')
     expect(body.data.map(({ id }: Json) => id)).toEqual(erasures.map(({ id }) => id).reverse())
     await servesNothingHalf()
-    expect((await tenant.rest('GET', `/v1/collections/${collection.id}/documents/${kept.id}`)).body.status).toBe('ready')
+    expect((await tenant.rest('GET', `/v1/collections/${keptCollection.id}/documents/${kept.id}`)).body.status).toBe('ready')
     await service.close()
     expect(rawCopies(data, [SECRET, SECRET.toLowerCase(), ANN, ANN.toLowerCase()])).toEqual({})
     await start()

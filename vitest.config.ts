@@ -16,6 +16,7 @@ export default defineConfig({
   test: {
     environment: 'node',
     reporters: ['default', './test/support/not-run.ts'],
+    setupFiles: ['./test/support/warnings.ts'],
     pool: 'forks',
     // Suites start real processes and engines: two at a time is what a two-core machine serves.
     maxWorkers: 2,

@@ -19,7 +19,11 @@ export default class Tally {
       for (const test of module.children.allTests()) {
         const { state, errors = [] } = test.result()
         if (state in counts) counts[state]++
-        else note(`${module.moduleId} > ${test.fullName}`, errors.length > 0 ? errors.slice(0, 1) : [{ message: `it is ${state}` }])
+        else {
+          const warnings = test.meta().warnings ?? []
+          const [error = { message: `it is ${state}` }] = errors
+          note([`${module.moduleId} > ${test.fullName}`, ...warnings.map((line) => `the service warned: ${line}`)].join('\n'), [error])
+        }
       }
     }
     note('an error that no test awaited', unhandled)

@@ -395,6 +395,7 @@ describe.skipIf(!mayBeNobody)(
       })
       cpSync(join(place, 'first', 'catalog.yaml'), join(copy, 'catalog.yaml'))
       chmodSync(join(copy, 'catalog.yaml'), 0o644)
+      const ended = once(child, 'close')
       let said = ''
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
       const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
@@ -409,7 +410,7 @@ describe.skipIf(!mayBeNobody)(
       mend(data)
       await says(/^ready /m)
       child.kill('SIGKILL')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      await ended
       return { said: said.replaceAll(data, 'DATA'), shown }
     }
 

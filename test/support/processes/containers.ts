@@ -175,6 +175,7 @@ export function durationMs(text: string): number {
 export class ContainerProcess {
   readonly #child: ChildProcess
   readonly #environment: Readonly<Record<string, string>>
+  #hasEnded = false
   output = ''
 
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, folder: string) {
@@ -186,11 +187,15 @@ export class ContainerProcess {
         this.output = (this.output + text).slice(-100_000)
       })
     }
+    // Not at `exit`, which may come before the last of the output.
+    this.#child.once('close', () => {
+      this.#hasEnded = true
+    })
   }
 
-  /** The exit code, or the name of the signal that ended the process. Null while it runs. */
+  /** The exit code, or the name of the signal that ended the process. Null until it has ended and its output is complete. */
   get exitCode(): number | string | null {
-    return this.#child.exitCode ?? this.#child.signalCode
+    return this.#hasEnded ? (this.#child.exitCode ?? this.#child.signalCode) : null
   }
 
   /** Runs a command beside the process, like `docker exec`, and returns its exit code. */
@@ -208,7 +213,7 @@ export class ContainerProcess {
    */
   async stop(signal: string, graceMs: number): Promise<number | string | null> {
     if (this.exitCode !== null) return this.exitCode
-    const exit = once(this.#child, 'exit')
+    const exit = once(this.#child, 'close')
     this.#child.kill(signal as NodeJS.Signals)
     const kill = setTimeout(() => this.#child.kill('SIGKILL'), graceMs)
     await exit

@@ -14,12 +14,20 @@ const KIS = [process.execPath, join(ROOT, 'cli/kis.js')]
 
 /** One process of the service, started the way a user starts it. */
 export class ServiceProcess {
+  /** All that this file of tests has started. */
+  static readonly started: ServiceProcess[] = []
   readonly #child: ChildProcess
   readonly lines: string[] = []
   errors = ''
+  #ending?: { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
   private constructor(child: ChildProcess) {
     this.#child = child
+    ServiceProcess.started.push(this)
+    // Not at `exit`, which may come before the last of what the process has written.
+    child.once('close', (code: number | null, signal: NodeJS.Signals | null) => {
+      this.#ending = { code, signal }
+    })
     createInterface(child.stdout!).on('line', (line) => this.lines.push(line))
     child.stderr!.on('data', (text) => {
       this.errors = (this.errors + text).slice(-100_000)
@@ -60,19 +68,16 @@ export class ServiceProcess {
   async ready(): Promise<void> {
     const deadline = Date.now() + READY_MS
     while (!this.address) {
-      if (this.hasEnded)
-        throw new Error(`the process ended before it was ready, ${this.#ending}:\n${[...this.lines, this.errors].join('\n')}`)
+      if (this.#ending)
+        throw new Error(`the process ended before it was ready, ${this.#ending.signal ?? `code ${this.#ending.code}`}:\n${[...this.lines, this.errors].join('\n')}`)
       if (Date.now() > deadline) throw new Error(`not ready within ${READY_MS} ms:\n${[...this.lines, this.errors].join('\n')}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
 
+  /** True once the process has ended and all that it wrote has been read. */
   get hasEnded(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null
-  }
-
-  get #ending(): string {
-    return this.#child.signalCode ? `by ${this.#child.signalCode}` : `with code ${this.#child.exitCode}`
+    return this.#ending !== undefined
   }
 
   get pid(): number {
@@ -89,9 +94,9 @@ export class ServiceProcess {
   }
 
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    if (!this.hasEnded) {
+    if (!this.#ending) {
       this.#child.kill(signal)
-      await once(this.#child, 'exit')
+      await once(this.#child, 'close')
     }
     return this.#child.exitCode
   }

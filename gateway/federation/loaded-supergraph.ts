@@ -16,7 +16,8 @@ export interface LoadedSupergraph {
 /** @throws {Error} the supergraph is not valid, or has a directive for security that Apollo does not know */
 export function loadSupergraph(sdl: string): LoadedSupergraph {
   // Without places, which the schemas would keep: a place of each word of the text.
-  const supergraph = Supergraph.build(parse(sdl, { noLocation: true }))
+  // Composition has validated it; the schemas made of it are checked once more below.
+  const supergraph = Supergraph.build(parse(sdl, { noLocation: true }), { validateSupergraph: false })
   const api = supergraph.apiSchema()
   return {
     subgraphs: [...supergraph.subgraphsMetadata()].map(({ name }) => name),

@@ -69,7 +69,9 @@ export class ServiceProcess {
     const deadline = Date.now() + READY_MS
     while (!this.address) {
       if (this.#ending)
-        throw new Error(`the process ended before it was ready, ${this.#ending.signal ?? `code ${this.#ending.code}`}:\n${[...this.lines, this.errors].join('\n')}`)
+        throw new Error(
+          `the process ended before it was ready, ${this.#ending.signal ?? `code ${this.#ending.code}`}:\n${[...this.lines, this.errors].join('\n')}`,
+        )
       if (Date.now() > deadline) throw new Error(`not ready within ${READY_MS} ms:\n${[...this.lines, this.errors].join('\n')}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }

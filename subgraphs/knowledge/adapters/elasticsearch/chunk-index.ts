@@ -17,6 +17,7 @@ import type {
 } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
 import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
+import { createIndex } from './create-index.ts'
 import { type ChunkSource, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
 import { Expunger } from './expunger.ts'
 import {
@@ -24,14 +25,14 @@ import {
   collectionsIndex,
   EXPUNGE_ALL,
   entryId,
-  firstChunksIndex,
   type IndexNames,
   type IndexSize,
   indexNames,
+  nextChunksIndex,
   readChunkId,
 } from './indices.ts'
-import { rebuildStep, writtenIndex } from './rebuild.ts'
-import { search } from './search.ts'
+import { move, rebuildStep, writtenIndex } from './rebuild.ts'
+import { search, searchAll } from './search.ts'
 import { checkStart, rethrowUnfit } from './start-check.ts'
 import { termMark } from './term-counts.ts'
 
@@ -77,7 +78,8 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
   try {
     const names = indexNames(prefix)
     await checkStart(client, names)
-    await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
+    if (!(await awaitAnswer(client.indices.exists({ index: names.collections }))))
+      await createIndex(client, collectionsIndex(names, size)).catch(rethrowUnfit)
     await bringUpToDate(client, names).catch(rethrowUnfit)
     if (installation) await claim(client, names, await installation())
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
@@ -86,13 +88,6 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     await client.close()
     throw error
   }
-}
-
-/** Creates an index, known by `name`, unless it exists: another process may be doing the same. */
-async function make(client: Client, request: estypes.IndicesCreateRequest, name = request.index): Promise<void> {
-  if (await awaitAnswer(client.indices.exists({ index: name }))) return
-  await awaitAnswer(client.indices.create(request, { ignore: [400] }))
-  if (!(await awaitAnswer(client.indices.exists({ index: name })))) throw toFailure(400, `index ${request.index} cannot be created`)
 }
 
 /** Updates indices of earlier layouts to what is written now. */
@@ -135,7 +130,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
     const { organizationId, collectionId, dimensions } = collection
-    await make(this.#client, firstChunksIndex(this.#names, dimensions, this.#size), this.#names.chunks(dimensions))
+    await this.#createChunks(dimensions)
     const created = this.#client.index(
       {
         index: this.#names.collections,
@@ -149,6 +144,18 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const found = await this.#collection(collectionId)
     if (found?.organization_id === organizationId && found.dimensions === dimensions) return
     throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
+  }
+
+  /** The index joins the alias of all chunks when it can be searched, so that no search of other collections fails meanwhile. */
+  async #createChunks(dimensions: number): Promise<void> {
+    const alias = this.#names.chunks(dimensions)
+    if (await awaitAnswer(this.#client.indices.exists({ index: alias }))) return
+    const request = nextChunksIndex(this.#names, dimensions, 1, this.#size)
+    await createIndex(this.#client, request)
+    await move(this.#client, [
+      { add: { index: request.index, alias, is_write_index: true } },
+      { add: { index: request.index, alias: this.#names.allChunks } },
+    ])
   }
 
   async dropCollection(collectionId: string): Promise<void> {
@@ -371,8 +378,14 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async ping(signal: AbortSignal): Promise<void> {
-    const asked = { index: [...this.#names.patterns], size: 0, track_total_hits: false, allow_partial_search_results: false }
-    await awaitAnswer(this.#client.search(asked, { signal }), signal)
+    const searched = { size: 0, track_total_hits: false }
+    await searchAll(
+      this.#client,
+      [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }].map(
+        (header) => [header, searched] as const,
+      ),
+      signal,
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

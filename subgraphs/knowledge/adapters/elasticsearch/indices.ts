@@ -147,13 +147,6 @@ export function nextChunksIndex(names: IndexNames, dimensions: number, number: n
   } satisfies estypes.IndicesCreateRequest
 }
 
-export function firstChunksIndex(names: IndexNames, dimensions: number, size: IndexSize) {
-  return {
-    ...nextChunksIndex(names, dimensions, 1, size),
-    aliases: { [names.allChunks]: {}, [names.chunks(dimensions)]: { is_write_index: true } },
-  } satisfies estypes.IndicesCreateRequest
-}
-
 export function collectionsIndex(names: IndexNames, size: IndexSize) {
   return {
     index: names.collections,

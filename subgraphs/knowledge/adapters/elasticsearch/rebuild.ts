@@ -3,6 +3,7 @@ import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
 import type { RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
 import { awaitAnswer, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
+import { createIndex } from './create-index.ts'
 import { type EntrySource, toCopy } from './entries.ts'
 import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
 import { termMark } from './term-counts.ts'
@@ -117,7 +118,7 @@ async function begin(parts: Parts, from: number): Promise<Step> {
   const number = names.parseIndexName(old)!.number + 1
   const index = names.built(dimensions, number)
   // It exists if a rebuild was interrupted right after creating it.
-  await awaitAnswer(client.indices.create(nextChunksIndex(names, dimensions, number, size), { ignore: [400] }))
+  await createIndex(client, nextChunksIndex(names, dimensions, number, size))
   const alias = names.chunks(dimensions)
   await move(client, [
     // Fails, together with everything else, if another rebuild has gone on from here.
@@ -238,7 +239,7 @@ async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
 }
 
 /** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
-async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
+export async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
   const { acknowledged } = await awaitAnswer(client.indices.updateAliases({ actions }, { ignore: [404] }))
   if (acknowledged === false) throw toFailure(503, 'not every node knows the moved alias yet')
 }

@@ -40,7 +40,13 @@ export async function search(
   signal: AbortSignal,
 ): Promise<readonly ChunkCandidate[]> {
   const { collectionId, vector, candidates } = query
-  const run = (searches: readonly Body[]) => runAll(client, names.chunks(dimensions), collectionId, searches, signal)
+  const header = { index: names.chunks(dimensions), routing: collectionId }
+  const run: Run = (searches) =>
+    searchAll(
+      client,
+      searches.map((body) => [header, body] as const),
+      signal,
+    )
   const mark = termMark(collectionId)
   const legs = await lexicalLegs(run, query, mark)
   const filter = [{ term: { collection_id: collectionId } }, ...(query.filter ? [filterQuery(query.filter)] : [])]
@@ -125,15 +131,17 @@ async function lexicalLegs(run: Run, { collectionId, words, grams }: ChunkQuery,
   return { words: toLeg('words', 0), grams: toLeg('grams', distinct.words.length) }
 }
 
-async function runAll(
+/**
+ * Gives the answer of each search.
+ * @throws {ServiceUnavailable} one of them cannot be answered whole
+ */
+export async function searchAll(
   client: Client,
-  index: string,
-  routing: string,
-  searches: readonly Body[],
+  searches: readonly (readonly [estypes.MsearchMultisearchHeader, Body])[],
   signal: AbortSignal,
 ): Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]> {
-  const header = { index, routing, allow_partial_search_results: false }
-  const { responses } = await awaitAnswer(client.msearch({ searches: searches.flatMap((body) => [header, body]) }, { signal }), signal)
+  const whole = searches.flatMap(([header, body]) => [{ ...header, allow_partial_search_results: false }, body])
+  const { responses } = await awaitAnswer(client.msearch({ searches: whole }, { signal }), signal)
   return responses.map((response) => {
     if ('error' in response) throw toFailure(response.status, `a search, status ${response.status}, ${response.error.type}`)
     if (response.timed_out) throw toFailure(504, 'a search timed out')

@@ -44,23 +44,26 @@ await onEngine(
           const valueAt = async (query: string) => Number((await prometheus.get('query', { query })).result[0]?.value[1] ?? 0)
           const chat = () =>
             caller.openai.chat.completions.create({ model: 'mock-chat', messages: [{ role: 'user', content: 'Hello' }], stream: true })
-          // Rates need two scrapes with something between them.
-          await eventually(async () => {
+          const emptyPanels = async () => {
+            const empty: string[] = []
+            for (const { panel, query } of queries()) {
+              const { result } = await prometheus.get('query', { query })
+              if (result.length === 0 && !MAY_BE_EMPTY.test(panel + query)) empty.push(`${panel}: ${query}`)
+            }
+            return empty
+          }
+          let empty: readonly string[] = []
+          // Each rate needs two scrapes that have it, with something between them.
+          const isShown = async () => {
             for await (const _chunk of await chat());
             await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'harbour' })
             for await (const _answer of socket.iterate({ query: '{ viewer { id } }' }));
-            return (await valueAt(`rate(${counted.slice(4, -1)}[30s])`)) > 0
-          }, 30_000)
-          expect(await valueAt(counted)).toBeGreaterThan(0)
-
-          await socket.dispose()
-
-          const empty: string[] = []
-          for (const { panel, query } of queries()) {
-            const { result } = await prometheus.get('query', { query })
-            if (result.length === 0 && !MAY_BE_EMPTY.test(panel + query)) empty.push(`${panel}: ${query}`)
+            empty = await emptyPanels()
+            return empty.length === 0 && (await valueAt(`rate(${counted.slice(4, -1)}[30s])`)) > 0
           }
-          expect(empty).toEqual([])
+          await eventually(isShown, 60_000).catch(() => expect(empty).toEqual([]))
+          expect(await valueAt(counted)).toBeGreaterThan(0)
+          await socket.dispose()
 
           const rules = async (): Promise<readonly Json[]> => (await prometheus.get('rules')).groups.flatMap((group: Json) => group.rules)
           await eventually(async () => (await rules()).every(({ health }) => health === 'ok'), 30_000)

@@ -51,12 +51,12 @@ describe.skipIf(!data)(title, async () => {
   }
 
   /**
-   * Bars of the design, and of the reference method for its single legs. Processors without VNNI compute the model's
-   * vectors otherwise: there ar→ar and en→en reach .9748 and .9847.
+   * Bars of the design, and of the reference method for its single legs, to three places: a processor without VNNI rounds
+   * the model's products otherwise, and reaches .9748 and .9847 for ar→ar and en→en.
    */
   for (const [from, pool, mode, bar] of [
-    ['ar', 'ar', 'hybrid', 0.974],
-    ['en', 'en', 'hybrid', 0.984],
+    ['ar', 'ar', 'hybrid', 0.975],
+    ['en', 'en', 'hybrid', 0.985],
     ['ar', 'en', 'hybrid', 0.895],
     ['en', 'ar', 'hybrid', 0.935],
     ['ar', 'both', 'hybrid', 0.91],
@@ -71,7 +71,7 @@ describe.skipIf(!data)(title, async () => {
       async () => {
         const reached = benchmark.ndcg(await findInSqlite(from, pool, mode), from, pool)
         console.info(`${mode} ${from}→${pool}: nDCG@10 ${reached.toFixed(4)}`)
-        expect(reached).toBeGreaterThanOrEqual(bar)
+        expect(Number(reached.toFixed(3))).toBeGreaterThanOrEqual(bar)
       },
       TIMEOUT_MS,
     )

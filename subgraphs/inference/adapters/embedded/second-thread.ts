@@ -1,7 +1,7 @@
 import { collectGarbage } from '../../../common/process/collect-garbage.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { ModelNotLoaded } from './model-not-loaded.ts'
-import { type Asked, type Halfway, SecondHalf } from './second-half.ts'
+import { type Asked, type Finished, type Halfway, SecondHalf } from './second-half.ts'
 import { StepQueue } from './step-queue.ts'
 
 /** The thread that `SecondThread` starts and calls. */
@@ -21,16 +21,25 @@ loading.catch(() => undefined)
 /** So few batches are on their way that a call which is cancelled may finish them. */
 const { signal } = new AbortController()
 
+const running = new Set<Promise<Finished>>()
+
 serveWorker({
   ready: async () => {
     await loading
     collectGarbage()
   },
   finish: async (halfway: Halfway, asked: Asked) => {
-    const finished = await (await loading).finish(halfway, asked, signal)
+    const half = await loading
+    const work = half.finish(halfway, asked, signal)
+    running.add(work)
+    const finished = await work.finally(() => running.delete(work))
     return new Moved(
       finished,
       finished.tokenStates.map(({ buffer }) => buffer as ArrayBuffer),
     )
+  },
+  // The thread may end only when the network's native code has returned: otherwise the whole process ends.
+  close: async () => {
+    await Promise.allSettled([loading, ...running])
   },
 })

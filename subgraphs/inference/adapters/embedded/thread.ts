@@ -70,7 +70,10 @@ const loading = load().catch(ModelNotLoaded.rethrow)
 loading.catch(() => undefined)
 
 async function load(): Promise<{ readonly model: Model; readonly finish: Finish }> {
-  const [model, finish] = await Promise.all([Model.load(directory, threads), loadSecond()])
+  const parts = [Model.load(directory, threads), loadSecond()] as const
+  // When one fails, the other still comes to its end: ending a thread while it loads ends the process.
+  await Promise.allSettled(parts)
+  const [model, finish] = await Promise.all(parts)
   await model.check(directory, queue, finish)
   collectGarbage()
   return { model, finish }
@@ -231,6 +234,8 @@ serveWorker({
   close: async () => {
     for (const controller of jobs.values()) controller.abort(new JobCancelled('the model is closed'))
     await second?.[Symbol.asyncDispose]()
+    // The thread may end only when the network's native code has returned.
+    await loading.catch(() => undefined)
     // Answers the cancelled calls before this one.
     await nextTurn()
   },

@@ -187,7 +187,7 @@ export class ContainerProcess {
         this.output = (this.output + text).slice(-100_000)
       })
     }
-    // Not at `exit`, which may come before the last of the output.
+    // `exit` may come before the last of the output.
     this.#child.once('close', () => {
       this.#hasEnded = true
     })

@@ -24,7 +24,7 @@ export class ServiceProcess {
   private constructor(child: ChildProcess) {
     this.#child = child
     ServiceProcess.started.push(this)
-    // Not at `exit`, which may come before the last of what the process has written.
+    // `exit` may come before the last of the output.
     child.once('close', (code: number | null, signal: NodeJS.Signals | null) => {
       this.#ending = { code, signal }
     })

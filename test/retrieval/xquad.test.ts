@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +21,11 @@ const besideTitle = 'Elasticsearch beside SQLite over XQuAD'
 /** Of the 612 questions of each language, Elasticsearch is asked a sixth; all of them in `npm run soak`. */
 const EVERY = soaking ? 1 : 6
 const TIMEOUT_MS = 300_000
+/**
+ * A processor without it rounds the model's products otherwise: ar→ar and en→en reach .9748 and .9847 there, which meet
+ * their bars to three places only.
+ */
+const hasVnni = process.platform !== 'linux' || readFileSync('/proc/cpuinfo', 'utf8').includes('vnni')
 
 type Direction = readonly [from: Language, pool: Pool, mode: SearchMode]
 type TopTens = readonly (readonly string[])[]
@@ -50,10 +56,7 @@ describe.skipIf(!data)(title, async () => {
     return topTens
   }
 
-  /**
-   * Bars of the design, and of the reference method for its single legs, to three places: a processor without VNNI rounds
-   * the model's products otherwise, and reaches .9748 and .9847 for ar→ar and en→en.
-   */
+  /** Bars of the design, and of the reference method for its single legs. */
   for (const [from, pool, mode, bar] of [
     ['ar', 'ar', 'hybrid', 0.975],
     ['en', 'en', 'hybrid', 0.985],
@@ -71,7 +74,7 @@ describe.skipIf(!data)(title, async () => {
       async () => {
         const reached = benchmark.ndcg(await findInSqlite(from, pool, mode), from, pool)
         console.info(`${mode} ${from}→${pool}: nDCG@10 ${reached.toFixed(4)}`)
-        expect(Number(reached.toFixed(3))).toBeGreaterThanOrEqual(bar)
+        expect(hasVnni ? reached : Number(reached.toFixed(3))).toBeGreaterThanOrEqual(bar)
       },
       TIMEOUT_MS,
     )

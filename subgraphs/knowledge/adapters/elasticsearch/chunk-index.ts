@@ -378,14 +378,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async ping(signal: AbortSignal): Promise<void> {
-    const searched = { size: 0, track_total_hits: false }
-    await searchAll(
-      this.#client,
-      [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }].map(
-        (header) => [header, searched] as const,
-      ),
-      signal,
-    )
+    const places = [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }]
+    const nothing = { size: 0, track_total_hits: false }
+    const searches = places.map((place) => [place, nothing] as const)
+    await searchAll(this.#client, searches, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -78,7 +78,7 @@ it('shows all files at one moment, though another process writes them one after 
   // Each number goes to the first file, and then to each of the others. At no moment is a later file ahead.
   const script = `
     const { DatabaseSync } = require('node:sqlite')
-    const files = process.argv.slice(1).map((path) => new DatabaseSync(path, { timeout: 2_000 }))
+    const files = process.argv.slice(1).map((path) => new DatabaseSync(path, { timeout: 30_000 }))
     console.log('begun')
     for (let value = 1; ; value++) for (const file of files) file.exec('UPDATE number SET value = ' + value)`
   const writer = spawn(process.execPath, ['--no-warnings', '-e', script, ...NAMES.map((name) => join(data, name))])

@@ -30,7 +30,7 @@ models:
   - { id: gemini, engine: google, ${MODEL} }
   - { id: vectors, engine: vendor, kind: embedding, dimensions: 768, context_window: 8192, price: { input: "1" } }
 plans:
-  metered: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: 60, tokens_per_minute: 1000000, concurrency: 10 }
+  metered: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: 6, tokens_per_minute: 1000000, concurrency: 10 }
 `
 const MODEL =
   'kind: chat, supports: [vision, tools, response_schema], context_window: 100000, max_output_tokens: 1000, price: { input: "1", output: "10" }'
@@ -452,8 +452,8 @@ describe('where other gateways fail', () => {
       const metered = await newOrganization(makeCaller(service, service.key), service, { plan: 'metered' })
       cloud.answering = answering({ ...HEAD, choices: [{ index: 0, message: { content: 'Hi' } }], usage: USAGE })
       const { headers } = await metered.rest('POST', '/v1/chat/completions', { model: 'chat', messages })
-      expect(headers.get('x-ratelimit-limit-requests')).toBe('60')
-      expect(headers.get('x-ratelimit-remaining-requests')).toBe('59')
+      expect(headers.get('x-ratelimit-limit-requests')).toBe('6')
+      expect(headers.get('x-ratelimit-remaining-requests')).toBe('5')
       expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000000')
       expect(headers.get('x-ratelimit-reset-requests')).toMatch(/^(\d+h)?(\d+m)?([\d.]+(s|ms))?$/)
     })

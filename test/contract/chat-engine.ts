@@ -78,6 +78,8 @@ export const RICH_REQUEST: ProtocolObject = {
 }
 
 const NEVER = new AbortController().signal
+/** The wait for a request to reach the vendor, on a busy machine. */
+const SOON = { timeout: 10_000 }
 
 interface Choice {
   readonly index: number
@@ -444,7 +446,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
           const reading = (async () => {
             for await (const _ of await open({}, controller.signal));
           })().then(() => true, isAbort)
-          await expect.poll(() => cloud.received.length).toBe(before + 1)
+          await expect.poll(() => cloud.received.length, SOON).toBe(before + 1)
           const { closed } = cloud.last
           controller.abort()
           await closed
@@ -461,7 +463,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         const before = cloud.received.length
         const controller = new AbortController()
         const answer = engines.chat.complete(call, { messages: MESSAGES }, controller.signal).catch((error: unknown) => error)
-        await expect.poll(() => cloud.received.length).toBe(before + 1)
+        await expect.poll(() => cloud.received.length, SOON).toBe(before + 1)
         controller.abort()
         await cloud.last.closed
         expect(isAbort(await answer)).toBe(true)

@@ -26,10 +26,12 @@ const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompl
  */
 async function silentReplica({ begins = false } = {}) {
   const asked: string[] = []
+  const askedAtMs: number[] = []
   let answers = false
   let answersPings = false
   const server: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`)
+    askedAtMs.push(performance.now())
     if (begins && request.headers[BEGIN_HEADER]) response.writeProcessing()
     if (answers || (answersPings && request.url === '/healthz')) response.end('{"data":{"model":null}}')
   })
@@ -38,6 +40,8 @@ async function silentReplica({ begins = false } = {}) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
+    /** When each request came. */
+    askedAtMs,
     /** From now on it gives signs of life. */
     wakePings: () => {
       answersPings = true
@@ -138,7 +142,9 @@ it('ends what waits on connections that pass nothing any more, does it nowhere e
   const posts = () => replica.asked.filter((each) => each === 'POST /graphql').length
   replica.wakePings()
   // At once, not after a beat: a ping over a connection that was made later says nothing of those from before.
-  await eventually(() => posts() === 1 && replica.asked.length > 1, 300)
+  await eventually(() => posts() === 1 && replica.asked.length > 1)
+  const [first, second] = replica.askedAtMs as [number, number]
+  expect(second - first).toBeLessThan(300)
   through.halfOpen()
   const ended = await waiting
   expect(ended.error).toMatchObject({ code: 'service_unavailable' })

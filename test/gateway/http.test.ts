@@ -206,7 +206,8 @@ describe('pages of other origins', () => {
 })
 
 it('takes two bodies of unsaid length from an organization at once, the next when one of them is gone, and others all the time', async () => {
-  const { url, post } = await startGateway({ bodies: new LargeBodies({ largestBytes: CONFIG.maxBodyBytes, waitMs: 20 }) })
+  // Longer than any whole body takes: an unfinished one that comes after it waits for its place, and is not refused.
+  const { url, post } = await startGateway({ bodies: new LargeBodies({ largestBytes: CONFIG.maxBodyBytes, waitMs: 1_000 }) })
   const begin = (key = KEY) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const begun = request(url, { method: 'POST', headers, agent: false })

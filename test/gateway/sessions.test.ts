@@ -229,12 +229,13 @@ describe('a session in the place of a key', () => {
   })
 
   it('ends within 5 s of its end elsewhere, also for streams', async () => {
-    const { ask, opened, clock } = await startPortal()
+    const { ask, opened, clock, seen } = await startPortal()
     expect((await ask({ ...OWN, cookie: COOKIE })).status).toBe(200)
     const stream = ask(
       { ...OWN, cookie: COOKIE, accept: 'text/event-stream' },
       '{"query":"subscription { ticks(count: 1, mode: \\"idle\\") { n } }"}',
     )
+    await eventually(() => seen.opened === 1)
     opened.delete(TOKEN)
     let isOver = false
     void stream.finally(() => {

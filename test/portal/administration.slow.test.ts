@@ -225,7 +225,7 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       const moveUntilEnded = () =>
         eventually(async () => {
           await member.page.goto(`${portal.service.rest}/home`)
-          await eventually(async () => (await isOver()) || member.page.getByRole('heading', { level: 1 }).isVisible())
+          await eventually(async () => (await isOver()) || member.page.getByRole('heading', { level: 1 }).isVisible(), ENDED_MS)
           return isOver()
         }, ENDED_MS)
       await admin.open('/organization?tab=sessions')
@@ -252,7 +252,7 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await moveUntilEnded()
       await provider.click()
       await member.page.getByText(say('signIn.error.not_a_member')).waitFor()
-    }, 120_000)
+    }, 240_000)
 
     it('a member of two organizations chooses one after signing in, and goes over to the other', async () => {
       const login = `two-${language}`

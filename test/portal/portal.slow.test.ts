@@ -78,6 +78,7 @@ describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? ''
     await visitor.page.locator('input[type=password]').fill(portal.operator.key)
     await visitor.page.keyboard.press('Enter')
     await visitor.page.waitForURL((url) => url.pathname === '/home')
+    await visitor.settle()
     for (const name of PAGES) {
       await visitor.page.evaluate('document.activeElement?.blur()')
       let focused = ''
@@ -96,6 +97,8 @@ describe.skipIf(missing !== null)(`the portal in Chromium${missing === null ? ''
       expect(ring).not.toMatch(/^none \S+ none$/)
       await visitor.page.keyboard.press('Enter')
       await visitor.page.waitForURL((url) => url.pathname === `/${name}`)
+      // A page that opens takes the focus, from whatever has it then. This one is open already.
+      if (name !== 'home') await eventually(() => visitor.page.evaluate<boolean>('document.activeElement?.id === "main"'))
       await visitor.settle()
     }
   }, 120_000)

@@ -10,6 +10,8 @@ import { type RunningPortal, startPortal } from './support/portal.ts'
 import { type Visit, Visitor } from './support/visitor.ts'
 import { plain, wordsOf } from './support/words.ts'
 
+/** A process is started to parse a file, which takes a second on an idle machine. */
+const PARSED_MS = 30_000
 const QUESTION = 'How high is the lighthouse? كم ارتفاع المنارة؟'
 /** What the service says of it, beside the portal. */
 const NO_CREDIT = {
@@ -136,7 +138,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
         const { body } = await tenant.rest('GET', `/v1/collections/${collection.id}/documents`)
         const { attempts, status } = body.data.find(({ file_name }: Json) => file_name === broken.name)
         return attempts === 2 && status === 'failed'
-      })
+      }, PARSED_MS)
       await rowOf(visitor, broken.name).getByText(say('documents.error.CORRUPT')).waitFor()
 
       for (const { name } of [broken, secret]) await page.getByRole('checkbox', { name: say('documents.chooseOne', { name }) }).click()
@@ -172,6 +174,8 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       for (const { name, reason } of files) {
         const item = uploads.locator('li', { hasText: name })
         await item.waitFor()
+        // The page says so until it has read the beginning of the file.
+        await item.getByText(say('documents.upload.checking'), { exact: true }).waitFor({ state: 'hidden' })
         expect(plain(await item.textContent())).toMatch(pattern(say, `documents.refused.${reason}`))
       }
       await isReady(visitor, say, TEXT.name)

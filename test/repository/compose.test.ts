@@ -303,8 +303,10 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         // A process listens before its stores are open.
         const address = (name: string) => `http://127.0.0.1:${ports.get(name)}`
         for (const [name] of roles) await eventually(async () => (await fetch(`${address(name)}/readyz`)).ok, HEALTHY_MS)
-        const [key] = /kis_live_\w{36}/.exec(started.get('billing')!.output)!
-        operator = makeCaller({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, key)
+        // The key is printed when the process itself has seen that it is ready.
+        const findKey = () => /kis_live_\w{36}/.exec(started.get('billing')!.output)?.[0]
+        await eventually(() => findKey() !== undefined)
+        operator = makeCaller({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, findKey()!)
       }, 300_000)
 
       afterAll(async () => {

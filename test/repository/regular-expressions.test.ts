@@ -201,7 +201,7 @@ describe('the regular expressions of the product', () => {
     const found: string[] = []
     for (const { source, flags, place } of judged) {
       if (TIMED_ALONE.some((start) => source.startsWith(start))) continue
-      const { status } = await check(source, flags, { timeout: 10_000 })
+      const { status } = await check(source, flags, { timeout: 60_000 })
       if (status !== 'safe') found.push(`${place} /${source}/${flags} is ${status}`)
     }
     expect(found).toEqual([])
@@ -213,7 +213,9 @@ describe('the regular expressions of the product', () => {
     const made = MADE_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/foreign-text.ts' }))
     for (const literal of [...judged, ...made])
       for (const { pump, text } of texts) {
-        const ms = await clock.time(literal, text)
+        let ms = await clock.time(literal, text)
+        // A busy machine is slow once; a dear expression is so each time.
+        if (ms > MAX_MS) ms = await clock.time(literal, text)
         if (ms > MAX_MS) slow.push(`${literal.place} /${literal.source}/ takes ${ms} ms for ${JSON.stringify(pump)}`)
       }
     expect(slow).toEqual([])

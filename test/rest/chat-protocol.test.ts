@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { KisError, ModelNotFound } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
-import { KEY, type RunningAdapter, startAdapter } from './support.ts'
+import { KEY, type RunningAdapter, SOON, startAdapter } from './support.ts'
 
 const messages = [{ role: 'user' as const, content: 'How long is annual leave?' }]
 const completion = {
@@ -176,7 +176,7 @@ describe('the OpenAI client', () => {
     })
     const stream = await makeClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
     for await (const _ of stream) break
-    await expect.poll(() => adapter.gateway.ended).toBe(1)
+    await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
   it('ends the operation when it leaves before the answer, streamed or not', async () => {
@@ -192,10 +192,10 @@ describe('the OpenAI client', () => {
       const request = makeClient(adapter).chat.completions.create({ model: 'm', messages, stream }, { signal: leave.signal })
       const before = adapter.gateway.asked.length
       const gone = expect(request).rejects.toThrow()
-      await expect.poll(() => adapter.gateway.asked.length).toBe(before + 1)
+      await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(before + 1)
       leave.abort()
       await gone
-      await expect.poll(() => adapter.gateway.asked.at(-1)?.context.signal.aborted).toBe(true)
+      await expect.poll(() => adapter.gateway.asked.at(-1)?.context.signal.aborted, SOON).toBe(true)
     }
     expect(adapter.gateway.ended).toBe(1)
   })
@@ -291,7 +291,7 @@ describe('a stream', () => {
       .toBe(true)
     expect(produced).toBeLessThan(1024)
     socket.destroy()
-    await expect.poll(() => adapter.gateway.ended).toBe(1)
+    await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
   it('keeps a silent connection alive with a comment every 15 s', async () => {
@@ -313,7 +313,7 @@ describe('a stream', () => {
     await clock.advance(15_000)
     expect((await reader.read()).value).toBe(': keep-alive\n\n')
     await reader.cancel()
-    await expect.poll(() => adapter.gateway.ended).toBe(1)
+    await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
   it('is ended for a client that takes nothing for 30 s', async () => {
@@ -328,12 +328,12 @@ describe('a stream', () => {
       { clock },
     )
     const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true } })
-    await expect.poll(() => clock.waits(30_000)).toBe(true)
+    await expect.poll(() => clock.waits(30_000), SOON).toBe(true)
     await expect
       .poll(async () => {
         await clock.advance(30_000)
         return adapter.gateway.ended
-      })
+      }, SOON)
       .toBe(1)
     await expect(response.text()).rejects.toThrow()
   })

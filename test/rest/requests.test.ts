@@ -6,7 +6,7 @@ import { restConfig } from '../../rest-adapter/config.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
-import { KEY, readError, startAdapter } from './support.ts'
+import { KEY, readError, SOON, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
 
@@ -249,17 +249,17 @@ describe('requests by REST', () => {
     const upload = (sizeBytes = 2_000_000) =>
       adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: 'A'.repeat(sizeBytes) } })
     const first = upload()
-    await expect.poll(() => adapter.gateway.asked.length).toBe(1)
+    await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(1)
     const second = await upload()
     expect(second.headers.get('retry-after')).toBe('1')
     expect(second.headers.get('retry-after-ms')).toBe('1000')
     expect(await readError(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
     const small = upload(1_000)
-    await expect.poll(() => adapter.gateway.asked.length).toBe(2)
+    await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(2)
     release()
     expect(await readError(await small)).toMatchObject({ status: 403 })
     expect(await readError(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
-    await expect.poll(async () => (await upload()).status).toBe(403)
+    await expect.poll(async () => (await upload()).status, SOON).toBe(403)
   })
 
   for (const [what, framing] of [

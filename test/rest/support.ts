@@ -14,6 +14,8 @@ import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 
 export const KEY = 'kis_live_the_key_of_these_tests'
+/** How long `expect.poll` waits for what comes at once, unless the machine is busy. */
+export const SOON = { timeout: 10_000 }
 
 const supergraph = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')
 // `null`: whoever asks what is not enforced here, the fake judges by the key alone.

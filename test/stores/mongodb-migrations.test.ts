@@ -238,10 +238,20 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
       await notes.updateMany({}, { $unset: { migratingUntil: '' } })
       await client.db(database).collection('programs').deleteMany({})
     }
-    await using upgrade = await Upgrade.begin(client.db(database), [LETTERS], silentLog)
     // What a killed one had sent may come after its end, and takes the lease once more.
+    const free = () => notes.updateMany({}, { $unset: { migratingUntil: '' } })
+    let begun: Upgrade | undefined
     await eventually(async () => {
-      await notes.updateMany({}, { $unset: { migratingUntil: '' } })
+      await free()
+      begun = await Upgrade.begin(client.db(database), [LETTERS], silentLog).catch((error) => {
+        if (!(error instanceof Unfit)) throw error
+        return undefined
+      })
+      return begun !== undefined
+    }, 30_000)
+    await using upgrade = begun!
+    await eventually(async () => {
+      await free()
       await upgrade.finish()
       return (await versions())[0]?.version === 3
     }, 30_000)

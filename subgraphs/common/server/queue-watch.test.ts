@@ -133,7 +133,7 @@ describe('QueueWatch', () => {
     using watch = new QueueWatch({ ...silentLog, warn } as never)
     watch.begin('Slow')
     for (const until = performance.now() + 400; performance.now() < until; );
-    await vi.waitFor(() => expect(warn).toHaveBeenCalled())
+    await vi.waitFor(() => expect(warn).toHaveBeenCalled(), { timeout: 10_000 })
     expect(warn.mock.calls[0]![0].operations[0]).toMatch(/^Slow \(\d+ ms\)$/)
   })
 })

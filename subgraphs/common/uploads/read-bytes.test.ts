@@ -8,10 +8,10 @@ import { systemClock } from '../process/clock.ts'
 import { APP_OPTIONS, listen } from '../server/listen.ts'
 import { readBytes } from './form-stream.ts'
 
-const PACE = { leastBytesPerSecond: 16 * 1024, bodyWindowMs: 200, answerWindowMs: 60_000, maxUnreadBytes: 1024 * 1024, lookMs: 20 }
+const PACE = { leastBytesPerSecond: 16 * 1024, bodyWindowMs: 60_000, answerWindowMs: 60_000, maxUnreadBytes: 1024 * 1024, lookMs: 20 }
 
 /** Answers with the length of a body, of which it reads at most so much. */
-async function start(mostBytes = Number.POSITIVE_INFINITY) {
+async function start({ mostBytes = Number.POSITIVE_INFINITY, bodyWindowMs = PACE.bodyWindowMs } = {}) {
   const app = fastify(APP_OPTIONS)
   const failures: unknown[] = []
   app.setErrorHandler((error, _request, reply) => {
@@ -27,7 +27,8 @@ async function start(mostBytes = Number.POSITIVE_INFINITY) {
     }
     return `all ${length}`
   })
-  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, pace: PACE }, [])
+  const pace = { ...PACE, bodyWindowMs }
+  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, pace }, [])
   onTestFinished(() => listening[Symbol.asyncDispose]())
   const open = () => {
     const socket = connect(Number(new URL(listening.url).port), '127.0.0.1')
@@ -43,7 +44,7 @@ it.each([
   ['nothing more', 0],
   ['a byte now and then', 20],
 ])('ends bare bytes of a client that sends %s', async (_what, everyMs) => {
-  const { open } = await start()
+  const { open } = await start({ bodyWindowMs: 200 })
   const slow = open()
   const trickling = setInterval(() => everyMs > 0 && slow.write('x'), everyMs || 1_000)
   onTestFinished(() => clearInterval(trickling))
@@ -55,7 +56,7 @@ it('gives all bytes of a body, and of one only what is wanted, with an answer th
     [undefined, 'all 1000000'],
     [1, 'enough'],
   ] as const) {
-    const { open } = await start(mostBytes)
+    const { open } = await start({ ...(mostBytes !== undefined && { mostBytes }) })
     const client = open()
     client.write('x'.repeat(1_000_000))
     expect(String((await once(client, 'data'))[0])).toContain(answer)

@@ -220,11 +220,11 @@ it('cancels the run when its client disconnects', async () => {
     { input: { agentId: 'agent/guide', input: 'When?' } },
     asking(owner, left.signal),
   )
-  await expect.poll(() => far.chats).toBe(1)
+  await expect.poll(() => far.chats, { timeout: 10_000 }).toBe(1)
   left.abort()
   await expect(run).rejects.toMatchObject({ code: 'service_unavailable' })
   const runs = () => deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 2 })
-  await expect.poll(runs).toMatchObject([{ status: 'cancelled' }])
+  await expect.poll(runs, { timeout: 10_000 }).toMatchObject([{ status: 'cancelled' }])
   expect(billing.held).toBe(0n)
 })
 
@@ -360,7 +360,7 @@ describe('an agent as a chat model', () => {
     const events = link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both))
     await events.next()
     await events.return?.()
-    await expect.poll(() => [far.ended, billing.held]).toEqual([1, 0n])
+    await expect.poll(() => [far.ended, billing.held], { timeout: 10_000 }).toEqual([1, 0n])
   })
 
   it('fails before the first chunk by what its run failed with', async () => {

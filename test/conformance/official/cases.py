@@ -9,7 +9,7 @@ CLIENT = os.environ["KIS_CLIENT"]
 MODEL = "gpt-4o-mini"
 EMBEDDING_MODEL = "e5-small-ar-en"
 TEXTS = ["Annual leave is thirty days.", "الإجازة السنوية ثلاثون يوما."]
-TIMEOUT_S = 1
+TIMEOUT_S = 4
 WEATHER = "thirty-one degrees"
 
 

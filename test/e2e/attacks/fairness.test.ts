@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -53,7 +53,9 @@ describe('two organizations at once', () => {
     }
     const run = await modest.rest('POST', `/v1/workflows/${await newWorkflow(modest, 'Hello')}/runs`, { inputs: {}, wait: true })
     expect([run.status, run.body.status, run.body.output]).toEqual([200, 'completed', 'Hello from the mock مرحبا'])
-    await Promise.all(started.map((id) => slow.rest('POST', `/v1/workflow-runs/${id}/cancel`)))
+    // A busy machine refuses some of so many at once, and says that they may be repeated.
+    const cancel = async (id: string) => (await slow.rest('POST', `/v1/workflow-runs/${id}/cancel`)).status === 200
+    await Promise.all(started.map((id) => eventually(() => cancel(id), DONE_MS)))
     const getStatus = async (id: string) => (await slow.rest('GET', `/v1/workflow-runs/${id}`)).body.status
     for (const id of started) await eventually(async () => (await getStatus(id)) !== 'running', DONE_MS)
     await eventually(async () => Number((await greedy.rest('GET', '/v1/wallet')).body.held_usd) === 0, DONE_MS)
@@ -63,22 +65,21 @@ describe('two organizations at once', () => {
     const many = await newCollection(greedy)
     const text = (i: number) =>
       Array.from({ length: 6 }, (_, p) => `Passage ${p} of file ${i}. ${'The harbour of Sur was built in 1931. '.repeat(25)}`)
-    const ids: string[] = []
     for (let i = 0; i < 40; i++) {
       const file = await greedy.rest('POST', '/v1/files', { file_name: `${i}.md`, content_base64: base64(text(i).join('\n\n')) })
-      const document = await greedy.rest('POST', `/v1/collections/${many.id}/documents`, { file_id: file.body.message.id })
-      ids.push(document.body.id)
+      await greedy.rest('POST', `/v1/collections/${many.id}/documents`, { file_id: file.body.message.id })
     }
-    const countReadyDocuments = () => countReady(greedy, many.id, ids)
     const collection = await newCollection(modest)
-    const before = await countReadyDocuments()
+    const before = await countReady(greedy, many.id)
     expect(await addDocument(modest, collection.id, 'small.md', 'Parking is free.')).toMatchObject({ status: 'ready' })
     // Two of the first organization's are under way, and a few may have come to their end meanwhile.
-    expect((await countReadyDocuments()) - before).toBeLessThan(20)
+    expect((await countReady(greedy, many.id)) - before).toBeLessThan(20)
   }, 300_000)
 })
 
-async function countReady(caller: Caller, collectionId: string, ids: readonly string[]): Promise<number> {
-  const states = await Promise.all(ids.map((id) => caller.rest('GET', `/v1/collections/${collectionId}/documents/${id}`)))
-  return states.filter(({ body }) => body.status === 'ready').length
+/** By one request: a busy machine refuses some of many at once. */
+async function countReady(caller: Caller, collectionId: string): Promise<number> {
+  const { status, body } = await caller.rest('GET', `/v1/collections/${collectionId}/documents?limit=100`)
+  expect(status).toBe(200)
+  return body.data.filter((document: Json) => document.status === 'ready').length
 }

@@ -76,7 +76,7 @@ export class Probes {
     expect([agent.status, key.status]).toEqual([201, 201])
     const probes = new Probes(parts, id, direct, key.body.key, collection, agent.body)
     // So that every link has connections.
-    await eventually(() => probes.isWell())
+    await eventually(() => probes.isWell(), 3 * PATIENCE_MS)
     return probes
   }
 

@@ -49,6 +49,10 @@ interface Sent {
   readonly failure: Promise<unknown>
 }
 
+/** The start does not know yet how the call has ended, and says when to come back. */
+const isUnjudged = (answer: unknown) =>
+  answer instanceof APIError && answer.status === 409 && answer.headers?.get('x-should-retry') === 'true'
+
 describe('keyed calls of a process that is killed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-crash-repeats-'))
   let engine: MeteredEngine
@@ -108,7 +112,11 @@ describe('keyed calls of a process that is killed', () => {
       const { name, id, key, stream, read } = call
       const caller = makeCaller(service, key)
       const before = (await balancedWallet(caller)).balance_usd
-      const answer = await ask(caller, call).failure
+      let answer: unknown
+      await eventually(async () => {
+        answer = await ask(caller, call).failure
+        return !isUnjudged(answer)
+      }, HOLDS_FREE_MS)
       const records: readonly Json[] = (await caller.rest('GET', '/v1/usage')).body.data
       const { balance_usd } = await balancedWallet(caller)
       const charged = nano('10') - nano(balance_usd)

@@ -143,7 +143,7 @@ describe('an operator', () => {
     await eventually(async () => {
       const { quota } = (await operator.rest('GET', path)).body
       return quota.storage_bytes.used === 0 && quota.vectors.used === 0
-    }, 60_000)
+    }, 120_000)
     await eventually(() => Object.keys(rawCopies(join(folder, 'data'), [WORD, WORD.toLowerCase()])).length === 0, 90_000)
     const { body: ledger } = await operator.rest('GET', `${path}/wallet/entries?limit=100`)
     expect(ledger.data.at(-1)).toMatchObject({ kind: 'top_up' })

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
 
 const MIB = 1024 * 1024
@@ -242,9 +243,14 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(created.status).toBe(201)
       expect(Date.parse(created.headers.get('upload-expires')!)).toBeGreaterThan(Date.now())
       const url = new URL(created.headers.get('location')!, service.rest).href
+      const id = url.split('/').at(-1)
+      // A `HEAD` would end the request that is under way.
+      const stored = async () => (await caller.graphql('query ($id: ID!) { upload(id: $id) { offset } }', { id })).data.upload.offset
       const left = new AbortController()
       async function* part() {
         yield bytes.subarray(0, 3 * MIB)
+        // The first piece is in the store; the rest comes in at once and waits for more.
+        await eventually(async () => (await stored()) > 0, 20_000)
         await sleep(300)
         left.abort()
         yield bytes.subarray(3 * MIB)

@@ -77,8 +77,10 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
         try {
           const answer = await chat()
           expect([answer.status, answer.body.error?.code]).toEqual([503, 'service_unavailable'])
-          await eventually(async () => (await readiness()).status === 503)
-          expect((await readiness()).problems).toContain(problem)
+          await eventually(async () => {
+            const { status, problems } = await readiness()
+            return status === 503 && problems.includes(problem)
+          })
           expect(mock.chats).toBe(calls)
           const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: '503 service_unavailable', repair }
           table.note('MongoDB', what, shown)

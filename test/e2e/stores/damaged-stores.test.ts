@@ -174,7 +174,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
       const waiting = waitingLines().at(-1)
       expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
       expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
-      expect(launched.errors).toContain('the chunk index cannot be read')
+      await eventually(() => launched.errors.includes('the chunk index cannot be read'))
       const { key, caller, collection, document } = owned.get(folder)!
       const again = { ...caller, ...makeCaller({ rest: address, graphql: started.graphql }, caller.key) }
       const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
@@ -225,6 +225,8 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
     // More than a start looks at: only the search meets it.
     await using started = await startOn('first', () => {})
     const { launched, address, data } = started
+    // Whoever still opens the file would find the damage himself.
+    await launched.ready()
     const { key, caller, collection } = owned.get('first')!
     const again = makeCaller({ rest: address, graphql: started.graphql }, caller.key)
     const index = join(data, 'index.sqlite')
@@ -237,6 +239,7 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
     }
     await eventually(async () => (await started.readiness())?.status === 503)
     expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
+    await eventually(() => launched.errors.includes('a SQLite file is damaged'))
     expect(launched.errors.match(/a SQLite file is damaged/g)).toHaveLength(1)
     expect(launched.errors).toContain(index)
     const refused = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
@@ -399,7 +402,8 @@ describe.skipIf(!mayBeNobody)(
       let said = ''
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
       const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
-      await says(/^(ready|waiting for) /m)
+      // The first line may come before the file was tried.
+      await says(/^ready |^waiting for .*cannot be opened/m)
       const address = `http://127.0.0.1:${port}`
       const ready = await fetch(`${address}/readyz`)
       const readyz = `${ready.status} ${((await ready.json()) as { problems: string[] }).problems.join('; ')}`
@@ -469,7 +473,7 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
       const ready = await fetch(`${service.rest}/readyz`)
       const said: string[] = ((await ready.json()) as Json).problems
       expect([ready.status, said]).toEqual([503, expect.arrayContaining(['document store: the disk is full'])])
-      expect(process.errors).toContain('the disk is full')
+      await eventually(() => /"msg":"[^"]*the disk is full[^\n]*\n/.test(process.errors))
       const log = findMessage(process.errors, /"msg":"[^"]*the disk is full/)
       table.note(
         'each file',

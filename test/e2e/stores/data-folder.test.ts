@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** Modes by path below the folder, for whoever is not its owner; empty when nobody else has anything. */
@@ -17,10 +18,10 @@ it.skipIf(process.platform === 'win32')(
     const place = mkdtempSync(join(tmpdir(), 'kis-modes-'))
     const folder = join(place, 'data')
     const start = () => startEmbedded({ folder: place, under: () => ['/bin/sh', '-c', 'umask 0; exec "$@"', 'sh'] })
-    const whileRunning = async (look: (service: Service) => void) => {
+    const whileRunning = async (look: (service: Service) => unknown) => {
       const service = await start()
       try {
-        look(service)
+        await look(service)
       } finally {
         await service.close()
       }
@@ -42,9 +43,9 @@ it.skipIf(process.platform === 'win32')(
       chmodSync(folder, 0o755)
       for (const name of ['notes.txt', 'billing.sqlite']) writeFileSync(join(folder, name), '', { flag: 'a' })
       for (const name of ['notes.txt', 'billing.sqlite']) chmodSync(join(folder, name), 0o644)
-      await whileRunning((service) => {
+      await whileRunning(async (service) => {
         expect(openTo(folder)).toEqual({ '.': '755', 'notes.txt': '644' })
-        expect(service.processes.get('all')!.errors).toContain(`"path":${JSON.stringify(folder)}`)
+        await eventually(() => service.processes.get('all')!.errors.includes(`"path":${JSON.stringify(folder)}`))
       })
     } finally {
       rmSync(place, { recursive: true, force: true })

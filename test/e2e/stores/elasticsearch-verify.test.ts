@@ -69,7 +69,8 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       await engine('POST', `${prefix}-chunks/_delete_by_query?refresh=true`, { query: { term: { document_id: lost.id } } })
       await proxy.resume()
       expect(await found()).toEqual([kept.id])
-      await eventually(async () => (await listEntries(doomed.id)).length === 0, 30_000)
+      // The call that failed keeps its lease of the deletion for 30 s.
+      await eventually(async () => (await listEntries(doomed.id)).length === 0, 60_000)
       // The deletion that waited for the engine may look at it once more, and is over when it leaves this alone.
       await eventually(async () => {
         for (const { _index, _id, _routing, _source } of old)

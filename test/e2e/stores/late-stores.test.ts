@@ -56,14 +56,16 @@ describe('a start before what it needs', () => {
     writeFileSync(join(folder, 'mount'), '')
     const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
     const { launched, address } = await launch([], env)
-    await eventually(() => /the folder of .*billing\.sqlite cannot be created: ENOTDIR/.test(listWaiting(launched)), RETURN_MS)
-    for (const file of ['inference', 'knowledge', 'blobs', 'index'])
-      expect(listWaiting(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be created`))
+    // Each file has its own first try.
+    const others = ['inference', 'knowledge', 'blobs', 'index'].map((file) => new RegExp(`${file}\\.sqlite cannot be created`))
+    const wanted = [/the folder of .*billing\.sqlite cannot be created: ENOTDIR/, ...others]
+    await eventually(() => wanted.every((like) => like.test(listWaiting(launched))), RETURN_MS)
     expect((await readiness(address)).status).toBe(503)
     rmSync(join(folder, 'mount'))
     await launched.ready()
     expect(launched.address).toBe(address)
-    expect((await readiness(address)).status).toBe(200)
+    // An answer holds for half a second.
+    await eventually(async () => (await readiness(address)).status === 200)
     expect(await makeCaller({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({ status: 200 })
     expect(launched.lines.join('\n') + launched.errors).not.toContain(TEST_SECRET)
     expect(await launched.end()).toBe(0)
@@ -238,12 +240,17 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         const doors = (['gateway', 'rest-adapter'] as const).map(roleAddress)
         const said = () => Promise.all(doors.map(readiness))
         await elasticsearchProxy.stop()
-        await eventually(async () => (await said()).every(({ problems }) => problems.join() === "knowledge's chunk index"), RETURN_MS)
-        expect((await said()).map(({ status }) => status)).toEqual([200, 200])
+        await eventually(
+          async () => (await said()).every(({ status, problems }) => status === 200 && problems.join() === "knowledge's chunk index"),
+          RETURN_MS,
+        )
         await mongodbProxy.stop()
-        await eventually(async () => (await said()).every(({ status }) => status === 503), RETURN_MS)
-        for (const { problems } of await said())
-          expect(problems).toEqual(expect.arrayContaining(["billing's document store", "knowledge's document store"]))
+        // Billing alone makes 503 of it, and knowledge may notice later.
+        const lost = ["billing's document store", "knowledge's document store"]
+        await eventually(
+          async () => (await said()).every(({ status, problems }) => status === 503 && lost.every((part) => problems.includes(part))),
+          RETURN_MS,
+        )
         await mongodbProxy.resume()
         await elasticsearchProxy.resume()
         await eventually(async () => (await said()).every(({ status, problems }) => status === 200 && problems.length === 0), RETURN_MS)

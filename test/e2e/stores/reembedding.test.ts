@@ -15,7 +15,11 @@ const DOCUMENTS = 3
 const PARAGRAPHS = 16
 /** Of the mock's embeddings. */
 const TOKENS_A_TEXT = 10
-const TIMEOUT_MS = 180_000
+const TIMEOUT_MS = 300_000
+/** An open hold of a process that is gone is resolved by billing within this. */
+const HOLDS_END_MS = 75_000
+/** Its batches wait until the mock's gate opens. */
+const GATED = '  - { id: mock-embed-gate, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }\n'
 
 interface Killable {
   readonly service: () => Service
@@ -34,7 +38,7 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
     const caller = (): Caller => makeCaller(killable.service(), key)
     beforeAll(async () => {
       mock = await startMockEngine()
-      killable = await start(mockCatalog(mock.url))
+      killable = await start(mockCatalog(mock.url).replace('plans:\n', `${GATED}plans:\n`))
       operatorKey = killable.service().key
       key = (await newOrganization(makeCaller(killable.service(), operatorKey), killable.service())).key
       collection = await newCollection(caller(), 'mock-embed')
@@ -104,7 +108,7 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
       // The late document is embedded by itself with the new model if it comes after the swap.
       expect([0, TOKENS_A_TEXT * late.chunk_count]).toContain(tokens - ended.tokens)
       expect(ended.cost_usd).toBe(String(ended.tokens / 1_000_000))
-      expect((await ask('GET', '/v1/wallet')).held_usd).toBe('0')
+      await eventually(async () => (await ask('GET', '/v1/wallet')).held_usd === '0', HOLDS_END_MS)
       await balancedWallet(caller())
       expect(await find('late', 'lexical')).toContain('late.txt')
       expect(await find('matter0n', 'hybrid')).toHaveLength(50)
@@ -112,9 +116,15 @@ function reembeddingUnderKills(name: string, start: (catalog: string) => Promise
     })
 
     it('is cancelled: nothing of it stays, and nothing is held', { timeout: TIMEOUT_MS }, async () => {
-      const id = await begin('mock-embed-slow')
+      const { embeddings } = mock
+      const id = await begin('mock-embed-gate')
+      await eventually(() => mock.embeddings > embeddings, 60_000)
+      // The batch that waits goes on, and the next one waits: nothing ends before it is cancelled.
+      mock.openGate()
+      mock.closeGate()
       await gotOn(id, 16)
       await ask('POST', `/v1/reembeddings/${id}/cancel`)
+      mock.openGate()
       await eventually(async () => (await read(id)).status === 'cancelled', 60_000)
       expect(await ask('GET', path())).toMatchObject({ embedding_model: 'mock-embed-wide', dimensions: 16 })
       expect((await ask('GET', '/v1/wallet')).held_usd).toBe('0')

@@ -22,6 +22,8 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 /** Each batch of embeddings takes 300 ms, so that kills and searches come in the middle. */
 const SLOW = 'mock-embed-slow'
 const KILLS = 4
+/** An open hold of a process that is gone is resolved by billing within this. */
+const HOLDS_END_MS = 75_000
 
 interface Running {
   readonly service: Service
@@ -145,6 +147,7 @@ function versions(name: string, start: (mock: MockEngine) => Promise<Running>): 
           else seen.push([...new Set(hits.map((hit) => /Version\d/.exec(hit.text)![0]))].sort().join())
         }
       })()
+      await eventually(() => seen.length > 0)
       const answer = await attach(collection, 'dues.md', body(2), { on_conflict: 'replace' })
       expect([answer.status, answer.body.outcome, answer.body.id, answer.body.status]).toEqual([200, 'replacing', document.id, 'ready'])
       for (let kill = 0; kill < KILLS; kill++) {
@@ -166,10 +169,13 @@ function versions(name: string, start: (mock: MockEngine) => Promise<Running>): 
       await eventually(async () => (await usedAfter()) === usedBefore, 30_000)
       const { data: former } = (await caller().rest('GET', `${at}/versions`)).body
       expect(former).toMatchObject([{ version: 1, file_name: 'dues.md', file_id: document.file_id }])
-      expect((await caller().rest('DELETE', `/v1/files/${document.file_id}`)).status).toBe(200)
+      // The file is detached after the vectors are counted.
+      await eventually(async () => (await caller().rest('DELETE', `/v1/files/${document.file_id}`)).status === 200, 30_000)
       expect((await caller().rest('GET', `${at}/versions`)).body.data[0].file_id).toBeNull()
+      // A worker that was killed before it noted its hold leaves it to billing.
+      await eventually(async () => (await caller().rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
       await balancedWallet(caller())
-    }, 180_000)
+    }, 300_000)
 
     it('are known by an external id, and by texts that are nearly the same', async () => {
       const { id: collection } = await newCollection(caller(), 'mock-embed')

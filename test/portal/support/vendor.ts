@@ -8,8 +8,9 @@ export const SEEN = 'A lighthouse with a red lamp.'
 /** The question whose texts the ranking model knows: the second answers it. */
 export const RANKED = 'Where is the lamp?'
 
-/** Slow enough that a reader sees an answer grow. */
 const PIECE = { chunkSize: 8, latency: 25 }
+/** Slow enough that a reader sees an answer grow, also where the page and the store are busy. */
+const SLOW_PIECE = { chunkSize: 8, latency: 250 }
 
 interface Message {
   readonly role: string
@@ -24,7 +25,7 @@ interface Message {
 export async function startVendor(): Promise<LLMock> {
   const vendor = await LLMock.create({ port: 0 })
   vendor
-    .on({ hasToolResult: true }, ({ messages }) => ({ content: toAnswer(messages as readonly Message[]) }), PIECE)
+    .on({ hasToolResult: true }, ({ messages }) => ({ content: toAnswer(messages as readonly Message[]) }), SLOW_PIECE)
     .on({ endpoint: 'chat', predicate: ({ tools = [] }) => tools.length > 0 }, ({ messages, tools }) => ({
       toolCalls: [{ name: tools![0]!.function.name, arguments: JSON.stringify({ query: questionOf(messages as readonly Message[]) }) }],
     }))

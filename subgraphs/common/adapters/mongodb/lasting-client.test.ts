@@ -22,6 +22,9 @@ interface Pool {
 }
 
 const HEARTBEAT_LIMIT_MS = 1_500
+/** Shorter than the limit of an operation: one that finds no server fails by itself. */
+const CONNECT_MS = 1_000
+const OPERATION_MS = 3_000
 /** So soon after a look the driver does not look again, whatever is asked. */
 const MIN_HEARTBEAT_MS = 500
 
@@ -31,15 +34,15 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
     const client = new LastingClient(proxy.through(url), {
       heartbeatLimitMs: HEARTBEAT_LIMIT_MS,
       heartbeatFrequencyMS: 60_000,
-      connectTimeoutMS: 500,
-      serverSelectionTimeoutMS: 200,
+      connectTimeoutMS: CONNECT_MS,
+      serverSelectionTimeoutMS: CONNECT_MS,
     })
     onTestFinished(async () => {
       await client.close()
       await proxy[Symbol.asyncDispose]()
     })
     await client.connect()
-    const ask = () => client.bounded(() => client.db('admin').command({ hello: 1 }), 1_000)
+    const ask = () => client.bounded(() => client.db('admin').command({ hello: 1 }), OPERATION_MS)
     await ask()
     const { servers } = (client as unknown as DriverInternals).topology.s
     return { proxy, client, ask, server: [...servers.values()][0]! }

@@ -35,13 +35,13 @@ afterEach(() => vi.unstubAllEnvs())
 describe('the connection', () => {
   it('ends with engine_timeout when the vendor does not begin to answer, or falls silent, and hangs up', async () => {
     await using cloud = await VendorCloud.start()
-    const timeouts = { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200, bodyIdleMs: 200 }
-    await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts })
+    await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200 } })
     cloud.answering = () => undefined
     expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_timeout')
     expect(await errorCode(engines.chat.stream(CALL, REQUEST, NEVER))).toBe('engine_timeout')
     cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
-    const chunks = await engines.chat.stream(CALL, REQUEST, NEVER)
+    await using patient = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, bodyIdleMs: 1_000 } })
+    const chunks = await patient.chat.stream(CALL, REQUEST, NEVER)
     await chunks.next()
     expect(
       await errorCode(

@@ -248,7 +248,7 @@ describe('what is kept of streams', () => {
     await take(slow, 1)
     for (let i = 0; i < 3; i++) await rest(openLarge({ streams }, 6))
     await expect(slow.next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
-    await vi.waitFor(() => expect(isGone(first)).toBe(true))
+    await vi.waitFor(() => expect(isGone(first)).toBe(true), { timeout: 10_000 })
     // Two streams are left, each with the timer that removes it.
     expect(vi.getTimerCount()).toBe(2)
   })
@@ -262,7 +262,7 @@ describe('what is kept of streams', () => {
       return { id, messages: new WeakRef(messages) }
     }
     const { id, messages } = await chat()
-    await vi.waitFor(() => expect(isGone(messages)).toBe(true))
+    await vi.waitFor(() => expect(isGone(messages)).toBe(true), { timeout: 10_000 })
     expect(textOf(await rest(follow(id)))).toBe('L')
   })
 

@@ -372,7 +372,7 @@ describe('a run of a workflow', () => {
   })
 
   for (const [what, input, end, status, error] of [
-    ['its time is over', { maxSeconds: 1 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
+    ['its time is over', { maxSeconds: 3 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
     ['it is cancelled', {}, (w: { runs: WorkflowRuns }, id: string) => w.runs.cancel(ask, id), 'cancelled', null],
   ] as const) {
     it(`ends when ${what}, and pays for what was asked`, async () => {

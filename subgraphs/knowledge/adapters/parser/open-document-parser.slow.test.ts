@@ -382,7 +382,7 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     const controller = new AbortController()
     const [child] = children().filter((pid) => !before.has(pid))
     const work = own.parse(slowPdf(), 'a.pdf', controller.signal)
-    await vi.waitFor(() => expect(children().filter((pid) => !before.has(pid))).toHaveLength(2))
+    await vi.waitFor(() => expect(children().filter((pid) => !before.has(pid))).toHaveLength(2), { timeout: 10_000 })
     controller.abort(new Error('not wanted'))
     await expect(work).rejects.toThrow('not wanted')
     expect(children()).not.toContain(child)
@@ -405,7 +405,7 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     await using own = await openDocumentParser({ log: silentLog })
     const [spare] = children().filter((pid) => !before.has(pid))
     process.kill(spare!, 'SIGKILL')
-    await vi.waitFor(() => expect(children()).not.toContain(spare))
+    await vi.waitFor(() => expect(children()).not.toContain(spare), { timeout: 10_000 })
     expect((await own.parse(Buffer.from('fine'), 'a.txt', never)).text).toBe('fine')
   })
 

@@ -25,7 +25,9 @@ import { ingestDocument } from './ingest-document.ts'
 
 const context = makeContext()
 const folder = mkdtempSync(join(tmpdir(), 'kis-expand-'))
-const TIMEOUT_MS = 60_000
+/** Each file is read by a process of its own, which takes seconds to start on a slow machine. */
+const SOON_MS = 60_000
+const TIMEOUT_MS = 2 * SOON_MS + 30_000
 let index: ChunkIndex
 let parser: DocumentParser
 beforeAll(async () => {
@@ -90,7 +92,7 @@ it('makes a document of each readable file of an archive, and names the others',
   const deps = open(newWorld())
   const { id, collectionId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)
-  await eventually(() => areReady(deps, collectionId, 4))
+  await eventually(() => areReady(deps, collectionId, 4), SOON_MS)
   const [archive, ...parts] = await documentsOf(deps, collectionId)
   expect(archive).toMatchObject({ _id: id, chunkCount: 1, warnings: [{ code: 'files_not_read' }] })
   expect(archive!.warnings[0]!.message).toContain('2 files inside were not read: data.bin, inner.zip.')
@@ -102,7 +104,7 @@ it('makes one document of files with the same bytes, and keeps one file', { time
   const deps = open(newWorld())
   const { collectionId } = await attach(deps, 'a.zip', writeZip([entry('one.txt', 'The same.'), entry('two.txt', 'The same.')]))
   await using _process = startWork(deps)
-  await eventually(() => areReady(deps, collectionId, 2))
+  await eventually(() => areReady(deps, collectionId, 2), SOON_MS)
   const files = await deps.store.files.find({ organizationId: principal.organizationId }, { limit: 10 })
   expect(files.map(({ name }) => name).sort()).toEqual(['a.zip', 'one.txt'])
 })
@@ -111,11 +113,11 @@ it('does not become a version of a document, whose live version stays', { timeou
   const deps = open(newWorld())
   const { id, collectionId } = await attach(deps, 'a.txt', Buffer.from('The harbour of Sur.'))
   await using _process = startWork(deps)
-  await eventually(() => areReady(deps, collectionId, 1))
+  await eventually(() => areReady(deps, collectionId, 1), SOON_MS)
   const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: ARCHIVE.toString('base64') })
   const { outcome } = await createDocument(deps, context, { collectionId, fileId: file._id, onConflict: 'replace' })
   expect(outcome).toBe('replacing')
-  await eventually(async () => (await documentsOf(deps, collectionId))[0]!.replacement?.status === 'failed')
+  await eventually(async () => (await documentsOf(deps, collectionId))[0]!.replacement?.status === 'failed', SOON_MS)
   const [document, ...parts] = await documentsOf(deps, collectionId)
   expect(parts).toEqual([])
   expect(document).toMatchObject({ _id: id, status: 'ready', chunkCount: 1, replacement: { error: { code: 'unsupported_type' } } })
@@ -137,7 +139,7 @@ it('reads messages attached to messages, and their attachments', { timeout: TIME
   const first = mail('one', { 'two.eml': mail('two', { 'three.eml': third, 'note.txt': 'A note on kilns.' }) })
   const { collectionId } = await attach(deps, 'one.eml', Buffer.from(first))
   await using _process = startWork(deps)
-  await eventually(() => areReady(deps, collectionId, 5))
+  await eventually(() => areReady(deps, collectionId, 5), SOON_MS)
   const documents = await documentsOf(deps, collectionId)
   expect(documents.map(({ fileName, depth = 0 }) => `${depth} ${fileName}`).sort()).toEqual([
     '0 one.eml',
@@ -177,7 +179,7 @@ it('deletes them and their files with it', { timeout: TIMEOUT_MS }, async () => 
   const deps = open(newWorld())
   const { id, collectionId, fileId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)
-  await eventually(() => areReady(deps, collectionId, 4))
+  await eventually(() => areReady(deps, collectionId, 4), SOON_MS)
   const [, part] = await documentsOf(deps, collectionId)
   await deleteDocument(deps, context, part!._id)
   expect(await deps.store.files.findOne({ _id: part!.fileId })).toBeNull()

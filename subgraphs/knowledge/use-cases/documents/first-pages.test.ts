@@ -285,7 +285,7 @@ it('the pages that are read are its progress, and those of a document that was t
   }
   const done = work().catch((error) => error)
   await reached.promise
-  await expect.poll(async () => (await read()).progress).toEqual({ done: 32, total: 300 })
+  await expect.poll(async () => (await read()).progress, { timeout: 10_000 }).toEqual({ done: 32, total: 300 })
   await deps.store.documents.findOneAndUpdate({ _id: id }, { $set: { 'job.lease': null } })
   open.resolve()
   expect(await done).toBeInstanceOf(LeaseLost)

@@ -47,13 +47,13 @@ export function events(running: Running): void {
     const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
     expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)
     const of = (type: string) => place.taken.filter((message) => message.type === type)
-    await eventually(() => of('document.deleted').length === 1 && of('usage.recorded').length > 0)
+    await eventually(() => of('document.deleted').length === 1 && of('usage.recorded').length > 0, 30_000)
     // Queued, parsing, chunking, embedding twice, indexing, ready.
     const cursors = place.taken.filter(({ data }) => data.document_id === document.id).map(({ data }) => data.cursor)
     expect(cursors).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
     expect(of('document.updated').at(-1)!.data).toMatchObject({ status: 'ready', stage: null, error_code: null, chunk_count: 1 })
     const { data: usage } = (await caller.rest('GET', '/v1/usage')).body
-    await eventually(() => of('usage.recorded').length === usage.length)
+    await eventually(() => of('usage.recorded').length === usage.length, 30_000)
     expect(new Set(of('usage.recorded').map(({ data }) => data.usage_record_id))).toEqual(new Set(usage.map(({ id }: Json) => id)))
 
     const CREATE = 'mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }'
@@ -63,7 +63,7 @@ export function events(running: Running): void {
       input: { agentId: data.createAgent.agent.id, input: 'hi' },
     })
     expect(run.errors).toBeUndefined()
-    await eventually(() => of('agent_run.completed').length === 1)
+    await eventually(() => of('agent_run.completed').length === 1, 30_000)
     expect(of('agent_run.completed')[0]!.data).toMatchObject({
       run_id: run.data.runAgent.id,
       agent_id: data.createAgent.agent.id,
@@ -72,7 +72,7 @@ export function events(running: Running): void {
     })
     expect([place.faults, elsewhere.faults]).toEqual([[], []])
     expect(elsewhere.received.filter(({ type }) => type !== 'wallet.changed')).toEqual([])
-  })
+  }, 120_000)
 
   it('goes on with the events of documents after a cursor, without loss or repeat', async () => {
     const caller = await running.newOrganization()

@@ -20,7 +20,7 @@ export function wallet(running: Running): void {
       const { chats } = running.mock
       let ended = 0
       const calls = Array.from({ length: 200 }, () => caller.rest('POST', '/v1/chat/completions', request).finally(() => ended++))
-      await eventually(() => ended >= 193, 30_000)
+      await eventually(() => ended >= 193, 60_000)
       running.mock.openGate()
       const answers = await Promise.all(calls)
       await probing
@@ -32,7 +32,7 @@ export function wallet(running: Running): void {
       expect(running.mock.chats - chats).toBe(7)
       const wallet = await balancedWallet(caller)
       expect(nano(wallet.balance_usd)).toBe(funds - 7n * 28_000n)
-    }, 60_000)
+    }, 120_000)
 
     it('a wallet at zero is refused, and answers again after a top-up', async () => {
       const caller = await running.newOrganization({ creditUsd: '0' })

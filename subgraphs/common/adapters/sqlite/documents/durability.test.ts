@@ -53,6 +53,8 @@ describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
         // Lines that were written before the kill are still read: they were acknowledged too.
         if (++seen === lines) child!.kill('SIGKILL')
       }
+      // Its output ends before its lock is free.
+      if (child!.exitCode === null && child!.signalCode === null) await once(child!, 'exit')
       await using store = await openSqliteDocumentStore({ file, log: silentLog })
       const items = store.collection<{ _id: string; code: string; n?: number }>({
         name: 'items',

@@ -113,10 +113,15 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
   async function search({ visitor: { page }, visitor, say, number }: Walk, { name, question, words }: Known): Promise<void> {
     await page.getByRole('tab', { name: say('collections.tab.search') }).click()
     await page.getByRole('searchbox', { name: say('searching.query') }).fill(question)
+    const before = visitor.searches
     await page.getByRole('button', { name: say('common.search'), exact: true }).click()
     const first = page.getByRole('listitem').locator('visible=true', { hasText: words }).first()
-    // What the search before found may show once more, with the passage at another rank.
     await page.locator('#hit-1', { hasText: words }).waitFor()
+    // Each costs: one is asked for each time that the reader asks.
+    expect(visitor.searches - before).toBe(1)
+    await page.locator('search button[type=submit]').click()
+    await eventually(() => visitor.searches - before === 2)
+    await visitor.settle()
     const shown = plain(await page.locator('#hit-1').textContent())
     for (const expected of [name, words, say('document.page', { page: 2 })]) expect(shown).toContain(expected)
     for (const rank of ['searching.vectorRank', 'searching.lexicalRank']) expect(shown).toContain(say(rank, { rank: 1 }))

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Caller, newCollection, newOrganization } from '../support/client.ts'
+import { addDocument, type Caller, newCollection, newOrganization } from '../support/client.ts'
 import { TcpProxy } from '../support/engines/tcp-proxy.ts'
 import { eventually } from '../support/eventually.ts'
+import { paragraphs } from '../support/knowledge.ts'
 import { type RunningPortal, startPortal } from './support/portal.ts'
 import { type Visit, Visitor } from './support/visitor.ts'
 
@@ -109,6 +110,31 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     for (const { page } of [visitor, other]) await page.getByText(LOST).first().waitFor({ state: 'hidden' })
     expect(portal.mock.chats).toBe(chats + 1)
   }, 120_000)
+
+  it('shows what became of a document before the events began', async () => {
+    const { id } = await newCollection(owner, 'mock-embed-slow')
+    await using visitor = await come()
+    const begin = Promise.withResolvers<void>()
+    let isAsked = false
+    // The events come by it.
+    await visitor.page.route(/\/assets\/socket-[^/]*\.js/, async (route) => {
+      isAsked = true
+      await begin.promise
+      await route.continue()
+    })
+    await visitor.signIn(owner.key)
+    const work = addDocument(owner, id, 'letter.txt', paragraphs(480, 'harbour'))
+    await eventually(async () => (await owner.rest('GET', `/v1/collections/${id}/documents`)).body.data.length === 1)
+    await visitor.open(`/collections/${id}`)
+    const row = visitor.page.locator('main tbody tr', { hasText: 'letter.txt' })
+    await row.waitFor()
+    const ready = row.getByText('Ready', { exact: true })
+    expect(await ready.isVisible()).toBe(false)
+    expect((await work).status).toBe('ready')
+    await eventually(() => isAsked)
+    begin.resolve()
+    await ready.waitFor()
+  }, 180_000)
 
   it.each([
     ['the text of an answer', 'markdown', '[role=log] p >> text=Hello from the mock'],

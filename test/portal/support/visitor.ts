@@ -41,6 +41,8 @@ export class Visitor implements AsyncDisposable {
   readonly errors: string[] = []
   /** Requests to anybody but the service. */
   readonly foreign: string[] = []
+  /** How many searches the pages asked for. */
+  searches = 0
 
   private constructor(page: Page, context: Context, origin: string, language: Language) {
     this.page = page
@@ -52,6 +54,7 @@ export class Visitor implements AsyncDisposable {
       if (message.type() === 'error') this.errors.push(message.text())
     })
     page.on('request', (request) => {
+      if (request.postData()?.includes('searchCollection')) this.searches++
       if (!/^(?:blob|data):/.test(request.url()) && new URL(request.url()).host !== new URL(origin).host) this.foreign.push(request.url())
     })
   }

@@ -14,8 +14,8 @@ import { Spending, useSpending } from './spend.tsx'
 
 /** Between two questions for the lists, while many documents move. */
 const PAUSE_MS = 1_500
-/** No event says that a run has begun. */
-const LOOK_FOR_RUNS_MS = 15_000
+/** No event says that a run has begun, nor what moved between an answer and the beginning of the events. */
+const LOOK_AGAIN_MS = 15_000
 const NO_COUNTS = { queued: 0, processing: 0, ready: 0, failed: 0 }
 
 /** Each part needs its own scope, and is left out without it. */
@@ -36,7 +36,8 @@ export function HomePage() {
   const live = useLiveDocuments(refreshKnowledge, !canRead)
   const refreshAgents = useCalm(() => agents.state === 'ready' && agents.refresh(), PAUSE_MS)
   useEvents(RUN_ENDED, {}, refreshAgents, { pause: !canRun })
-  useRepeat(agents, LOOK_FOR_RUNS_MS, canRun)
+  useRepeat(knowledge, LOOK_AGAIN_MS, canRead)
+  useRepeat(agents, LOOK_AGAIN_MS, canRun)
 
   const isAllowed = { collection: canWrite, document: canWrite, ask: canRun, key: isAdmin }
   const done = stepsDone({

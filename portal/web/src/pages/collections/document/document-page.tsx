@@ -31,7 +31,7 @@ const route = getRouteApi('/collections/$id/documents/$documentId')
 export function DocumentPage() {
   const { id, documentId } = route.useParams()
   const answer = useAnswer(DOCUMENT, { id: documentId })
-  const live = useLiveDocuments(id, () => answer.state === 'ready' && answer.refresh())
+  const live = useLiveDocuments(id, answer)
   return (
     <Answered answer={answer}>
       {({ document }) => {

@@ -46,10 +46,7 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
     { id: collection.id, ...paging.variables, ...SORTS[sort], status: status ?? null, filter: name ? { nameContains: name } : null },
     { types: ['Document', 'DeletePayload'] },
   )
-  const live = useLiveDocuments(collection.id, () => {
-    if (answer.state === 'ready') answer.refresh()
-    onChanged()
-  })
+  const live = useLiveDocuments(collection.id, answer, onChanged)
   const rows = answer.state === 'ready' ? (answer.data.collection?.documents.edges.map(({ node }) => node) ?? []) : []
   const shownIds = rows.map(({ id }) => id)
   const chosenIds = shownIds.filter((id) => chosen.has(id))

@@ -28,18 +28,18 @@ export function SearchTab({ collection }: { readonly collection: CollectionFacts
   const text = useText()
   const filters = route.useSearch()
   const navigate = route.useNavigate()
-  const [turn, setTurn] = useState(0)
-  const searching = useSearch(toInput(collection.id, filters), turn)
+  const input = toInput(collection.id, filters)
+  const { searching, ask } = useSearch(input)
   const change = (next: CollectionFilters) => void navigate({ search: (now) => ({ ...now, ...next }), resetScroll: false })
   return (
     <div className="flex flex-col gap-5">
       <SearchForm
-        key={JSON.stringify(filters)}
+        key={`form ${JSON.stringify(filters)}`}
         collection={collection}
         filters={filters}
         isBusy={searching.state === 'searching'}
         onSearch={(next) => {
-          setTurn((now) => now + 1)
+          ask(toInput(collection.id, { ...filters, ...next }))
           change(next)
         }}
       />
@@ -49,9 +49,9 @@ export function SearchTab({ collection }: { readonly collection: CollectionFacts
         </EmptyState>
       )}
       {searching.state === 'searching' && <Loading lines={5} />}
-      {searching.state === 'failed' && <ErrorState failure={searching.failure} retry={() => setTurn((now) => now + 1)} />}
+      {searching.state === 'failed' && <ErrorState failure={searching.failure} retry={() => ask(input)} />}
       {searching.state === 'found' && (
-        <Results key={JSON.stringify(filters)} collectionId={collection.id} filters={filters} found={searching.found} />
+        <Results key={`results ${JSON.stringify(filters)}`} collectionId={collection.id} filters={filters} found={searching.found} />
       )}
     </div>
   )

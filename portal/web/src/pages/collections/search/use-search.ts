@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { type Failure, toFailure } from '../../../data/failure.ts'
 import { type Found, SEARCH, type SearchInput } from './search.ts'
@@ -9,19 +9,29 @@ export type Searching =
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'found'; readonly found: Found; readonly ms: number }
 
-/** Searches once for each input and each `turn`. A search costs, so nothing repeats it unasked. */
-export function useSearch(input: SearchInput | null, turn: number): Searching {
+/**
+ * Searches once for each input. A search costs, so nothing repeats it unasked: the input of an address that the reader
+ * opens again shows what this page found before.
+ */
+export function useSearch(input: SearchInput | null): {
+  readonly searching: Searching
+  /** Says that the reader asks for this input now, whatever was found before. It becomes `input`, unless it is that already. */
+  readonly ask: (next: SearchInput | null) => void
+} {
   const client = useClient()
   const [searching, set] = useState<Searching>({ state: 'idle' })
+  const [repeats, setRepeats] = useState(0)
+  const wanted = useRef<string>(undefined)
   const key = JSON.stringify(input)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a repeat asks for the same once more
   useEffect(() => {
     const asked = JSON.parse(key) as SearchInput | null
     if (!asked) return set({ state: 'idle' })
     let isCurrent = true
     const start = performance.now()
     set({ state: 'searching' })
-    // The first look at an address may show what this page found before.
-    const requestPolicy = turn === 0 ? 'cache-first' : 'network-only'
+    const requestPolicy = wanted.current === key ? 'network-only' : 'cache-first'
+    wanted.current = undefined
     void client
       .query(SEARCH, { input: asked }, { requestPolicy })
       .toPromise()
@@ -33,6 +43,10 @@ export function useSearch(input: SearchInput | null, turn: number): Searching {
     return () => {
       isCurrent = false
     }
-  }, [client, key, turn])
-  return searching
+  }, [client, key, repeats])
+  const ask = (next: SearchInput | null) => {
+    wanted.current = JSON.stringify(next)
+    if (wanted.current === key) setRepeats((now) => now + 1)
+  }
+  return { searching, ask }
 }

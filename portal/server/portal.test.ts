@@ -22,6 +22,15 @@ if (existsSync(folder + '/web/broken')) { console.error('web/broken is broken');
 cpSync(folder + '/web', out, { recursive: true })
 `
 const copying: Builder = (folder, out) => [process.execPath, '-e', COPY, folder, out]
+/** Copies when the file `go` stands beside the portal. */
+const WAIT = `
+const look = setInterval(() => {
+  if (!require('node:fs').existsSync(process.argv[1] + '/../go')) return
+  clearInterval(look)
+  ${COPY}
+}, 10)
+`
+const waiting: Builder = (folder, out) => [process.execPath, '-e', WAIT, folder, out]
 
 /** The folder of a tiny portal, with files as the build writes them. */
 function makeFolder(name = 'portal'): string {
@@ -71,7 +80,7 @@ const builds = (folder: string) => readFileSync(join(folder, '.builds'), 'utf8')
 describe('the portal', () => {
   it('is built in the background, and says so meanwhile in the language of the reader', async () => {
     const folder = makeFolder()
-    const { portal, get } = await serve(folder)
+    const { portal, get } = await serve(folder, waiting)
     for (const [language, direction] of [
       ['en', 'ltr'],
       ['ar', 'rtl'],
@@ -84,6 +93,7 @@ describe('the portal', () => {
     }
     expect((await get('/assets/a-1.js')).status).toBe(404)
     expect((await get('/')).status).toBe(200)
+    writeFileSync(join(folder, '../go'), '')
     await portal.settled
     const { status, bytes } = await get('/', BROWSER)
     expect([status, String(bytes)]).toEqual([200, expect.stringContaining('/assets/a-1.js')])

@@ -13,8 +13,6 @@ import { full } from '../../support/soak.ts'
 
 /** Waits of webhooks are multiples of it: the first at most 5 ms, the tenth at most some minutes. */
 const BACKOFF = { KIS_RETRY_BACKOFF_MS: '1' }
-/** Calls of one key, few enough that a busy service refuses none of them. */
-const AT_ONCE = 6
 
 describe('webhooks', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-webhooks-'))
@@ -307,7 +305,7 @@ describe('webhooks', () => {
     const following = follow()
     let made = 0
     await Promise.all(
-      Array.from({ length: AT_ONCE }, async () => {
+      Array.from({ length: 16 }, async () => {
         while (made < events) {
           made++
           expect((await call(caller)).status).toBe(200)

@@ -6,6 +6,7 @@ import { benchGraphql, benchGraphqlService } from './graphql.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
+import { benchLasting } from './lasting.ts'
 import { benchNeighbours } from './neighbours.ts'
 import { benchObservability } from './observability.ts'
 import { benchOverload } from './overload.ts'
@@ -41,6 +42,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   start: benchStart,
   retrieval: benchRetrieval,
   growth: benchGrowth,
+  lasting: benchLasting,
 }
 const PEERS = '--peers'
 

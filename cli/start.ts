@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { IssuedTokens } from '../gateway/keys/issued-tokens.ts'
 import type { Gateway } from '../gateway/main.ts'
 import type { Portal } from '../portal/server/portal.ts'
+import { readSupergraph } from '../schema/composed.ts'
 import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
@@ -356,19 +355,19 @@ class Start {
 
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
     const { createGateway } = await import('../gateway/main.ts')
-    const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
     const isService = (request: IncomingMessage) => this.#isService(request)
     const { oidc } = this.#settings
     const { oauth } = this.#settings.gateway
+    const issued = oauth && new (await import('../gateway/keys/issued-tokens.ts')).IssuedTokens(oauth, this.#basics.clock)
     return this.#stack.use(
       await createGateway({
         links,
-        authenticate: authenticateBy(links.billing, oauth && new IssuedTokens(oauth, this.#basics.clock)),
+        authenticate: authenticateBy(links.billing, issued),
         sessions: sessionsBy(links.billing),
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
         isService,
         door: this.#door,
-        supergraphSdl,
+        ...readSupergraph(),
         config: this.#settings.gateway,
         bodies: this.#bodies,
         telemetry: this.#telemetry,

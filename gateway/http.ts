@@ -1,13 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { ApolloServer } from '@apollo/server'
-import {
-  ApolloServerPluginCacheControlDisabled,
-  ApolloServerPluginInlineTraceDisabled,
-  ApolloServerPluginLandingPageDisabled,
-  ApolloServerPluginSchemaReportingDisabled,
-  ApolloServerPluginUsageReportingDisabled,
-} from '@apollo/server/plugin/disabled'
-import { fastifyApolloHandler } from '@as-integrations/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { ERRORS } from '../schema/errors.ts'
@@ -33,7 +24,8 @@ import { sizeText } from '../subgraphs/common/sizes.ts'
 import { FACTS_HEADER } from '../subgraphs/common/telemetry/request-facts.ts'
 import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
-import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
+import type { ApolloOverHttp } from './apollo-over-http.ts'
+import { checkText, type Documents } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
@@ -50,9 +42,6 @@ import { chooseCredentials } from './sessions/credentials.ts'
 const METHODS = 'GET, POST, OPTIONS'
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
-
-/** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
-const SHA256_DIGITS = 64
 
 /** `isService`: the caller is a process of this service, which may run any operation. */
 export interface HttpContext extends SubscriptionContext {
@@ -84,21 +73,21 @@ export interface HttpParts {
  * for every transport.
  */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
-  const apollo = apolloServer(parts)
-  await apollo.start()
+  let apollo: Promise<ApolloOverHttp> | undefined
+  // It takes a tenth of a second to load, and no other door of the service needs it.
+  const openApollo = () => (apollo ??= import('./apollo-over-http.ts').then((loaded) => loaded.openApollo(parts)))
   await app.register(async (scope) => {
     await compressAnswers(scope)
-    registerHttp(scope, apollo, parts)
+    registerHttp(scope, openApollo, parts)
     if (parts.introspection) registerAssets(scope)
   })
-  return { [Symbol.asyncDispose]: () => apollo.stop() }
+  return { [Symbol.asyncDispose]: async () => (await apollo)?.[Symbol.asyncDispose]() }
 }
 
-function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, parts: HttpParts): void {
+function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOverHttp>, parts: HttpParts): void {
   const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
   const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
-  const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeContentTypeParser('application/json')
@@ -161,7 +150,7 @@ function registerHttp(app: FastifyInstance, apollo: ApolloServer<HttpContext>, p
       const kept = findKept(request, parts, context)
       if (kept) return answerKept(reply, kept, parts.operations, context)
       if (await parts.streams.answer(request, reply, context, context.isService)) return reply
-      return answer.call(this, request, reply)
+      return (await openApollo()).answer(request, reply, context)
     },
   })
   app.options('/graphql', async ({ headers }, reply) =>
@@ -208,54 +197,6 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
  */
 function chooseMediaType(accept: string | undefined): string {
   return accept?.includes('application/graphql-response+json') ? GRAPHQL_TYPE : JSON_TYPE
-}
-
-function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
-  const { schema } = federation
-  return new ApolloServer<HttpContext>({
-    gateway: {
-      onSchemaLoadOrUpdate(callback) {
-        callback({ apiSchema: schema, coreSupergraphSdl: federation.supergraphSdl })
-        return () => undefined
-      },
-      load: async () => ({
-        executor: async ({ source, document, request: { operationName, variables = {} }, context }) => {
-          const { isService, ...ours } = context as HttpContext
-          const prepared = operations.prepare(source, operationName, ours.requestId, document)
-          if (!('document' in prepared)) return prepared
-          if (!isService) persisted.requireOpen(prepared.hash, ours.caller)
-          return operations.execute(prepared, variables, ours)
-        },
-      }),
-      stop: async () => undefined,
-    },
-    // Our executor checks every operation against the schema and the limits, as for sockets and the local link.
-    dangerouslyDisableValidation: true,
-    parseOptions: PARSE_OPTIONS,
-    // Apollo's own store would also keep failing operations.
-    documentStore: {
-      get: async (key) => documents.findDocument(key.slice(-SHA256_DIGITS)),
-      set: async () => undefined,
-      delete: async () => true,
-    },
-    formatError: (_formatted, error) => mask(error, '').toJSON(),
-    includeStacktraceInErrorResponses: false,
-    // The key in `authorization` proves that a page has been through a preflight, and that no browser sends it by itself.
-    csrfPrevention: { requestHeaders: ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'] },
-    allowBatchedHttpRequests: false,
-    // `putQueryText` does this, as for sockets.
-    persistedQueries: false,
-    stopOnTerminationSignals: false,
-    nodeEnv: 'production',
-    logger: log,
-    plugins: [
-      ApolloServerPluginCacheControlDisabled(),
-      ApolloServerPluginInlineTraceDisabled(),
-      ApolloServerPluginLandingPageDisabled(),
-      ApolloServerPluginSchemaReportingDisabled(),
-      ApolloServerPluginUsageReportingDisabled(),
-    ],
-  })
 }
 
 async function buildContext(

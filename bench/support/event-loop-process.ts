@@ -4,7 +4,7 @@ import { start } from '../../cli/start.ts'
 
 /**
  * Runs the whole service in this process if the argument is `service`, or nothing if it is `idle`. Reports how late its
- * event loop ran since the last question.
+ * event loop ran since the last question; or, asked for `resources`, how many handles, requests and timers it has.
  */
 
 export interface Started {
@@ -30,7 +30,8 @@ const running =
 await running?.ready
 const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 histogram.enable()
-process.on('message', () => {
+process.on('message', ({ resources }: { readonly resources?: boolean }) => {
+  if (resources) return void process.send!(process.getActiveResourcesInfo().length)
   const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
   const delay: Delay = { p50: late(histogram.percentile(50)), p99: late(histogram.percentile(99)), max: late(histogram.max) }
   histogram.reset()

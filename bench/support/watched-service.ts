@@ -10,12 +10,14 @@ import type { Delay, Started } from './event-loop-process.ts'
 export class WatchedService implements AsyncDisposable {
   readonly #child: Child
   readonly #folder: string
+  readonly dataFolder: string
   readonly caller: Caller
   readonly rest: string
 
   private constructor(child: Child, folder: string, { lines }: Started) {
     this.#child = child
     this.#folder = folder
+    this.dataFolder = join(folder, 'data')
     const text = lines.join('\n')
     this.rest = /^ready (.+)$/m.exec(text)![1]!
     this.caller = makeCaller({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
@@ -45,6 +47,11 @@ export class WatchedService implements AsyncDisposable {
   /** How late the loop ran since the last question. */
   delay(): Promise<Delay> {
     return this.#child.ask<Delay>({})
+  }
+
+  /** How many handles, requests and timers keep its main thread busy or alive. */
+  resources(): Promise<number> {
+    return this.#child.ask<number>({ resources: true })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

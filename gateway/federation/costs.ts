@@ -1,6 +1,7 @@
 import {
   type ArgumentNode,
   type DirectiveNode,
+  type DocumentNode,
   type FieldNode,
   type GraphQLField,
   GraphQLIncludeDirective,
@@ -18,7 +19,6 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
-  parse,
   type SelectionNode,
   type SelectionSetNode,
   valueFromASTUntyped,
@@ -75,8 +75,8 @@ export class Costs {
   readonly #sizes = new Set([IDS])
   readonly #counted = new WeakMap<OperationDefinitionNode, Counted>()
 
-  constructor(supergraphSdl: string) {
-    for (const definition of parse(supergraphSdl, { noLocation: true }).definitions) {
+  constructor(supergraph: DocumentNode) {
+    for (const definition of supergraph.definitions) {
       if (definition.kind !== Kind.OBJECT_TYPE_DEFINITION && definition.kind !== Kind.INTERFACE_TYPE_DEFINITION) continue
       this.#note(definition.name.value, definition.directives)
       for (const { name, directives } of definition.fields ?? []) this.#note(`${definition.name.value}.${name.value}`, directives)

@@ -1,4 +1,3 @@
-import { operationFromDocument } from '@apollo/federation-internals'
 import type { ExecutionResult, GraphQLSchema } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Metrics } from '../../subgraphs/common/telemetry/metrics.ts'
@@ -8,7 +7,7 @@ import { AnswerShapes } from './answer-shapes.ts'
 import { type Cost, Costs } from './costs.ts'
 import { describePlan } from './describe-plan.ts'
 import { type ExecutablePlan, executePlan, type Services } from './execute-plan.ts'
-import { type LoadedSupergraph, loadSupergraph } from './loaded-supergraph.ts'
+import type { LoadedSupergraph } from './loaded-supergraph.ts'
 import { PlanCache } from './plan-cache.ts'
 import { Requirements } from './requirements.ts'
 import { subgraphService } from './subgraph-service.ts'
@@ -28,7 +27,7 @@ type Observed = Pick<Telemetry, 'metrics' | 'requests'>
 export class Federation {
   /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
   readonly schema: GraphQLSchema
-  readonly supergraphSdl: string
+  readonly sdl: string
   readonly requirements: Requirements
   readonly #supergraph: LoadedSupergraph
   readonly #services: Services
@@ -41,22 +40,22 @@ export class Federation {
   /**
    * @throws {Error} the supergraph names a subgraph without a link, or has a security directive that is not enforced
    */
-  constructor(supergraphSdl: string, links: Readonly<Record<string, Link>>, { metrics, requests }: Observed = noTelemetry) {
+  constructor(supergraph: LoadedSupergraph, links: Readonly<Record<string, Link>>, { metrics, requests }: Observed = noTelemetry) {
     this.#metrics = metrics
     this.#requests = requests
-    this.requirements = new Requirements(supergraphSdl)
-    this.supergraphSdl = this.requirements.loadableSdl
-    this.#supergraph = loadSupergraph(this.supergraphSdl)
-    this.schema = this.#supergraph.schema
+    this.requirements = new Requirements(supergraph.document)
+    this.#supergraph = supergraph
+    this.schema = supergraph.schema
+    this.sdl = supergraph.sdl
     this.#services = Object.fromEntries(
-      this.#supergraph.subgraphs.map((name) => {
+      supergraph.subgraphs.map((name) => {
         const link = links[name]
         if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
         return [name, subgraphService(link)]
       }),
     )
-    this.#costs = new Costs(this.supergraphSdl)
-    this.#subscriptions = new FederatedSubscriptions({ supergraph: this.#supergraph, links, services: this.#services, requests })
+    this.#costs = new Costs(supergraph.document)
+    this.#subscriptions = new FederatedSubscriptions({ supergraph, links, services: this.#services, requests })
   }
 
   /**
@@ -69,18 +68,19 @@ export class Federation {
 
   /** Runs a query or mutation. The variables must be coerced. */
   async execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
-    const plan = this.#getPlan(prepared)
+    const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
     this.#requests.planned(context.requestId, () => describePlan(plan))
     return executePlan(plan, this.#supergraph.full, this.#services, variables, context)
   }
 
-  #getPlan(prepared: Prepared): ExecutablePlan {
+  #findPlan(prepared: Prepared): ExecutablePlan | undefined {
     const kept = this.#plans.get(prepared)
     this.#metrics.add('kis_cache_lookups_total', 1, 'plans', kept ? 'hit' : 'miss')
-    if (kept) return kept
-    const { document, operationName } = prepared
-    const { planner, api } = this.#supergraph
-    const { node } = planner.buildQueryPlan(operationFromDocument(api, document, operationName === undefined ? {} : { operationName }))
+    return kept
+  }
+
+  async #makePlan(prepared: Prepared): Promise<ExecutablePlan> {
+    const { node } = await this.#supergraph.plan(prepared)
     if (node?.kind === 'Subscription') throw new Error('a subscription is not executed, but subscribed to')
     const plan = { node, shapes: new AnswerShapes(this.schema, prepared) }
     this.#plans.set(prepared, plan)

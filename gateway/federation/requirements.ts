@@ -6,7 +6,6 @@ import {
   isAbstractType,
   Kind,
   type ListValueNode,
-  parse,
   type StringValueNode,
   TypeInfo,
   visit,
@@ -22,29 +21,23 @@ export interface Requirement {
 
 /** Authorization directives that are enforced here, by their names in the supergraph. */
 const ENFORCED: readonly string[] = ['authenticated', 'requiresScopes']
-/** Security directive that @apollo/gateway enforces itself. */
-const ENFORCED_BY_APOLLO = 'inaccessible'
-const LINK_OF_ENFORCED = /(url: "https:\/\/specs\.apollo\.dev\/(?:authenticated|requiresScopes)\/[^"]+"), for: SECURITY/g
+/** Security directive that the schema of clients enforces: it lacks what has it. */
+const ENFORCED_BY_SCHEMA = 'inaccessible'
 
 /**
- * What the supergraph's `@authenticated` and `@requiresScopes` demand for a selection. @apollo/gateway refuses a
- * supergraph with these directives because it does not enforce them. `Operations` does, for every transport; so the
- * gateway is given `loadableSdl`, which lacks them. The subgraphs check again.
+ * What the supergraph's `@authenticated` and `@requiresScopes` demand for a selection. `Operations` enforces them, for
+ * every transport. The subgraphs check again.
  */
 export class Requirements {
-  /** The supergraph without the directives that @apollo/gateway refuses. */
-  readonly loadableSdl: string
   readonly #byCoordinate = new Map<string, Requirement>()
 
   /** @throws {Error} the supergraph has a security directive that is not enforced here */
-  constructor(supergraphSdl: string) {
-    const supergraph = parse(supergraphSdl, { noLocation: true })
+  constructor(supergraph: DocumentNode) {
     for (const { url, isRenamed } of securityLinks(supergraph)) {
       const name = url.split('/').at(-2)!
-      if (isRenamed || !(ENFORCED.includes(name) || name === ENFORCED_BY_APOLLO))
+      if (isRenamed || !(ENFORCED.includes(name) || name === ENFORCED_BY_SCHEMA))
         throw new Error(`the supergraph links ${url}, whose directive this gateway does not enforce under that name`)
     }
-    this.loadableSdl = supergraphSdl.replaceAll(LINK_OF_ENFORCED, '$1')
     for (const definition of supergraph.definitions) {
       if (!('name' in definition) || !definition.name) continue
       this.#note(definition.name.value, 'directives' in definition ? definition.directives : undefined)

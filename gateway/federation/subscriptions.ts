@@ -1,4 +1,3 @@
-import { operationFromDocument } from '@apollo/federation-internals'
 import type { FetchNode, QueryPlan } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
@@ -60,7 +59,7 @@ export class FederatedSubscriptions {
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult> | undefined
     let next: UpstreamEvents['next'] = async () => {
-      const plan = this.#getPlan(prepared)
+      const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
       this.#parts.requests.planned(context.requestId, () => describePlan(plan.whole))
       const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
       const used = Object.fromEntries(variableUsages.filter((name) => name in variables).map((name) => [name, variables[name]]))
@@ -78,20 +77,14 @@ export class FederatedSubscriptions {
     return { next: () => next(), end: () => void upstream?.return?.() }
   }
 
-  #getPlan(prepared: Prepared): Plan {
-    const plans = this.#plans.get(prepared.document) ?? new Map<string, Plan>()
-    this.#plans.set(prepared.document, plans)
-    const name = prepared.operationName ?? ''
-    const plan = plans.get(name) ?? this.#makePlan(prepared)
-    plans.set(name, plan)
-    return plan
+  #findPlan({ document, operationName = '' }: Prepared): Plan | undefined {
+    return this.#plans.get(document)?.get(operationName)
   }
 
-  #makePlan(prepared: Prepared): Plan {
-    const { document, operation, operationName } = prepared
-    const { planner, api, schema, full } = this.#parts.supergraph
-    const named = operationName === undefined ? {} : { operationName }
-    const whole = planner.buildQueryPlan(operationFromDocument(api, document, named))
+  async #makePlan(prepared: Prepared): Promise<Plan> {
+    const { document, operation, operationName = '' } = prepared
+    const { schema, full } = this.#parts.supergraph
+    const whole = await this.#parts.supergraph.plan(prepared)
     const { node } = whole
     if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
     const { primary, rest } = node
@@ -100,7 +93,7 @@ export class FederatedSubscriptions {
       !rest &&
       !primary.outputRewrites?.length &&
       passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, full)
-    return {
+    const plan: Plan = {
       whole,
       primary,
       perEvent: asItStands
@@ -108,6 +101,9 @@ export class FederatedSubscriptions {
         : { node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] }, shapes: new AnswerShapes(schema, prepared) },
       field: keysOf(fetched.selectionSet)[0]!,
     }
+    const plans = this.#plans.get(document) ?? new Map<string, Plan>()
+    this.#plans.set(document, plans.set(operationName, plan))
+    return plan
   }
 
   #answer(

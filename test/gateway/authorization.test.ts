@@ -128,11 +128,11 @@ describe('directives of authorization at the gateway', () => {
       'open: Int',
       'open: Int @policy(policies: [["p"]])',
     )
-    expect(() => new Requirements(compose(policy))).toThrow(/policy.* does not enforce/)
+    expect(() => new Requirements(parse(compose(policy)))).toThrow(/policy.* does not enforce/)
   })
 })
 
-const supergraph = new Requirements(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8'))
+const supergraph = new Requirements(parse(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')))
 
 /** A document that asks for one root field with whatever its arguments need. */
 function operationOn(kind: string, field: ReturnType<GraphQLObjectType['getFields']>[string]): string {

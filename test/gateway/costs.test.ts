@@ -8,7 +8,7 @@ import { CONFIG, collect, connect, KEY, startGateway } from './support/start.ts'
 
 const SDL = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')
 const schema: GraphQLSchema = buildSchema(SDL, { assumeValidSDL: true })
-const costs = new Costs(SDL)
+const costs = new Costs(parse(SDL))
 
 function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
   const document = parse(query)

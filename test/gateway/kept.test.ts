@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { Documents } from '../../gateway/documents.ts'
 import { Federation } from '../../gateway/federation/federation.ts'
+import { loadSupergraph } from '../../gateway/federation/loaded-supergraph.ts'
 import { createMask } from '../../gateway/mask.ts'
 import { Operations } from '../../gateway/operations.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -9,7 +10,7 @@ import { CONFIG, KEY, makePrincipal, OTHER_KEY } from './support/start.ts'
 
 async function parts() {
   const { supergraphSdl, links } = shop()
-  const federation = new Federation(supergraphSdl, links)
+  const federation = new Federation(await loadSupergraph(supergraphSdl), links)
   const documents = new Documents(federation, true)
   const operations = new Operations(documents, federation, createMask(silentLog), { watch: () => () => undefined }, CONFIG)
   const prepared = (query: string) => {

@@ -13,7 +13,6 @@ import {
   isLeafType,
   isObjectType,
 } from 'graphql'
-import { Requirements } from '../../gateway/federation/requirements.ts'
 import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 
 /** The contract of the REST API. Suites derive their cases from it, so that they cover all of it. */
@@ -21,7 +20,8 @@ export const openapi = readOpenApi()
 
 /** The supergraph's public schema. */
 export const apiSchema: GraphQLSchema = Supergraph.build(
-  new Requirements(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')).loadableSdl,
+  readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8'),
+  { supportedFeatures: null },
 )
   .apiSchema()
   .toGraphQLJSSchema()

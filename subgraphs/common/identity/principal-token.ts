@@ -1,4 +1,3 @@
-import { jwtVerify, SignJWT } from 'jose'
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey } from '../errors.ts'
 import type { Clock } from '../process/clock.ts'
@@ -23,6 +22,9 @@ export interface PrincipalTokens {
   verify(token: string | undefined, audience: string): Promise<Caller>
 }
 
+/** Loaded by the first token: a service of one process has none. */
+const loadJose = () => import('jose')
+
 /**
  * Callers as short-lived signed tokens (JWT, HS256), for calls between processes. The first key signs; all of them
  * verify.
@@ -38,12 +40,14 @@ export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: read
       const known = signed.get(cacheKey)
       if (known && known.until - now > LEAST_LEFT_MS) return known.token
       const issued = Math.floor(now / 1000)
-      const token = new SignJWT({ caller })
-        .setProtectedHeader({ alg: 'HS256' })
-        .setAudience(audience)
-        .setIssuedAt(issued)
-        .setExpirationTime(issued + LIFETIME_S)
-        .sign(key)
+      const token = loadJose().then(({ SignJWT }) =>
+        new SignJWT({ caller })
+          .setProtectedHeader({ alg: 'HS256' })
+          .setAudience(audience)
+          .setIssuedAt(issued)
+          .setExpirationTime(issued + LIFETIME_S)
+          .sign(key),
+      )
       signed.set(cacheKey, { token, until: (issued + LIFETIME_S) * 1000 })
       return token
     },
@@ -54,6 +58,7 @@ export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: read
       const cacheKey = `${audience} ${token}`
       const known = verified.get(cacheKey)
       if (known && known.until > now.getTime()) return known.caller
+      const { jwtVerify } = await loadJose()
       for (const each of [key, ...accepted]) {
         try {
           const { payload } = await jwtVerify(token, each, {

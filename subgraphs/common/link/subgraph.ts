@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { buildSubgraphSchema } from '@apollo/subgraph'
-import { type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
+// Not from the package's index, which loads all of Apollo's composition.
+import { addResolversToSchema } from '@apollo/subgraph/dist/schema-helper/buildSchemaFromSDL.js'
+import { entitiesResolver } from '@apollo/subgraph/dist/types.js'
+import { buildASTSchema, type GraphQLResolveInfo, type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
+import { readSubgraph } from '../../../schema/composed.ts'
 import { innerValues } from '../../../schema/inner-values.ts'
 import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
@@ -48,8 +50,9 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
 }
 
 function build(name: SubgraphName, resolvers: object): GraphQLSchema {
+  const { sdl, executableSdl } = readSubgraph(name)
   // Without places, which the schema would keep: a place of each word of the text.
-  const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'), { noLocation: true })
+  const typeDefs = parse(executableSdl, { noLocation: true })
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
   const enums = Object.fromEntries(
@@ -62,10 +65,17 @@ function build(name: SubgraphName, resolvers: object): GraphQLSchema {
         : [],
     ),
   )
-  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...enums, ...connections, ...resolvers } })
+  // Composition has checked it.
+  const schema = buildASTSchema(typeDefs, { assumeValid: true, assumeValidSDL: true })
+  addResolversToSchema(schema, { Query: { _service: () => ({ sdl }), _entities: resolveEntities }, _Entity: { __resolveType } })
+  addResolversToSchema(schema, { ...ownScalars, ...enums, ...connections, ...resolvers })
   coerceDefaults(schema)
   return schema
 }
+
+const resolveEntities = (_: unknown, { representations }: { readonly representations: [] }, context: unknown, info: GraphQLResolveInfo) =>
+  entitiesResolver({ representations, context, info })
+const __resolveType = ({ __typename }: { readonly __typename: string }) => __typename
 
 /**
  * The schema was built before its scalars and enums knew their inner values, so the SDL's defaults are coerced again.

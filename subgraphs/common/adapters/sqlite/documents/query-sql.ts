@@ -35,8 +35,9 @@ export function countSql(spec: CollectionSpec, access: Access, limit: number | u
   return { ...counted, text: `SELECT count(*) FROM (${counted.text})` }
 }
 
+/** `+ 0`, because SQLite prepares a statement with `LIMIT ?` anew each time that it runs, which takes as long as a read. */
 export function limited(sql: Sql, limit: number): Sql {
-  return { text: `${sql.text} LIMIT ?`, parameters: [...sql.parameters, limit] }
+  return { text: `${sql.text} LIMIT ? + 0`, parameters: [...sql.parameters, limit] }
 }
 
 function toCondition(test: Test, all: readonly Test[]): Sql {

@@ -1,0 +1,116 @@
+import { readdirSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { testCatalog } from '../test/support/catalog.ts'
+import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
+import { startMockEngine } from '../test/support/engines/mock-engine.ts'
+import { full, soaking } from '../test/support/soak.ts'
+import { makeTxt } from './documents.ts'
+import type { BenchRow } from './row.ts'
+import { residentBytesOfTree } from './support/process-tree.ts'
+import { quantile } from './support/quantile.ts'
+import { WatchedService } from './support/watched-service.ts'
+
+/** With `KIS_SOAK=1` half an hour. Caches, compiled code and pages of SQLite fill in the first sixth. */
+const MINUTES = full(30)
+const SAMPLES_A_MINUTE = 12
+const SAMPLES = MINUTES * SAMPLES_A_MINUTE
+const SAMPLE_MS = 60_000 / SAMPLES_A_MINUTE
+/** Compared: as many samples after the first sixth, and at the end. */
+const WARM = SAMPLES / 6
+const COMPARED = SAMPLES / 6
+const DOCUMENTS = 50
+const LIST = `query List($id: ID!) { collection(id: $id) { documents(first: 50) { edges { node { id title status file { fileName sizeBytes } } } } } }`
+
+/** What one caller does over and over. */
+type Work = () => Promise<void>
+
+interface Sample {
+  readonly megabytes: number
+  readonly resources: number
+  readonly openFiles: number
+  readonly files: number
+}
+
+/**
+ * Mixed work that lasts: chats, streams, searches, lists by GraphQL, documents that come and go. Each caller rests as
+ * long as its last call took, so the service has half of the load that these callers could give it. What the service
+ * takes must not grow.
+ */
+export async function benchLasting(): Promise<BenchRow[]> {
+  await using engine = await startMockEngine()
+  await using service = await WatchedService.start(testCatalog(engine.url))
+  const works = await prepare(service.caller)
+  let isOver = false
+  let calls = 0
+  const callers = Object.values(works).map(async (work) => {
+    while (!isOver) {
+      const start = performance.now()
+      await work()
+      calls += 1
+      await sleep(performance.now() - start)
+    }
+  })
+  // A call that fails ends the measurement.
+  const failed = Promise.all(callers)
+  const samples: Sample[] = []
+  for (let count = 0; count < SAMPLES; count++) {
+    await Promise.race([sleep(SAMPLE_MS), failed])
+    samples.push(await take(service))
+  }
+  isOver = true
+  await failed
+  const compare = (read: (sample: Sample) => number) => {
+    const median = (from: number) => quantile(samples.slice(from, from + COMPARED).map(read), 0.5)
+    const [before, after] = [median(WARM), median(SAMPLES - COMPARED)]
+    return { text: `${Math.round(before)} to ${Math.round(after)}`, change: (100 * (after - before)) / before }
+  }
+  const memory = compare(({ megabytes }) => megabytes)
+  const counts = [
+    ['handles and timers', compare(({ resources }) => resources)],
+    ['open files', compare(({ openFiles }) => openFiles)],
+    ['files of the data folder', compare(({ files }) => files)],
+  ] as const
+  return [
+    {
+      what: `${MINUTES} minutes of mixed work at half load, ${calls} calls: resident after a sixth of the time, and at the end`,
+      figure: `${memory.text} MB, ${memory.change.toFixed(1)} %`,
+      bar: '± 5 %',
+      beside: counts.map(([name, { text }]) => `${name} ${text}`).join(', ') + (soaking ? '' : '; `KIS_SOAK=1`: 30 minutes'),
+    },
+  ]
+}
+
+async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> {
+  const collection = (await newCollection(caller, 'mock-embed')).id
+  for (let number = 0; number < DOCUMENTS; number++) await addDocument(caller, collection, `${number}.txt`, makeTxt(2))
+  const chat = { model: 'mock-chat', messages: [{ role: 'user' as const, content: 'hello' }] }
+  const ask = async (method: string, path: string, body: unknown, expected = 200) => {
+    const answer = await caller.rest(method, path, body)
+    if (answer.status !== expected) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  }
+  return {
+    chat: () => ask('POST', '/v1/chat/completions', chat),
+    stream: async () => {
+      for await (const _ of await caller.openai.chat.completions.create({ ...chat, stream: true }));
+    },
+    search: () => ask('POST', `/v1/collections/${collection}/search`, { query: `How many days of leave? ${Math.random()}` }),
+    list: async () => {
+      const { errors } = await caller.graphql(LIST, { id: collection })
+      if (errors) throw new Error(JSON.stringify(errors))
+    },
+    documents: async () => {
+      const { id, status } = await addDocument(caller, collection, 'come-and-go.txt', makeTxt(3))
+      if (status !== 'ready') throw new Error(`a document is ${status}`)
+      await ask('DELETE', `/v1/collections/${collection}/documents/${id}`, undefined)
+    },
+  }
+}
+
+async function take(service: WatchedService): Promise<Sample> {
+  return {
+    megabytes: residentBytesOfTree(service.pid) / 1e6,
+    resources: await service.resources(),
+    openFiles: readdirSync(`/proc/${service.pid}/fd`).length,
+    files: readdirSync(service.dataFolder, { recursive: true }).length,
+  }
+}

@@ -1,0 +1,56 @@
+import { hash } from 'node:crypto'
+import { Supergraph } from '@apollo/federation-internals'
+import { buildSubgraphSchema } from '@apollo/subgraph'
+import { introspectionFromSchema, parse, printSchema } from 'graphql'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { readSubgraph, readSupergraph } from '../../schema/composed.ts'
+import { operationsOfClients } from '../../schema/operations.ts'
+import { subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
+import { type LoadedSupergraph, loadSupergraph } from './loaded-supergraph.ts'
+
+const { supergraphSdl, composed } = readSupergraph()
+
+describe('what `npm run compose` has made of the supergraph', () => {
+  let ahead: LoadedSupergraph
+  let byApollo: LoadedSupergraph
+  beforeAll(async () => {
+    ahead = await loadSupergraph(supergraphSdl, composed)
+    byApollo = await loadSupergraph(supergraphSdl)
+  })
+
+  it('is the schema that Apollo would make of it for clients, descriptions included', () => {
+    expect(introspectionFromSchema(ahead.schema)).toEqual(introspectionFromSchema(byApollo.schema))
+  })
+
+  it('is the schema of everything, and the names of the subgraphs', () => {
+    const supergraph = Supergraph.build(supergraphSdl, { supportedFeatures: null })
+    expect(printSchema(ahead.full)).toBe(printSchema(supergraph.schema.toGraphQLJSSchema()))
+    expect(ahead.subgraphs).toEqual([...supergraph.subgraphsMetadata()].map(({ name }) => name))
+    expect(ahead.subgraphs).toEqual(['billing', 'inference', 'knowledge'])
+  })
+
+  it('has the plans of the operations of chats, as Apollo plans them', async () => {
+    await import('../../rest-adapter/chat/chat-operations.ts')
+    const texts = operationsOfClients.filter((text) => !text.startsWith('fragment '))
+    expect(texts.length).toBeGreaterThan(0)
+    for (const text of texts) {
+      const prepared = { document: parse(text, { noLocation: true }), operationName: undefined, hash: hash('sha256', text) }
+      expect(composed.plans).toHaveProperty([prepared.hash])
+      const planned = await byApollo.plan(prepared)
+      expect(await ahead.plan(prepared)).toEqual(JSON.parse(JSON.stringify(planned)))
+    }
+  })
+
+  it('leaves the plans of other operations to Apollo', async () => {
+    const document = parse('query Chosen { organization { id } }', { noLocation: true })
+    const prepared = { document, operationName: 'Chosen', hash: 'of another text' }
+    expect(await ahead.plan(prepared)).toEqual(await byApollo.plan(prepared))
+  })
+})
+
+it.each(['billing', 'inference', 'knowledge'] as const)('the schema that %s executes is what Apollo makes of its SDL', (name) => {
+  const { sdl } = readSubgraph(name)
+  const byApollo = buildSubgraphSchema({ typeDefs: parse(sdl) })
+  const options = { descriptions: false }
+  expect(introspectionFromSchema(subgraphSchema(name, {}), options)).toEqual(introspectionFromSchema(byApollo, options))
+})

@@ -1,0 +1,144 @@
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { type Lock, type Locker, MemoryLocker, Server } from '@tus/server'
+import { DataStore, Metadata, Upload } from '@tus/utils'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import { appendStream } from '../../subgraphs/common/uploads/append-stream.ts'
+import type { Answer, Call } from '../http/route.ts'
+import { EXTENSIONS, PATH, TUS_HEADERS } from './tus.ts'
+
+const UPLOAD = 'id sizeBytes offset status metadata createdAt expiresAt file { id }'
+
+type UploadData = Selected<'Upload', typeof UPLOAD>
+
+const CREATE = gatewayOperation(`mutation CreateUpload($input: CreateUploadInput!) {
+  createUpload(input: $input) { upload { ${UPLOAD} } } }`)
+const GET = gatewayOperation(`query Upload($id: ID!) { upload(id: $id) { ${UPLOAD} } }`)
+const COMPLETE = gatewayOperation(`mutation CompleteUpload($input: CompleteUploadInput!) {
+  completeUpload(input: $input) { upload { file { id } } } }`)
+const CANCEL = gatewayOperation('mutation CancelUpload($id: ID!) { cancelUpload(id: $id) { upload { id } } }')
+
+const NAMES = { name: 'filename', sizeBytes: 'Upload-Length', metadata: 'Upload-Metadata' }
+
+/** The errors of the protocol that tell a client more than "wrong", in the service's words. */
+const CODES = { 404: 'not_found', 409: 'in_use', 410: 'not_found', 413: 'payload_too_large' } as const
+
+/**
+ * One writer of an upload at a time in this process: a client that returns ends its own earlier request, which may hang.
+ * Writers in other processes are told apart by the offset.
+ */
+const locker = new MemoryLocker()
+
+/** The uploads of one caller, behind the library's interface. It keeps no state: any process may answer the next. */
+class CallersUploads extends DataStore {
+  readonly #call: Call
+  /** The file of the upload of this request, once it is complete. */
+  fileId: string | undefined
+
+  constructor(call: Call) {
+    super()
+    this.#call = call
+    this.extensions = EXTENSIONS
+  }
+
+  override async create(upload: Upload): Promise<Upload> {
+    if (upload.size === undefined)
+      throw new KisError('invalid_request', 'Say the size of the file in the header `Upload-Length`.', { param: 'Upload-Length' })
+    const { filename, name } = upload.metadata ?? {}
+    const input = {
+      name: filename ?? name ?? 'upload',
+      sizeBytes: upload.size,
+      metadata: this.#call.headers['upload-metadata'] as string | undefined,
+    }
+    const { createUpload } = await this.#call.ask(CREATE, { input }, NAMES)
+    return Object.assign(upload, this.#describe(createUpload.upload))
+  }
+
+  override write(stream: Readable, id: string, offset: number): Promise<number> {
+    return appendStream(this.#call, id, offset, stream)
+  }
+
+  override async getUpload(id: string): Promise<Upload> {
+    const { upload } = await this.#call.ask(GET, { id })
+    if (!upload || upload.status === 'CANCELLED') throw new NotFound('upload', id)
+    this.fileId = upload.file?.id
+    // A client that has sent everything returns for the answer that it missed.
+    if (upload.status === 'OPEN' && upload.offset === upload.sizeBytes && this.#call.method === 'HEAD') await this.complete(id)
+    return this.#describe(upload)
+  }
+
+  override async remove(id: string): Promise<void> {
+    await this.#call.ask(CANCEL, { id })
+  }
+
+  override getExpiration(): number {
+    return this.#lifeMs
+  }
+
+  #lifeMs = 24 * 60 * 60_000
+
+  async complete(id: string): Promise<void> {
+    const { completeUpload } = await this.#call.ask(COMPLETE, { input: { id } })
+    this.fileId = completeUpload.upload.file?.id
+  }
+
+  #describe({ id, sizeBytes, offset, metadata, createdAt, expiresAt }: UploadData): Upload {
+    this.#lifeMs = Date.parse(expiresAt) - Date.parse(createdAt)
+    return new Upload({
+      id,
+      size: sizeBytes,
+      offset,
+      ...(metadata !== null && { metadata: Metadata.parse(metadata) }),
+      creation_date: createdAt,
+    })
+  }
+}
+
+export async function answerTus(call: Call): Promise<Answer> {
+  const uploads = new CallersUploads(call)
+  let failure: unknown
+  const server = new Server({
+    path: PATH,
+    datastore: uploads,
+    relativeLocation: true,
+    locker: lockerOf(call.context.caller),
+    async onUploadFinish(_request, { id }) {
+      await uploads.complete(id)
+      return {}
+    },
+    async onResponseError(_request, error) {
+      failure = error
+      return undefined
+    },
+  })
+  let cut: unknown
+  call.stream?.once('error', (error) => {
+    cut = error
+    // `Readable.toWeb` would throw, where nobody catches it, on what comes in after the body was ended.
+    call.stream!.removeAllListeners('data')
+  })
+  const response = await server.handleWeb(toRequest(call))
+  // The library calls all that ends a body an abort.
+  if (cut instanceof KisError) throw cut
+  if (failure instanceof Error) throw failure
+  const headers = Object.fromEntries([...response.headers].filter(([name]) => !name.startsWith('access-control-')))
+  delete headers['content-length']
+  if (uploads.fileId !== undefined) headers['x-kis-file-id'] = uploads.fileId
+  if (response.status < 400) return { status: response.status, headers, body: null }
+  const code = CODES[response.status as keyof typeof CODES] ?? 'invalid_request'
+  call.setHeaders(TUS_HEADERS)
+  throw new KisError(code, (await response.text()).trim() || 'The request does not follow the tus protocol.')
+}
+
+/** Callers cannot name each other's locks. */
+function lockerOf(caller: string): Locker {
+  return { newLock: (id: string): Lock => locker.newLock(`${caller} ${id}`) }
+}
+
+function toRequest({ headers, method, params, stream }: Call): Request {
+  const url = `http://service${PATH}${params.id === undefined ? '' : `/${encodeURIComponent(params.id)}`}`
+  const given = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  const body = stream ? (Readable.toWeb(stream) as ReadableStream<Uint8Array>) : null
+  return new Request(url, { method, headers: given, ...(body && { body, duplex: 'half' }) } as RequestInit)
+}

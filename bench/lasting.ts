@@ -19,7 +19,7 @@ const SAMPLE_MS = 60_000 / SAMPLES_A_MINUTE
 const WARM = SAMPLES / 6
 const COMPARED = SAMPLES / 6
 const DOCUMENTS = 50
-const LIST = `query List($id: ID!) { collection(id: $id) { documents(first: 50) { edges { node { id title status file { fileName sizeBytes } } } } } }`
+const LIST = `query List($id: ID!) { collection(id: $id) { documents(first: 50) { edges { node { id name status file { id name sizeBytes } } } } } }`
 
 /** What one caller does over and over. */
 type Work = () => Promise<void>
@@ -82,7 +82,7 @@ export async function benchLasting(): Promise<BenchRow[]> {
 
 async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> {
   const collection = (await newCollection(caller, 'mock-embed')).id
-  for (let number = 0; number < DOCUMENTS; number++) await addDocument(caller, collection, `${number}.txt`, makeTxt(2))
+  for (let number = 0; number < DOCUMENTS; number++) await addDocument(caller, collection, `${number}.txt`, textOf(number))
   const chat = { model: 'mock-chat', messages: [{ role: 'user' as const, content: 'hello' }] }
   const ask = async (method: string, path: string, body: unknown, expected = 200) => {
     const answer = await caller.rest(method, path, body)
@@ -99,11 +99,16 @@ async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> 
       if (errors) throw new Error(JSON.stringify(errors))
     },
     documents: async () => {
-      const { id, status } = await addDocument(caller, collection, 'come-and-go.txt', makeTxt(3))
+      const { id, status } = await addDocument(caller, collection, 'come-and-go.txt', textOf(Math.random()))
       if (status !== 'ready') throw new Error(`a document is ${status}`)
       await ask('DELETE', `/v1/collections/${collection}/documents/${id}`, undefined)
     },
   }
+}
+
+/** Equal files would be one document. */
+function textOf(number: number): string {
+  return `${number}\n\n${makeTxt(2)}`
 }
 
 async function take(service: WatchedService): Promise<Sample> {

@@ -66,7 +66,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
-  const federation = new Federation(await loadSupergraph(supergraphSdl, options.composed), links, telemetry)
+  const supergraph = await loadSupergraph(supergraphSdl, options.composed)
+  const federation = new Federation(supergraph, links, telemetry)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {
@@ -145,7 +146,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
     async [Symbol.asyncDispose]() {
       gauges.dispose()
-      await Promise.all([watch, ...served].map((part) => part[Symbol.asyncDispose]()))
+      await Promise.all([watch, supergraph, ...served].map((part) => part[Symbol.asyncDispose]()))
     },
   }
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
@@ -8,8 +8,10 @@ import { fileURLToPath } from 'node:url'
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess
 
-  constructor(script: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = process.env) {
-    this.#process = fork(fileURLToPath(new URL(script, import.meta.url)), [...args], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  /** `execArgv`: flags of Node. */
+  constructor(script: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = process.env, execArgv: readonly string[] = []) {
+    const options: ForkOptions = { env, execArgv: [...execArgv], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }
+    this.#process = fork(fileURLToPath(new URL(script, import.meta.url)), [...args], options)
   }
 
   get pid(): number {

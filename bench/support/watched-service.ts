@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { leanNode } from '../../cli/lean-node.js'
 import { type Caller, makeCaller } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
@@ -27,10 +28,11 @@ export class WatchedService implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'kis-bench-watched-'))
     const KIS_CATALOG = join(folder, 'catalog.yaml')
     await writeFile(KIS_CATALOG, catalog)
-    // As in cli/kis.js: without compiled code every thread takes ten megabytes more.
+    // As in cli/kis.js: without these flags and compiled code it takes more memory.
     const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
-    const env = { PATH: process.env.PATH, PORT: '0', KIS_CATALOG, KIS_DATA_DIR: join(folder, 'data'), NODE_COMPILE_CACHE }
-    const child = new Child('./event-loop-process.ts', ['service'], env)
+    const { MALLOC_ARENA_MAX } = leanNode.env
+    const env = { PATH: process.env.PATH, MALLOC_ARENA_MAX, PORT: '0', KIS_CATALOG, KIS_DATA_DIR: join(folder, 'data'), NODE_COMPILE_CACHE }
+    const child = new Child('./event-loop-process.ts', ['service'], env, leanNode.flags)
     try {
       return new WatchedService(child, folder, await child.answer<Started>())
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { QueryPlan } from '@apollo/query-planner'
 import { buildASTSchema, type DocumentNode, type GraphQLSchema, Kind, parse } from 'graphql'
 import type { Prepared } from '../documents.ts'
-import type { Planner } from './planner.ts'
+import { PlannerClient } from './planner-client.ts'
 
 /** What `npm run compose` has made of a supergraph, so that a start need not. */
 export interface ComposedSupergraph {
@@ -12,7 +12,7 @@ export interface ComposedSupergraph {
 }
 
 /** A supergraph as the gateway reads it. */
-export interface LoadedSupergraph {
+export interface LoadedSupergraph extends AsyncDisposable {
   readonly sdl: string
   readonly document: DocumentNode
   readonly subgraphs: readonly string[]
@@ -20,33 +20,50 @@ export interface LoadedSupergraph {
   readonly schema: GraphQLSchema
   /** Everything. */
   readonly full: GraphQLSchema
-  /**
-   * Plans a valid operation. The first one that has no plan yet loads Apollo's planner, which takes a few hundred
-   * milliseconds.
-   */
-  plan(prepared: Pick<Prepared, 'document' | 'operationName' | 'hash'>): Promise<QueryPlan>
+  /** Plans a valid operation. */
+  plan(prepared: Pick<Prepared, 'text' | 'operationName' | 'hash'>): Promise<QueryPlan>
 }
 
 /** It is valid: composition has checked it. */
 const KNOWN_AS_VALID = { assumeValid: true, assumeValidSDL: true }
 
 /**
- * Without `composed`, Apollo's packages work it out.
+ * Without `composed`, Apollo's packages work it out in this thread, at once.
  * @throws {Error} they do so, and the supergraph is not valid, or has a directive that they do not know
  */
 export async function loadSupergraph(sdl: string, composed?: ComposedSupergraph): Promise<LoadedSupergraph> {
   // Without places, which the schemas would keep: a place of each word of the text.
   const document = parse(sdl, { noLocation: true })
-  let planner: Promise<Planner> | undefined
-  const getPlanner = () => (planner ??= import('./planner.ts').then((loaded) => loaded.createPlanner(sdl)))
+  const { apiSdl, plan, end } = composed ? usePlannerThread(sdl, composed) : await planHere(sdl)
   return {
     sdl,
     document,
     subgraphs: subgraphsIn(document),
-    schema: composed ? buildASTSchema(parse(composed.apiSdl, { noLocation: true }), KNOWN_AS_VALID) : (await getPlanner()).schema,
+    schema: buildASTSchema(parse(apiSdl, { noLocation: true }), KNOWN_AS_VALID),
     full: buildASTSchema(document, KNOWN_AS_VALID),
-    plan: async (prepared) => composed?.plans[prepared.hash] ?? (await getPlanner()).plan(prepared),
+    plan,
+    [Symbol.asyncDispose]: end,
   }
+}
+
+interface Planning extends Pick<LoadedSupergraph, 'plan'> {
+  readonly apiSdl: string
+  end(): Promise<void>
+}
+
+function usePlannerThread(sdl: string, { apiSdl, plans }: ComposedSupergraph): Planning {
+  const planner = new PlannerClient(sdl)
+  return {
+    apiSdl,
+    plan: async (prepared) => plans[prepared.hash] ?? planner.plan(prepared),
+    end: () => planner[Symbol.asyncDispose](),
+  }
+}
+
+async function planHere(sdl: string): Promise<Planning> {
+  const { createPlanner } = await import('./planner.ts')
+  const { apiSdl, plan } = createPlanner(sdl)
+  return { apiSdl, plan: async ({ text, operationName }) => plan(text, operationName), end: async () => undefined }
 }
 
 /** The names in `enum join__Graph { BILLING @join__graph(name: "billing", …) … }`. */

@@ -1,14 +1,13 @@
 import { operationFromDocument, Supergraph } from '@apollo/federation-internals'
 import { type QueryPlan, QueryPlanner } from '@apollo/query-planner'
-import { type GraphQLSchema, parse } from 'graphql'
-import type { Prepared } from '../documents.ts'
+import { parse, printSchema } from 'graphql'
 
 /** Apollo's planner for one supergraph. */
 export interface Planner {
   /** The schema that clients see. */
-  readonly schema: GraphQLSchema
-  /** The operation must be valid. */
-  plan(prepared: Pick<Prepared, 'document' | 'operationName'>): QueryPlan
+  readonly apiSdl: string
+  /** The operation must be valid, and named if the text has several. */
+  plan(text: string, operationName?: string): QueryPlan
 }
 
 const LINK_OF_ENFORCED = /(url: "https:\/\/specs\.apollo\.dev\/(?:authenticated|requiresScopes)\/[^"]+"), for: SECURITY/g
@@ -21,10 +20,12 @@ export function createPlanner(sdl: string): Planner {
   const api = supergraph.apiSchema()
   const planner = new QueryPlanner(supergraph)
   return {
-    get schema() {
-      return api.toGraphQLJSSchema()
+    get apiSdl() {
+      return printSchema(api.toGraphQLJSSchema())
     },
-    plan: ({ document, operationName }) =>
-      planner.buildQueryPlan(operationFromDocument(api, document, operationName === undefined ? {} : { operationName })),
+    plan(text, operationName) {
+      const named = operationName === undefined ? {} : { operationName }
+      return planner.buildQueryPlan(operationFromDocument(api, parse(text, { noLocation: true }), named))
+    },
   }
 }

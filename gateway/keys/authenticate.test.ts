@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import { sessionTokenFrom } from '../../subgraphs/common/sessions/session-token.ts'
 import { handClock } from '../../test/gateway/support/clock.ts'
 import { makePrincipal } from '../../test/gateway/support/start.ts'
 import { Authenticator } from './authenticate.ts'
@@ -27,6 +28,55 @@ describe('a key', () => {
     clock.advance(2_500)
     await ask()
     expect(asked).toHaveLength(2)
+  })
+
+  it('that is in use is looked up again before it is too old, and its callers do not wait', async () => {
+    let answer = () => Promise.resolve(makePrincipal(KEY))
+    const { ask, asked, clock } = setUp(() => answer())
+    await ask()
+    clock.advance(1_400)
+    await ask()
+    expect(asked).toHaveLength(1)
+    clock.advance(200)
+    const { promise, resolve } = Promise.withResolvers<Principal>()
+    answer = () => promise
+    for (let i = 0; i < 3; i++) expect(await ask()).toEqual(makePrincipal(KEY))
+    expect(asked).toHaveLength(2)
+    resolve({ ...makePrincipal(KEY), revision: 1 })
+    await expect.poll(async () => (await ask()).revision).toBe(1)
+    // The age counts from the question.
+    clock.advance(1_400)
+    await ask()
+    expect(asked).toHaveLength(2)
+  })
+
+  it('that is revoked is refused once the lookup ahead of its time knows it', async () => {
+    let isRevoked = false
+    const { ask, clock } = setUp(async (apiKey) => {
+      if (isRevoked) throw new InvalidApiKey()
+      return makePrincipal(apiKey)
+    })
+    await ask()
+    isRevoked = true
+    clock.advance(1_600)
+    expect(await ask()).toEqual(makePrincipal(KEY))
+    await expect.poll(() => ask().catch((error: unknown) => error)).toBeInstanceOf(InvalidApiKey)
+  })
+
+  it('is believed until it is too old while lookups ahead of its time fail', async () => {
+    let isDown = false
+    const { ask, clock } = setUp(async (apiKey) => {
+      if (isDown) throw new KisError('service_unavailable', 'Billing is unavailable.')
+      return makePrincipal(apiKey)
+    })
+    await ask()
+    isDown = true
+    for (let age = 500; age < 3_500; age += 500) {
+      clock.advance(500)
+      expect(await ask()).toEqual(makePrincipal(KEY))
+    }
+    clock.advance(500)
+    await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 
   it('is not believed for longer because the clock is set back', async () => {
@@ -92,6 +142,22 @@ describe('a key', () => {
     await ask()
     expect(asked.filter((apiKey) => apiKey === KEY)).toHaveLength(1)
   })
+})
+
+it('does not believe an answer about a session that was asked for before the session ended', async () => {
+  const TOKEN = sessionTokenFrom(new Uint8Array(32))
+  const { promise, resolve } = Promise.withResolvers<Principal>()
+  let isOver = false
+  const { authenticator } = setUp(async () => {
+    if (isOver) throw new InvalidApiKey()
+    return promise
+  })
+  const early = authenticator.getPrincipal(TOKEN, 'req_1')
+  isOver = true
+  authenticator.forget(TOKEN)
+  resolve(makePrincipal(KEY))
+  await early
+  await expect(authenticator.getPrincipal(TOKEN, 'req_2')).rejects.toBeInstanceOf(InvalidApiKey)
 })
 
 it('sheds a flood of distinct keys while their lookups are under way', async () => {

@@ -34,6 +34,8 @@ const MAX_KEY_LOOKUPS = 1_000
 const MAX_TOKEN_LOOKUPS = 100
 /** A lookup is one read. Callers notice within this time that billing is stopped. */
 const LOOKUP_TIMEOUT_MS = 2_000
+/** A key in use is looked up again this long before its answer is too old. So its callers wait only for a slow billing. */
+const REFRESH_MS = LOOKUP_TIMEOUT_MS
 /** Billing also checks the checksum. This avoids the call for text that cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 
@@ -96,38 +98,60 @@ export class Authenticator {
     const known = this.#known.get(name)
     const isKnown = known !== undefined && isAhead(known.until, now, PRINCIPAL_TTL_MS)
     this.#lookedUp(isKnown)
-    if (isKnown) return known.principal
-    const refused = this.#refused.get(name)
-    if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
     const lookups = isKey ? this.#keyLookups : this.#tokenLookups
     const underWay = lookups.get(name)
+    const canAsk = lookups.size < (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)
+    const ask = () => this.#ask(lookups, name, apiKey, requestId, now)
+    if (isKnown) {
+      // A refusal counts from then on. After a failure the next caller asks again.
+      if (known.until - now <= REFRESH_MS && !underWay && canAsk) ask().catch(() => undefined)
+      return known.principal
+    }
+    const refused = this.#refused.get(name)
+    if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
     if (underWay) return underWay
-    if (lookups.size >= (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)) throw new ServiceUnavailable('Authentication')
-    const lookup = this.#ask(name, apiKey, requestId, now).finally(() => lookups.delete(name))
-    lookups.set(name, lookup)
-    return lookup
+    if (!canAsk) throw new ServiceUnavailable('Authentication')
+    return ask()
   }
 
   /** Asks again for a session that has just ended here. */
   forget(token: string): void {
     this.#known.delete(token)
+    // Its answer may be older than the end.
+    this.#keyLookups.delete(token)
   }
 
-  async #ask(name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
+  #ask(lookups: Map<string, Promise<Principal>>, name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
+    const lookup = this.#lookUp(apiKey, requestId)
+      .then(
+        (principal) => {
+          if (lookups.get(name) !== lookup) return principal
+          this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
+          this.#accepted(apiKey)
+          return principal
+        },
+        (error: unknown) => {
+          if (lookups.get(name) === lookup && isRefusal(error)) {
+            this.#known.delete(name)
+            this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
+          }
+          throw error
+        },
+      )
+      .finally(() => {
+        if (lookups.get(name) === lookup) lookups.delete(name)
+      })
+    lookups.set(name, lookup)
+    return lookup
+  }
+
+  async #lookUp(apiKey: string, requestId: string): Promise<Principal> {
     // Not the signal of the first caller: others wait for the same answer.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
-      const principal = await Promise.race([this.#authenticate(apiKey, { requestId, signal }), aborted(signal)])
-      this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
-      this.#accepted(apiKey)
-      return principal
+      return await Promise.race([this.#authenticate(apiKey, { requestId, signal }), aborted(signal)])
     } catch (error) {
-      if (signal.aborted) throw new ServiceUnavailable('Authentication', { cause: error })
-      if (isRefusal(error)) {
-        this.#known.delete(name)
-        this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
-      }
-      throw error
+      throw signal.aborted ? new ServiceUnavailable('Authentication', { cause: error }) : error
     }
   }
 }

@@ -28,7 +28,7 @@ export class PlannerClient implements AsyncDisposable {
 
   #start(): WorkerClient {
     const file = new URL('./planner-thread.ts', import.meta.url)
-    const thread = new WorkerClient(file, 'the query planner', this.#sdl, {
+    const thread = new WorkerClient(file, 'The query planner', this.#sdl, {
       onExit: () => {
         if (this.#thread === thread) this.#thread = undefined
       },

@@ -70,12 +70,25 @@ export async function benchLasting(): Promise<BenchRow[]> {
     ['open files', compare(({ openFiles }) => openFiles)],
     ['files of the data folder', compare(({ files }) => files)],
   ] as const
+  const course = Array.from({ length: 6 }, (_, sixth) => {
+    const some = samples.slice((sixth * SAMPLES) / 6, ((sixth + 1) * SAMPLES) / 6)
+    return Math.round(
+      quantile(
+        some.map(({ megabytes }) => megabytes),
+        0.5,
+      ),
+    )
+  })
   return [
     {
       what: `${MINUTES} minutes of mixed work at half load, ${calls} calls: resident after a sixth of the time, and at the end`,
       figure: `${memory.text} MB, ${memory.change.toFixed(1)} %`,
       bar: '± 5 %',
-      beside: counts.map(([name, { text }]) => `${name} ${text}`).join(', ') + (soaking ? '' : '; `KIS_SOAK=1`: 30 minutes'),
+      beside: [
+        `by sixths ${course.join(', ')} MB`,
+        ...counts.map(([name, { text }]) => `${name} ${text}`),
+        ...(soaking ? [] : ['`KIS_SOAK=1`: 30 minutes']),
+      ].join('; '),
     },
   ]
 }

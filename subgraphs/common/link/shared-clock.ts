@@ -2,8 +2,6 @@ import { type Clock, systemClock } from '../process/clock.ts'
 
 /** Smaller differences are ignored: HTTP gives whole seconds, and answers take time. */
 const TOLERANCE_MS = 2_500
-/** A reading that took longer is too inexact. */
-const MAX_READING_MS = 2_000
 const READING_EVERY_MS = 30_000
 
 /**
@@ -23,14 +21,15 @@ export class SharedClock implements Clock {
 
   /**
    * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. True: this clock was set
-   * by it.
+   * by it. A reading is inexact by half of the time that it took, so a slow one counts only if the clocks differ by more.
    */
   observe(shown: Date, sentAt: number): boolean {
     const at = performance.now()
-    const time = shown.getTime() + (at - sentAt) / 2
-    if (Number.isNaN(time) || at - sentAt > MAX_READING_MS) return false
+    const inexactness = (at - sentAt) / 2
+    const time = shown.getTime() + inexactness
+    if (Number.isNaN(time)) return false
     const own = this.now().getTime()
-    const differs = Math.abs(time - own) > TOLERANCE_MS
+    const differs = Math.abs(time - own) > TOLERANCE_MS + inexactness
     if (differs) this.#anchor = { time, at }
     else this.#anchor ??= { time: own, at }
     return differs

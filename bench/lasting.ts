@@ -10,7 +10,7 @@ import { residentBytesOfTree } from './support/process-tree.ts'
 import { quantile } from './support/quantile.ts'
 import { WatchedService } from './support/watched-service.ts'
 
-/** With `KIS_SOAK=1` half an hour. Caches, compiled code and pages of SQLite fill in the first sixth. */
+/** With `KIS_SOAK=1` half an hour. The first sixth is not compared: caches fill. */
 const MINUTES = full(30)
 const SAMPLES_A_MINUTE = 12
 const SAMPLES = MINUTES * SAMPLES_A_MINUTE

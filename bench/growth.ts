@@ -136,7 +136,7 @@ async function fillLedger({ entries, wallets, bootstrap }: Tables, size: number)
   const [last] = await entries.find({ organizationId }, { sort: { sequence: -1 }, limit: 1 })
   const wallet = (await wallets.findOne({ _id: organizationId }))!
   await inParts(size - wallet.sequence, (i) => ({ ...last!, _id: `entry_${size}_${i}`, sequence: wallet.sequence + 1 + i }), entries)
-  await wallets.findOneAndUpdate({ _id: organizationId }, { $set: { sequence: Math.max(size, wallet.sequence) } })
+  await wallets.findOneAndUpdate({ _id: organizationId }, { $set: { sequence: Math.max(size, wallet.sequence) }, $inc: { revision: 1 } })
   return []
 }
 

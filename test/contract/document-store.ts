@@ -209,6 +209,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         await expect(items.countDocuments({ other: 1 })).rejects.toThrow(QueryWouldScan)
         await expect(items.deleteMany({ other: 1 })).rejects.toThrow(QueryWouldScan)
         await expect(items.findOneAndUpdate({ org: 'x' }, { $set: { n: 2 } })).rejects.toThrow(QueryWouldScan)
+        await expect(items.updateOne({ org: 'x' }, { $set: { n: 2 } })).rejects.toThrow(QueryWouldScan)
         await expect(items.findOneAndDelete({ other: 1 })).rejects.toThrow(QueryWouldScan)
         expect(await items.findOne({ _id: 'a' })).toMatchObject({ n: 1 })
       })
@@ -339,6 +340,12 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           expect(await items.findOneAndUpdate({ _id: 'a' }, update)).toEqual(after)
           expect(await items.findOne({ _id: 'a' })).toEqual(after)
         })
+
+        test(`${does}, and the document is not given back`, async () => {
+          const items = await makeCollection([before])
+          expect(await items.updateOne({ _id: 'a' }, update)).toBe(true)
+          expect(await items.findOne({ _id: 'a' })).toEqual({ ...before, ...expected })
+        })
       }
 
       for (const { does, update } of [
@@ -375,6 +382,8 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await take(6, 'hold_1')).toMatchObject({ available: 4 })
         expect(await take(1, 'hold_1')).toBeNull()
         expect(await take(5, 'hold_2')).toBeNull()
+        expect(await items.updateOne({ _id: 'a', available: { $gte: 5 } }, { $inc: { available: -5 } })).toBe(false)
+        expect(await items.updateOne({ _id: 'absent' }, { $inc: { available: -5 } })).toBe(false)
         expect(await take(4, 'hold_2')).toMatchObject({ available: 0, holds: { hold_1: { amount: 6 }, hold_2: { amount: 4 } } })
         expect(await items.findOneAndUpdate({ _id: 'a' }, { $unset: { 'holds.hold_1': '' } })).toMatchObject({
           holds: { hold_2: { amount: 4 } },
@@ -451,6 +460,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         await expect(items.insertOne({ _id: 'a', org: 'z', code: 'z' })).rejects.toThrow(DuplicateKey)
         await expect(items.insertOne({ _id: 'c', org: 'x', code: 'one' })).rejects.toThrow(DuplicateKey)
         await expect(items.findOneAndUpdate({ _id: 'b' }, { $set: { code: 'one' }, $inc: { n: 1 } })).rejects.toThrow(DuplicateKey)
+        await expect(items.updateOne({ _id: 'b' }, { $set: { code: 'one' } })).rejects.toThrow(DuplicateKey)
         expect(await items.find({}, { limit: 10 })).toEqual([
           { _id: 'a', org: 'x', code: 'one' },
           { _id: 'b', org: 'x', code: 'two' },

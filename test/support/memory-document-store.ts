@@ -141,6 +141,10 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
     })
   }
 
+  async updateOne(filter: Filter, update: Update) {
+    return (await this.findOneAndUpdate(filter, update)) !== null
+  }
+
   findOneAndDelete(filter: Filter) {
     return this.#call(() => {
       const tests = toTests(filter)

@@ -98,6 +98,11 @@ export interface DocumentCollection<T extends StoredDocument> {
    */
   findOneAndUpdate(filter: Filter, update: Update, options?: { readonly upsert?: boolean }): Promise<T | null>
   /**
+   * Changes the document as `findOneAndUpdate` does, for callers that know what it is afterwards; false when there is
+   * none. A large document then need not be read.
+   */
+  updateOne(filter: Filter, update: Update): Promise<boolean>
+  /**
    * Deletes a document and gives it as it was; null when there is none. By `_id` or unique key, with guards as for an
    * update.
    */

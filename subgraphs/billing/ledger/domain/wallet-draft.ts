@@ -149,6 +149,23 @@ export class WalletDraft {
     for (const id of this.#heldByKey ? listSpenders(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
   }
 
+  /** The wallet as `update` leaves it. */
+  after(): Wallet {
+    const { nextExpiryAt: _before, ...base } = this.#base
+    return {
+      ...base,
+      revision: base.revision + 1,
+      available: this.#available,
+      held: this.#held,
+      sequence: this.#posted.at(-1)?.entry.sequence ?? base.sequence,
+      holds: changed(base.holds, this.#holds),
+      spending: changed(base.spending, this.#spending),
+      outbox: this.#posted.length > 0 ? [...base.outbox, ...this.#posted] : base.outbox,
+      ...(this.#nextExpiryAt && { nextExpiryAt: this.#nextExpiryAt }),
+      ...(this.#rules !== (base.rules ?? 0) && { rules: this.#rules }),
+    }
+  }
+
   /**
    * The update that turns the stored wallet into this one, or null when nothing changed. Valid only for the revision
    * that the draft began with.
@@ -174,4 +191,15 @@ export class WalletDraft {
     if (last) set.sequence = last.entry.sequence
     return { $set: set, $unset: unset, $inc: { revision: 1 }, ...(last && { $push: { outbox: { $each: this.#posted } } }) }
   }
+}
+
+/** `changes`: null removes. */
+function changed<T>(base: Readonly<Record<string, T>>, changes: ReadonlyMap<string, T | null>): Readonly<Record<string, T>> {
+  if (changes.size === 0) return base
+  const after = { ...base }
+  for (const [id, value] of changes) {
+    if (value) after[id] = value
+    else delete after[id]
+  }
+  return after
 }

@@ -101,6 +101,13 @@ export function lastCopied({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outb
   return waiting ? waiting.entry.sequence - 1 : sequence
 }
 
+/** The wallet without the entries up to `sequence`, which are copied out. */
+export function withoutCopied(wallet: Wallet, sequence: number): Wallet {
+  const { outbox } = wallet
+  if (outbox.length === 0 || outbox[0]!.entry.sequence > sequence) return wallet
+  return { ...wallet, outbox: outbox.filter(({ entry }) => entry.sequence > sequence) }
+}
+
 /** The id of an organization's wallet: an object of its own must have one of its own. */
 export function walletId(organizationId: string): string {
   return organizationId.replace(/^org_/, 'wal_')

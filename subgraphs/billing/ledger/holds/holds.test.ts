@@ -430,7 +430,7 @@ describe('holds, when something comes in between', () => {
     await deps.pump.drain(owner.organizationId)
     const { entry } = await creditWallet(deps, { kind: 'top_up', organizationId: owner.organizationId, amount: 1n, reference: 'b' })
     await deps.pump[Symbol.asyncDispose]()
-    const outbox = Array.from({ length: MAX_PENDING_ENTRIES }, () => ({ entry }))
+    const outbox = Array.from({ length: MAX_PENDING_ENTRIES }, (_, i) => ({ entry: { ...entry, sequence: entry.sequence + 1 + i } }))
     await deps.collections.wallets.findOneAndUpdate({ _id: owner.organizationId }, { $set: { outbox }, $inc: { revision: 1 } })
     await expect(placeHold(deps, owner, call(deps.ids('hold'), 1))).rejects.toEqual(code('service_unavailable'))
     expect(await settleHold(deps, owner, id, used(10), 'provider')).toMatchObject({ charged: 10n })

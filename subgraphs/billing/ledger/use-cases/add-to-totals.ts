@@ -26,7 +26,7 @@ async function addToTotal(totals: Collections['usageTotals'], posted: readonly P
       continue
     }
     const { calls, amount, quantities, upTo } = total
-    if (await totals.findOneAndUpdate({ _id: total._id, upTo: stored.upTo }, { $set: { calls, amount, quantities, upTo } })) return
+    if (await totals.updateOne({ _id: total._id, upTo: stored.upTo }, { $set: { calls, amount, quantities, upTo } })) return
   }
   throw new ServiceUnavailable('The usage summary')
 }

@@ -3,6 +3,7 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
+import { creditWallet } from './credit-wallet.ts'
 
 const CREDIT = 100n
 
@@ -18,6 +19,16 @@ describe('the pump of the outbox', () => {
     const { organizationId } = await fundedOrganization(deps, CREDIT)
     await eventually(async () => (await copied(deps, organizationId)).inOutbox === 0)
     expect(await copied(deps, organizationId)).toEqual({ inLedger: 1, inOutbox: 0 })
+  })
+
+  it('lets the writer forget what it has copied', async () => {
+    const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
+    const { organizationId } = await fundedOrganization(deps, CREDIT)
+    for (const reference of ['second', 'third']) {
+      await deps.pump.drain(organizationId)
+      const { entry, wallet } = await creditWallet(deps, { kind: 'top_up', organizationId, amount: CREDIT, reference })
+      expect(wallet.outbox.map((pending) => pending.entry)).toEqual([entry])
+    }
   })
 
   it('copies out what waits for others when it is stopped', async () => {

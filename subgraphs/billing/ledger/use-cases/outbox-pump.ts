@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { Followers } from '../../../common/events/followers.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Collections } from '../../use-cases/tables.ts'
@@ -14,6 +15,9 @@ const RESUME_PAGE_WALLETS = 100
 const WAIT_MS = 50
 /** This many entries do not wait: every write of the wallet carries them along. */
 const MANY_ENTRIES = 16
+
+/** Wallets of which the pump remembers how far it has copied: as many as the writer keeps. */
+const MAX_REMEMBERED = 100
 
 /** A run of the pump, and the next run for those who came meanwhile. */
 interface Run {
@@ -36,6 +40,8 @@ export class OutboxPump implements AsyncDisposable {
   })
   /** By organization, since when entries of this process wait. */
   readonly #since = new Map<string, number>()
+  /** By organization. */
+  readonly #copied = new LRUCache<string, number>({ max: MAX_REMEMBERED })
   #closed = false
 
   constructor(collections: Collections, log: Log) {
@@ -55,6 +61,11 @@ export class OutboxPump implements AsyncDisposable {
     }
     if (entries >= MANY_ENTRIES) run()
     else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
+  }
+
+  /** The sequence number of the last entry that this process knows to be copied out; 0: it knows of none. */
+  copiedThrough(organizationId: string): number {
+    return this.#copied.get(organizationId) ?? 0
   }
 
   /** The wallets whose entries wait, and for how long the oldest has. A wallet that cannot be copied waits on. */
@@ -103,7 +114,7 @@ export class OutboxPump implements AsyncDisposable {
   }
 
   async #copy(organizationId: string): Promise<void> {
-    await pumpOutbox(this.#collections, organizationId)
+    this.#copied.set(organizationId, await pumpOutbox(this.#collections, organizationId))
     this.#since.delete(organizationId)
   }
 }

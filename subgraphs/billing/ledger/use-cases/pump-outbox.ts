@@ -7,23 +7,24 @@ const MAX_BATCH_ENTRIES = 1_000
 /**
  * Copies the entries that the outbox holds when the call begins, oldest first, to the ledger, the usage records and
  * their totals, then removes them from the wallet. Every step is idempotent, so it may fail, lose its answer or run
- * twice at once.
+ * twice at once. Gives the sequence number of the last entry that is copied out.
  */
-export async function pumpOutbox(collections: Collections, organizationId: string): Promise<void> {
+export async function pumpOutbox(collections: Collections, organizationId: string): Promise<number> {
   const { wallets, entries, usage } = collections
-  let wallet = await wallets.findOne({ _id: organizationId })
-  const goal = wallet?.sequence ?? 0
-  while (wallet?.outbox[0] && wallet.outbox[0].entry.sequence <= goal) {
-    const batch = wallet.outbox.slice(0, MAX_BATCH_ENTRIES)
+  const wallet = await wallets.findOne({ _id: organizationId })
+  const { outbox, sequence } = wallet ?? { outbox: [], sequence: 0 }
+  for (let at = 0; at < outbox.length; at += MAX_BATCH_ENTRIES) {
+    const batch = outbox.slice(at, at + MAX_BATCH_ENTRIES)
     const posted = batch.flatMap(({ entry, usage: record }) => (record ? [{ sequence: entry.sequence, usage: record }] : []))
     await Promise.all([
       entries.insertMissing(batch.map(({ entry }) => entry)),
       posted.length > 0 ? usage.insertMissing(posted.map((record) => record.usage)) : undefined,
       addToTotals(collections, posted),
     ])
-    wallet = await wallets.findOneAndUpdate(
+    await wallets.updateOne(
       { _id: organizationId },
       { $pull: { outbox: { 'entry.sequence': { $lte: batch.at(-1)!.entry.sequence } } } },
     )
   }
+  return sequence
 }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
-import type { Wallet } from '../domain/wallet.ts'
+import { type Wallet, withoutCopied } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import type { OutboxPump } from './outbox-pump.ts'
 
@@ -101,8 +101,9 @@ export class WalletWriter {
   async #write(organizationId: string, batch: readonly Decision[], known: Wallet | null): Promise<Wallet> {
     const { wallets } = this.#collections
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const base: Wallet | null = (attempt === 1 ? known : null) ?? (await wallets.findOne({ _id: organizationId }))
-      if (!base) throw new NotFound('organization', organizationId, 'organizationId')
+      const stored: Wallet | null = (attempt === 1 ? known : null) ?? (await wallets.findOne({ _id: organizationId }))
+      if (!stored) throw new NotFound('organization', organizationId, 'organizationId')
+      const base = withoutCopied(stored, this.#pump.copiedThrough(organizationId))
       // After the wallet: what the pump has removed from its outbox is in the ledger by now.
       const draft = new WalletDraft(base, await this.#copiedEntries(base, batch))
       const verdicts = batch.map(({ decide }): Verdict => {
@@ -114,12 +115,12 @@ export class WalletWriter {
       })
       const update = draft.update()
       // Without a write, only a fresh read shows that no other process has changed the wallet.
-      if (!update && base === known) continue
-      const written = update ? await wallets.findOneAndUpdate({ _id: organizationId, revision: base.revision }, update) : base
-      if (!written) {
+      if (!update && stored === known) continue
+      if (update && !(await wallets.updateOne({ _id: organizationId, revision: base.revision }, update))) {
         this.#shared.set(organizationId, true)
         continue
       }
+      const written = update ? draft.after() : base
       if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)

@@ -110,7 +110,7 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
           for (const { _id, amount, period } of limits)
             await wallets.findOneAndUpdate(
               { _id: organizationId },
-              { $set: { [`spending.${_id}`]: { ...NOTHING_SPENT, limit: { amount, period } } } },
+              { $set: { [`spending.${_id}`]: { ...NOTHING_SPENT, limit: { amount, period } } }, $inc: { revision: 1 } },
             )
         },
       }),

@@ -108,6 +108,13 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     })
   }
 
+  async updateOne(filter: Filter, update: Update): Promise<boolean> {
+    this.#checkKey(toTests(filter), filter)
+    const changes = toBsonUpdate(update)
+    if (Object.keys(changes).length === 0) throw new TypeError('an update has at least one change')
+    return this.#run(async () => (await this.#documents.updateOne(filter, changes)).matchedCount === 1)
+  }
+
   async findOneAndDelete(filter: Filter): Promise<T | null> {
     this.#checkKey(toTests(filter), filter)
     return this.#run(() => this.#documents.findOneAndDelete(filter))

@@ -95,6 +95,13 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     return this.#decoded(await this.#store.write('update', this.spec.name, target, changes, upsert ? toSeed(tests) : null))
   }
 
+  async updateOne(filter: Filter, update: Update): Promise<boolean> {
+    const target = this.#chooseTarget(toTests(filter), filter)
+    const changes = toChanges(update)
+    await this.#store.ready
+    return this.#store.write('change', this.spec.name, target, changes)
+  }
+
   async findOneAndDelete(filter: Filter): Promise<T | null> {
     const target = this.#chooseTarget(toTests(filter), filter)
     await this.#store.ready

@@ -30,6 +30,8 @@ export interface DocumentWriter {
   insertMissing(collection: string, rows: readonly Row[]): number
   /** `seed` is the document that an upsert starts from. */
   update(collection: string, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
+  /** An update without an upsert, whose caller needs no document. */
+  change(collection: string, target: Target, changes: readonly Change[]): boolean
   deleteOne(collection: string, target: Target): string | null
   deleteMany(collection: string, target: Target): number
   ping(): void
@@ -134,6 +136,10 @@ const writer: DocumentWriter = {
     if (after !== before) orDuplicate(collection, () => update.run(after, id))
     parsed.keep(id, after, document)
     return after
+  },
+
+  change(collection, target, changes) {
+    return writer.update(collection, target, changes, null) !== null
   },
 
   deleteOne(collection, target) {

@@ -31,7 +31,15 @@ export class WatchedService implements AsyncDisposable {
     // As in cli/kis.js: without these flags and compiled code it takes more memory.
     const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
     const { MALLOC_ARENA_MAX } = leanNode.env
-    const env = { PATH: process.env.PATH, MALLOC_ARENA_MAX, PORT: '0', KIS_CATALOG, KIS_DATA_DIR: join(folder, 'data'), NODE_COMPILE_CACHE }
+    const env = {
+      PATH: process.env.PATH,
+      MALLOC_ARENA_MAX,
+      PORT: '0',
+      KIS_PORTAL: 'off',
+      KIS_CATALOG,
+      KIS_DATA_DIR: join(folder, 'data'),
+      NODE_COMPILE_CACHE,
+    }
     const child = new Child('./event-loop-process.ts', ['service'], env, leanNode.flags)
     try {
       return new WatchedService(child, folder, await child.answer<Started>())

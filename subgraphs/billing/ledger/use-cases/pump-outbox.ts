@@ -21,10 +21,7 @@ export async function pumpOutbox(collections: Collections, organizationId: strin
       posted.length > 0 ? usage.insertMissing(posted.map((record) => record.usage)) : undefined,
       addToTotals(collections, posted),
     ])
-    await wallets.updateOne(
-      { _id: organizationId },
-      { $pull: { outbox: { 'entry.sequence': { $lte: batch.at(-1)!.entry.sequence } } } },
-    )
+    await wallets.updateOne({ _id: organizationId }, { $pull: { outbox: { 'entry.sequence': { $lte: batch.at(-1)!.entry.sequence } } } })
   }
   return sequence
 }

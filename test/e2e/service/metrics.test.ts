@@ -74,7 +74,7 @@ describe.each(STARTS)('the metrics of %s', (_name, start) => {
     expect(count('kis_tokens_total', { model: 'mock-chat', direction: 'output' })).toBe(5)
     expect(count('kis_charged_usd_total', { model: 'mock-chat' })).toBeCloseTo(0.000_04, 9)
     expect(count('kis_calls_charged_total')).toBe(1)
-    expect(count('kis_store_seconds_count', { subgraph: 'billing', operation: 'findOneAndUpdate', outcome: 'ok' })).toBeGreaterThan(1)
+    expect(count('kis_store_seconds_count', { subgraph: 'billing', operation: 'updateOne', outcome: 'ok' })).toBeGreaterThan(1)
     expect(count('kis_cache_lookups_total', { cache: 'principals' })).toBeGreaterThan(0)
     expect(count('kis_engine_breaker_open', { engine: 'mock' })).toBe(0)
     expect(count('kis_wallet_holds')).toBe(0)

@@ -16,7 +16,7 @@ const NAMES = [
   /^inference: ChatCompletion/,
   /^billing: PlaceHold$/,
   /^billing: SettleHold$/,
-  /^findOneAndUpdate wallets$/,
+  /^updateOne wallets$/,
   /^chat /,
 ]
 

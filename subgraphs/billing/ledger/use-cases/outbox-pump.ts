@@ -114,7 +114,7 @@ export class OutboxPump implements AsyncDisposable {
   }
 
   async #copy(organizationId: string): Promise<void> {
-    this.#copied.set(organizationId, await pumpOutbox(this.#collections, organizationId))
+    await pumpOutbox(this.#collections, organizationId, (sequence) => this.#copied.set(organizationId, sequence))
     this.#since.delete(organizationId)
   }
 }

@@ -1,4 +1,5 @@
 import type { Collections } from '../../use-cases/tables.ts'
+import { lastCopied } from '../domain/wallet.ts'
 import { addToTotals } from './add-to-totals.ts'
 
 /** Documents of one write, as the port allows. */
@@ -7,21 +8,24 @@ const MAX_BATCH_ENTRIES = 1_000
 /**
  * Copies the entries that the outbox holds when the call begins, oldest first, to the ledger, the usage records and
  * their totals, then removes them from the wallet. Every step is idempotent, so it may fail, lose its answer or run
- * twice at once. Gives the sequence number of the last entry that is copied out.
+ * twice at once. Tells `copied` the sequence number of the last entry that is out of the wallet, after each batch.
  */
-export async function pumpOutbox(collections: Collections, organizationId: string): Promise<number> {
+export async function pumpOutbox(collections: Collections, organizationId: string, copied: (sequence: number) => void): Promise<void> {
   const { wallets, entries, usage } = collections
   const wallet = await wallets.findOne({ _id: organizationId })
-  const { outbox, sequence } = wallet ?? { outbox: [], sequence: 0 }
+  if (!wallet) return
+  const { outbox } = wallet
+  copied(lastCopied(wallet))
   for (let at = 0; at < outbox.length; at += MAX_BATCH_ENTRIES) {
     const batch = outbox.slice(at, at + MAX_BATCH_ENTRIES)
+    const last = batch.at(-1)!.entry.sequence
     const posted = batch.flatMap(({ entry, usage: record }) => (record ? [{ sequence: entry.sequence, usage: record }] : []))
     await Promise.all([
       entries.insertMissing(batch.map(({ entry }) => entry)),
       posted.length > 0 ? usage.insertMissing(posted.map((record) => record.usage)) : undefined,
       addToTotals(collections, posted),
     ])
-    await wallets.updateOne({ _id: organizationId }, { $pull: { outbox: { 'entry.sequence': { $lte: batch.at(-1)!.entry.sequence } } } })
+    await wallets.updateOne({ _id: organizationId }, { $pull: { outbox: { 'entry.sequence': { $lte: last } } } })
+    copied(last)
   }
-  return sequence
 }

@@ -38,9 +38,10 @@ interface Decision {
 type Verdict = { readonly value: unknown } | { readonly error: unknown }
 
 /**
- * The only writer of wallets besides the pump. Calls of one organization that wait during a write are then decided in
- * turn on the wallet in memory, and written together, if the stored wallet has not changed meanwhile. So each call sees
- * the effects of those before it, a write is all or nothing, and a busy wallet costs one write for many calls.
+ * The only writer of wallets besides the pump and the import of spend limits. Calls of one organization that wait during
+ * a write are then decided in turn on the wallet in memory, and written together, if the stored wallet has not changed
+ * meanwhile. So each call sees the effects of those before it, a write is all or nothing, and a busy wallet costs one
+ * write for many calls.
  */
 export class WalletWriter {
   readonly #collections: Collections

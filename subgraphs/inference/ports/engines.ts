@@ -4,6 +4,17 @@ import type { AudioFormat } from './audio-reader.ts'
 export type ProtocolObject = Readonly<Record<string, unknown>>
 
 /**
+ * The signal has aborted before anything of the request was sent. So the engine has no work of it, and bills nothing.
+ * `cause` is the reason of the signal.
+ */
+export class NeverAsked extends Error {
+  constructor(cause: unknown) {
+    super('The engine was not asked.', { cause })
+    this.name = 'NeverAsked'
+  }
+}
+
+/**
  * Counts that do not overlap: input tokens that the engine read from or wrote to its cache are not counted as input
  * tokens.
  */

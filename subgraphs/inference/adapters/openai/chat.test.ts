@@ -4,7 +4,7 @@ import { LLMock } from '@copilotkit/aimock'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import type { ChatEngine, ProtocolObject } from '../../ports/engines.ts'
+import { type ChatEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { answerJson, FakeVendor, type Received, startStream } from '../../test-support/fake-vendor.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { createOpenAiEngines } from './engines.ts'
@@ -502,8 +502,19 @@ describe('a caller that leaves', () => {
 
   it('sends nothing when it has left before', async () => {
     const { vendor, chat } = await engineFor(() => undefined)
-    expect(isAbort(await chat.complete(CALL, REQUEST, AbortSignal.abort()).catch((thrown: unknown) => thrown))).toBe(true)
-    expect(isAbort(await chat.stream(CALL, REQUEST, AbortSignal.abort()).catch((thrown: unknown) => thrown))).toBe(true)
+    await expect(chat.complete(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverAsked)
+    await expect(chat.stream(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverAsked)
+    expect(vendor.received).toHaveLength(0)
+  })
+
+  it.each(['complete', 'stream'] as const)('while there is no connection yet sends nothing, and is told so: %s', async (method) => {
+    const { vendor, chat } = await engineFor(() => undefined)
+    const leaving = new AbortController()
+    const answer = chat[method](CALL, REQUEST, leaving.signal).catch((thrown: unknown) => thrown)
+    leaving.abort()
+    const error = await answer
+    expect(error).toBeInstanceOf(NeverAsked)
+    expect((error as NeverAsked).cause).toBe(leaving.signal.reason)
     expect(vendor.received).toHaveLength(0)
   })
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import type { ProtocolObject } from '../../ports/engines.ts'
+import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { isExcessiveEvent } from '../vendor/json-gauge.ts'
@@ -35,14 +35,17 @@ export class StreamedAnswer implements Receiver {
     this.#idleMs = idleMs
   }
 
-  /** Resolves with the iterator once the answer's header has arrived. Rejects when that is not a good one. */
+  /**
+   * Resolves with the iterator once the answer's header has arrived. Rejects when that is not a good one.
+   * @throws {NeverAsked} the signal has aborted before anything was sent
+   */
   async open(send: (receiver: Receiver) => Exchange, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>> {
-    signal.throwIfAborted()
+    if (signal.aborted) throw new NeverAsked(signal.reason)
     const exchange = send(this)
     this.#exchange = exchange
     const onAbort = () => {
       exchange.abort()
-      this.#header.reject(signal.reason)
+      this.#header.reject(exchange.whyAborted(signal))
     }
     signal.addEventListener('abort', onAbort, { once: true })
     try {

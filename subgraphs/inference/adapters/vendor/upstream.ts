@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
+import { NeverAsked } from '../../ports/engines.ts'
 import { type EngineErrors, isPacked } from './engine-errors.ts'
 import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
@@ -85,10 +86,13 @@ export class Upstream implements AsyncDisposable {
     return exchange
   }
 
-  /** Gives the whole answer. If its status is not 200, only the first `MAX_ERROR_BYTES`. */
+  /**
+   * Gives the whole answer. If its status is not 200, only the first `MAX_ERROR_BYTES`.
+   * @throws {NeverAsked} the signal has aborted before anything was sent
+   */
   post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason)
+      if (signal.aborted) return reject(new NeverAsked(signal.reason))
       let status = 0
       let headers: IncomingHttpHeaders = {}
       let size = 0
@@ -96,7 +100,7 @@ export class Upstream implements AsyncDisposable {
       const gauge = new JsonGauge(MAX_ANSWER_PARTS)
       const onAbort = () => {
         exchange.abort()
-        reject(signal.reason)
+        reject(exchange.whyAborted(signal))
       }
       const settle = () => signal.removeEventListener('abort', onAbort)
       const succeed = () => {
@@ -157,6 +161,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The answer has ended, or was aborted. */
   get over(): boolean {
     return this.#over
+  }
+
+  /** What the caller of an exchange hears that `signal` has ended: whether anything was sent. */
+  whyAborted(signal: AbortSignal): unknown {
+    return this.#controller ? signal.reason : new NeverAsked(signal.reason)
   }
 
   /** Closes the connection at once. The receiver is not called any more. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
@@ -65,6 +66,25 @@ describe('a chat completion', () => {
     expect(await answer).toBeInstanceOf(Error)
     expect(far.ended).toBe(1)
     expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
+  })
+
+  it.each(['complete', 'stream'] as const)('whose caller leaves before the engine was asked costs nothing: %s', async (method) => {
+    const { deps, billing, far } = parts()
+    const waits = Promise.withResolvers<void>()
+    far.chat[method] = (_call: unknown, _request: unknown, signal: AbortSignal) =>
+      new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason)))
+        waits.resolve()
+      })
+    const leaving = new AbortController()
+    const ask = asking(somebody, leaving.signal)
+    const answer = method === 'complete' ? createChatCompletion(deps, ask, hello) : streamChatCompletion(deps, ask, hello).next()
+    await waits.promise
+    leaving.abort()
+    const heard = await answer.catch((error: unknown) => error)
+    expect(heard).not.toBeInstanceOf(NeverAsked)
+    await eventually(() => billing.openHolds === 0)
+    expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
   })
 
   it('without money reaches no engine', async () => {

@@ -6,7 +6,7 @@ import { requestFor } from '../../domain/chat/chat-request.ts'
 import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
 import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import type { ProtocolObject } from '../../ports/engines.ts'
+import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import { type AskContext, type CallDeps, getEngine, getEnginePart } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
@@ -83,6 +83,12 @@ class ChatStream {
     if (this.#isOver) return { done: true, value: undefined }
     try {
       this.#answering ??= await this.#start()
+      if (this.#isOver) {
+        // The caller left while the answer began.
+        this.#answering.chunks.return?.()
+        await this.#resolveFailed().catch(() => undefined)
+        return { done: true, value: undefined }
+      }
       const { chunks, first } = this.#answering
       this.#answering.first = undefined
       for (let item = first ?? (await chunks.next()); !item.done; item = await chunks.next()) {
@@ -111,7 +117,9 @@ class ChatStream {
     if (this.#isOver) return
     this.#end()
     this.#stop.abort()
-    this.#answering?.chunks.return?.()
+    // Before the answer has begun, the end of the attempt tells whether its engine was asked.
+    if (!this.#answering) return
+    this.#answering.chunks.return?.()
     this.#resolveFailed().catch(() => undefined)
   }
 
@@ -155,8 +163,9 @@ class ChatStream {
         warnings: [...warnings],
       }
     } catch (error) {
-      await this.#resolveFailed().catch(() => undefined)
-      throw error
+      const wasAsked = !(error instanceof NeverAsked)
+      await this.#resolveFailed(wasAsked).catch(() => undefined)
+      throw wasAsked ? error : error.cause
     }
   }
 
@@ -214,11 +223,11 @@ class ChatStream {
    * Resolves the hold of a failed attempt. A vendor's failure without usage is free. What was produced for a caller who
    * left, or until the deadline, is charged, unless the call is made again.
    */
-  async #resolveFailed(): Promise<void> {
+  async #resolveFailed(wasAsked = true): Promise<void> {
     if (!this.#attempt) return
     const { hold, meter } = this.#attempt
     const { aborted } = this.#stop.signal
     const isFree = aborted ? this.#ask.record?.isFreeWhenCut : !meter.isReported
-    await hold.resolve(isFree ? null : meter.usage())
+    await hold.resolve(isFree || !wasAsked ? null : meter.usage())
   }
 }

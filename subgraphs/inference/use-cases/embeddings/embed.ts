@@ -3,7 +3,7 @@ import type { Model } from '../../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embeddings/embedding-request.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { countedUsage, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
-import type { EmbeddingCall } from '../../ports/engines.ts'
+import { type EmbeddingCall, NeverAsked } from '../../ports/engines.ts'
 import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 
 export interface Embedded {
@@ -66,7 +66,10 @@ export async function embedInBatches(
     signal.throwIfAborted()
     const part = input.slice(start, start + embedding.maxBatch) as EmbeddingRequest['input']
     onSent(start + part.length)
-    const batch = await embedding.embed(call, part, signal)
+    const batch = await embedding.embed(call, part, signal).catch((error) => {
+      // The batch counts as sent.
+      throw error instanceof NeverAsked ? error.cause : error
+    })
     checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)
     tokenStates.push(...(batch.tokenStates ?? []))

@@ -1,5 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
 import { type HoldTerms, openHold } from './hold.ts'
@@ -20,7 +21,8 @@ export function callTookTooLong(): KisError {
 
 /**
  * Holds money, does the work and charges for it. The answer comes after the charge. A failed call is free. If the
- * caller leaves before the end, the engine is stopped but bills for its work so far, so `whenGone()` is charged. The
+ * caller leaves before the end, the engine is stopped but bills for its work so far, so `whenGone()` is charged, unless
+ * the engine had not been asked yet. The
  * work may take `maxMs` milliseconds.
  * @throws {KisError} as `openHold`: no money could be held, and no work was done.
  * @throws {KisError} `engine_timeout`: the work took longer than `maxMs`.
@@ -41,9 +43,10 @@ export async function billedCall<Value extends object>(
     await context.record?.answered(done.usage, done.value)
   } catch (error) {
     // The caller gets the error of the work even if resolving the hold fails.
-    const isCharged = context.signal.aborted && !context.record?.isFreeWhenCut
+    const wasAsked = !(error instanceof NeverAsked)
+    const isCharged = wasAsked && context.signal.aborted && !context.record?.isFreeWhenCut
     await hold.resolve(isCharged ? whenGone() : null).catch(() => undefined)
-    throw error
+    throw wasAsked ? error : error.cause
   }
   return { ...done.value, cost: await hold.resolve(done.usage) }
 }

@@ -2,7 +2,7 @@ import type { Model } from '../../domain/catalog.ts'
 import type { RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rerank-usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
-import type { Reranking } from '../../ports/engines.ts'
+import { NeverAsked, type Reranking } from '../../ports/engines.ts'
 import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
 import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
@@ -74,7 +74,11 @@ async function rerankInBatches(
   const parts: Reranking[] = []
   for (let start = 0; start < documents.length; start += engine.maxBatch) {
     signal.throwIfAborted()
-    parts.push(await engine.rerank(call, query, documents.slice(start, start + engine.maxBatch), signal))
+    const part = await engine.rerank(call, query, documents.slice(start, start + engine.maxBatch), signal).catch((error) => {
+      // For the parts before, it was asked.
+      throw error instanceof NeverAsked && start > 0 ? error.cause : error
+    })
+    parts.push(part)
   }
   return {
     scores: parts.flatMap(({ scores }) => scores),

@@ -220,8 +220,8 @@ class ChatStream {
   }
 
   /**
-   * Resolves the hold of a failed attempt. A vendor's failure without usage is free. What was produced for a caller who
-   * left, or until the deadline, is charged, unless the call is made again.
+   * Resolves the hold of a failed attempt. A vendor's failure without usage is free, and so is an engine that was not
+   * asked. What was produced for a caller who left, or until the deadline, is charged, unless the call is made again.
    */
   async #resolveFailed(wasAsked = true): Promise<void> {
     if (!this.#attempt) return

@@ -21,9 +21,8 @@ export function callTookTooLong(): KisError {
 
 /**
  * Holds money, does the work and charges for it. The answer comes after the charge. A failed call is free. If the
- * caller leaves before the end, the engine is stopped but bills for its work so far, so `whenGone()` is charged, unless
- * the engine had not been asked yet. The
- * work may take `maxMs` milliseconds.
+ * caller leaves before the end, the engine is stopped but bills for its work so far, so `whenGone()` is charged. Work
+ * that fails with `NeverAsked` is free. The work may take `maxMs` milliseconds.
  * @throws {KisError} as `openHold`: no money could be held, and no work was done.
  * @throws {KisError} `engine_timeout`: the work took longer than `maxMs`.
  * @throws the error of the work.

@@ -8,6 +8,9 @@ export type ProtocolObject = Readonly<Record<string, unknown>>
  * `cause` is the reason of the signal.
  */
 export class NeverAsked extends Error {
+  /** As every error of an aborted signal has it (`isAbort`). */
+  readonly code = 'ABORT_ERR'
+
   constructor(cause: unknown) {
     super('The engine was not asked.', { cause })
     this.name = 'NeverAsked'

@@ -106,23 +106,31 @@ export class Operations {
         events?.end()
       },
     }
+    const failed = (error: unknown): IteratorResult<ExecutionResult, undefined> => {
+      over = true
+      return { done: false, value: this.failed(error, context.requestId, prepared) }
+    }
+    const passed = (step: IteratorResult<ExecutionResult, undefined>): IteratorResult<ExecutionResult, undefined> => {
+      if (refusal) return failed(refusal)
+      if (step.done) return step
+      if (!hasBegun || step.value.errors) this.#learn(prepared, step.value, context)
+      hasBegun = true
+      return { done: false, value: this.#masked(step.value, prepared, context.requestId) }
+    }
+    const begin = async () => {
+      try {
+        if (refusal) throw refusal
+        unwatch ??= this.#watch.watch(context.credentials, watched)
+        events = this.#federation.subscribe(prepared, this.#judge(prepared, variables, context), context)
+        return passed(await events.next())
+      } catch (error) {
+        return failed(error)
+      }
+    }
     return endableIterator<ExecutionResult>(
-      async () => {
-        if (over) return { done: true, value: undefined }
-        try {
-          if (refusal) throw refusal
-          unwatch ??= this.#watch.watch(context.credentials, watched)
-          events ??= this.#federation.subscribe(prepared, this.#judge(prepared, variables, context), context)
-          const item = await events.next()
-          if (refusal) throw refusal
-          if (item.done) return item
-          if (!hasBegun || item.value.errors) this.#learn(prepared, item.value, context)
-          hasBegun = true
-          return { done: false, value: this.#masked(item.value, prepared, context.requestId) }
-        } catch (error) {
-          over = true
-          return { done: false, value: this.failed(error, context.requestId, prepared) }
-        }
+      () => {
+        if (over) return Promise.resolve({ done: true, value: undefined })
+        return events ? events.next().then(passed, failed) : begin()
       },
       () => {
         unwatch?.()

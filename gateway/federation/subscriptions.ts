@@ -1,6 +1,7 @@
 import type { FetchNode, QueryPlan } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
+import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
 import type { RequestFacts } from '../../subgraphs/common/telemetry/request-facts.ts'
 import type { Prepared } from '../documents.ts'
 import { AnswerShapes } from './answer-shapes.ts'
@@ -57,24 +58,31 @@ export class FederatedSubscriptions {
 
   /** Asks nothing before the first `next()`, which rejects when the operation cannot be planned. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
-    let upstream: AsyncIterator<ExecutionResult> | undefined
+    let upstream: AsyncIterator<ExecutionResult, undefined> | undefined
+    let isOver = false
     let next: UpstreamEvents['next'] = async () => {
       const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
+      // A first `next()` upstream would begin work that nobody waits for any more.
+      if (isOver) return { done: true, value: undefined }
       this.#parts.requests.planned(context.requestId, () => describePlan(plan.whole))
       const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
       const used = Object.fromEntries(variableUsages.filter((name) => name in variables).map((name) => [name, variables[name]]))
       const events = this.#parts.links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
-      upstream = events
-      next = async () => {
-        const item = await events.next()
-        if (item.done) return { done: true, value: undefined }
-        if (item.value.data === undefined) return { done: false, value: placed(item.value, plan) }
-        if (!plan.perEvent) return item
-        return { done: false, value: await this.#answer(plan.primary, plan.perEvent, item.value, variables, context) }
-      }
+      upstream = changedSteps<ExecutionResult, ExecutionResult>(events, (step) => {
+        if (step.done) return step
+        if (step.value.data === undefined) return { done: false, value: placed(step.value, plan) }
+        return plan.perEvent ? this.#answer(plan.primary, plan.perEvent, step.value, variables, context) : step
+      })
+      next = () => upstream!.next()
       return next()
     }
-    return { next: () => next(), end: () => void upstream?.return?.() }
+    return {
+      next: () => next(),
+      end: () => {
+        isOver = true
+        void upstream?.return?.()
+      },
+    }
   }
 
   #findPlan({ document, operationName = '' }: Prepared): Plan | undefined {
@@ -106,19 +114,19 @@ export class FederatedSubscriptions {
     return plan
   }
 
-  #answer(
+  async #answer(
     { serviceName, operation }: FetchNode,
     perEvent: ExecutablePlan,
     { data, errors }: ExecutionResult,
     variables: Variables,
     context: LinkContext,
-  ): Promise<ExecutionResult> {
+  ): Promise<IteratorYieldResult<ExecutionResult>> {
     const { supergraph, services } = this.#parts
     const fromMemory: Services = {
       ...services,
       [serviceName]: async (fetched, its) => (fetched.query === operation ? { data, errors } : services[serviceName]!(fetched, its)),
     }
-    return executePlan(perEvent, supergraph.full, fromMemory, variables, context)
+    return { done: false, value: await executePlan(perEvent, supergraph.full, fromMemory, variables, context) }
   }
 }
 

@@ -2,6 +2,7 @@ import type { ExecutionResult } from 'graphql'
 import type { RateLimits } from '../../schema/errors.ts'
 import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
 import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 
@@ -85,31 +86,21 @@ export function followChat(call: Call, id: string, after: unknown): AsyncIterabl
 function readEvents({ context, setHeaders }: Call, events: ReturnType<Call['subscribe']>): AsyncIterableIterator<ChatEvent, undefined> {
   const end = () => void events.return?.()
   context.signal.addEventListener('abort', end, { once: true })
-  return {
-    async next() {
-      const { done, value } = await events.next()
-      if (done) {
-        context.signal.throwIfAborted()
-        return { done: true, value: undefined }
-      }
-      try {
-        const event = readEvent(value)
-        // The facts come with the first event.
-        if (event.warnings) setHeaders(factHeaders(event))
-        return { done: false, value: event }
-      } catch (error) {
-        end()
-        throw error
-      }
-    },
-    async return() {
+  return changedSteps(events, (step) => {
+    if (step.done) {
+      context.signal.throwIfAborted()
+      return step
+    }
+    try {
+      const event = readEvent(step.value)
+      // The facts come with the first event.
+      if (event.warnings) setHeaders(factHeaders(event))
+      return { done: false, value: event }
+    } catch (error) {
       end()
-      return { done: true, value: undefined }
-    },
-    [Symbol.asyncIterator]() {
-      return this
-    },
-  }
+      throw error
+    }
+  })
 }
 
 function readEvent({ data, errors }: ExecutionResult): ChatEvent {

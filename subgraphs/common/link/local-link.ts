@@ -9,7 +9,7 @@ import {
   validate,
 } from 'graphql'
 import { KisError } from '../errors.ts'
-import { endableIterator } from '../process/endable-iterator.ts'
+import { changedSteps, endableIterator, openedLater } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
 import { documentWeight } from './document-weight.ts'
 import { type EventOperation, eventOperation } from './events/event-operation.ts'
@@ -44,74 +44,60 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
     },
 
     subscribe(operation, context) {
-      let events: Promise<AsyncIterator<ExecutionResult>> | undefined
-      let opened: AsyncIterator<ExecutionResult> | undefined
-      let ended = false
-      const start = async () => {
-        const document = documents.of(operation.query)
-        if (!('kind' in document)) return single({ errors: document })
-        const result = await openEvents(toExecutionArguments(subgraph, document, operation, context))
-        if (!('next' in result)) return single(result)
-        documents.keep(operation.query, document, {}, context.caller)
-        return result
+      const thrown = (error: unknown) => {
+        const asError = new GraphQLError(error instanceof Error ? error.message : String(error), { originalError: error as Error })
+        return format({ errors: [asError] }, context)
       }
-      return endableIterator<ExecutionResult>(
-        async () => {
-          events ??= start()
-          let item: IteratorResult<ExecutionResult>
-          try {
-            opened ??= await events
-            // It ended while the subscription was being created. A first `next()` would begin work that nobody wants.
-            if (ended) return { done: true, value: undefined }
-            item = await opened.next()
-          } catch (error) {
-            // An error that a source throws between events is the stream's last result, as in GraphQL over WebSocket.
-            opened = single({ errors: [] }, true)
-            events = Promise.resolve(opened)
-            const thrown = new GraphQLError(error instanceof Error ? error.message : String(error), { originalError: error as Error })
-            return { done: false, value: format({ errors: [thrown] }, context) }
-          }
-          return item.done ? { done: true, value: undefined } : { done: false, value: format(item.value, context) }
-        },
-        // Even while the subscription is being created: its source is ended as soon as it exists.
-        () => {
-          ended = true
-          events?.then((iterator) => iterator.return?.()).catch(() => undefined)
-        },
-        context.signal,
-      )
+      const open = async () => {
+        const document = documents.of(operation.query)
+        if (!('kind' in document)) return single(format({ errors: document }, context))
+        try {
+          const given = toExecutionArguments(subgraph, document, operation, context)
+          const source = await createSourceEventStream(given)
+          if (!(Symbol.asyncIterator in source)) return single(format(source, context))
+          documents.keep(operation.query, document, {}, context.caller)
+          return toResults(source[Symbol.asyncIterator](), given, (result) => format(result, context), thrown)
+        } catch (error) {
+          return single(thrown(error))
+        }
+      }
+      return openedLater(open, context.signal)
     },
   }
 }
 
 type Arguments = ReturnType<typeof toExecutionArguments>
 
-/** As `subscribe` of graphql-js, but events are read by a compiled operation, or executed with a different one. */
-async function openEvents(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
-  const stream = await createSourceEventStream(given)
-  if (!(Symbol.asyncIterator in stream)) return stream
-  const source = stream[Symbol.asyncIterator]()
+/**
+ * The events of a source as results: read by a compiled operation, or executed with one of their own. An error that the
+ * source throws is the last result, as in GraphQL over WebSocket.
+ */
+function toResults(
+  source: AsyncIterator<unknown, undefined>,
+  given: Arguments,
+  format: (result: ExecutionResult) => ExecutionResult,
+  thrown: (error: unknown) => ExecutionResult,
+): AsyncIterableIterator<ExecutionResult, undefined> {
   const { document, toVariables: variablesOf, read } = getEventOperation(given.schema, given.document)
   const forEvents = { ...given, document, variableValues: variablesOf(given.variableValues) }
-  return {
-    async next() {
-      const { done, value } = await source.next()
-      if (done) return { done, value: undefined }
-      const data = read?.(value, given.contextValue)
-      if (data) return { done: false, value: { data } }
-      try {
-        return { done: false, value: await execute({ ...forEvents, rootValue: value }) }
-      } catch (error) {
-        // A defect. The source must not go on without a reader.
-        await source.return?.()
-        throw error
-      }
-    },
-    async return() {
+  const executed = async (rootValue: unknown) => {
+    try {
+      return { done: false, value: format(await execute({ ...forEvents, rootValue })) } as const
+    } catch (error) {
+      // A defect. The source must not go on without a reader.
       await source.return?.()
-      return { done: true, value: undefined }
-    },
+      return { done: false, value: thrown(error) } as const
+    }
   }
+  return changedSteps<unknown, ExecutionResult>(
+    source,
+    (step) => {
+      if (step.done) return step
+      const data = read?.(step.value, given.contextValue)
+      return data ? { done: false, value: { data } } : executed(step.value)
+    },
+    (error) => ({ done: false, value: thrown(error) }),
+  )
 }
 
 /** Each document belongs to one schema. */
@@ -136,15 +122,14 @@ function toExecutionArguments(subgraph: Subgraph, document: DocumentNode, operat
   }
 }
 
-function single(result: ExecutionResult, over = false): AsyncIterator<ExecutionResult> {
-  let given = over
-  return {
-    next: async () => {
-      if (given) return { done: true, value: undefined }
-      given = true
-      return { done: false, value: result }
-    },
+function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult, undefined> {
+  let given = false
+  const next = async (): Promise<IteratorResult<ExecutionResult, undefined>> => {
+    if (given) return { done: true, value: undefined }
+    given = true
+    return { done: false, value: result }
   }
+  return endableIterator(next, () => {})
 }
 
 interface KeptDocuments {

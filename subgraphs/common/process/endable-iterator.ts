@@ -1,3 +1,7 @@
+type Step<T> = IteratorResult<T, undefined>
+
+const DONE = { done: true, value: undefined } as const
+
 /**
  * An iterator whose `return()` ends it at once, even while a `next()` is pending, which then gives `done`. An async
  * generator cannot do this: its `return()` waits for the pending `next()`, so an idle upstream would stay open and a
@@ -7,55 +11,102 @@
  * iterator ends. An abort of the signal acts as `return()`.
  */
 export function endableIterator<T>(
-  pull: () => Promise<IteratorResult<T, undefined>>,
+  pull: () => Promise<Step<T>>,
   end: () => void | Promise<void>,
   signal?: AbortSignal,
 ): AsyncIterableIterator<T, undefined> {
-  const done = { done: true, value: undefined } as const
-  const waiting = new Set<(result: IteratorResult<T, undefined>) => void>()
-  let ended: Promise<void> | undefined
+  return new EndableIterator(pull, end, signal)
+}
 
-  const finish = () => {
-    if (ended) return ended
-    signal?.removeEventListener('abort', finish)
-    ended = Promise.resolve(end()).catch(() => undefined)
-    for (const resolve of waiting) resolve(done)
-    waiting.clear()
-    return ended
+/** A stream of tokens has thousands of steps, so what each of them needs is made once. */
+class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #pull: () => Promise<Step<T>>
+  readonly #end: () => void | Promise<void>
+  readonly #signal: AbortSignal | undefined
+  #pending: Promise<Step<T>> | undefined
+  #resolve: (step: Step<T>) => void = () => {}
+  #reject: (error: unknown) => void = () => {}
+  #ended: Promise<void> | undefined
+
+  constructor(pull: () => Promise<Step<T>>, end: () => void | Promise<void>, signal: AbortSignal | undefined) {
+    this.#pull = pull
+    this.#end = end
+    this.#signal = signal
+    signal?.addEventListener('abort', this.#finish, { once: true })
   }
-  signal?.addEventListener('abort', finish, { once: true })
 
-  const next = () =>
-    new Promise<IteratorResult<T, undefined>>((resolve, reject) => {
-      if (signal?.aborted) finish()
-      if (ended) return resolve(done)
-      waiting.add(resolve)
-      pull().then(
-        (result) => {
-          waiting.delete(resolve)
-          if (result.done) finish()
-          resolve(result)
-        },
-        (error) => {
-          waiting.delete(resolve)
-          const wasOver = ended !== undefined
-          finish()
-          if (wasOver) resolve(done)
-          else reject(error)
-        },
-      )
-    })
-  const stop = async () => {
-    await finish()
-    return done
+  [Symbol.asyncIterator]() {
+    return this
+  }
+
+  /** Steps are made one after the other, even if they are asked for at once. */
+  next(): Promise<Step<T>> {
+    if (this.#signal?.aborted) this.#finish()
+    if (this.#ended) return Promise.resolve(DONE)
+    if (this.#pending) return this.#pending.then(this.#again, this.#again)
+    const pending = new Promise(this.#begin)
+    this.#pending = pending
+    this.#pull().then(this.#gave, this.#failed)
+    return pending
+  }
+
+  readonly return = async (): Promise<Step<T>> => {
+    await this.#finish()
+    return DONE
+  }
+
+  readonly throw = this.return
+
+  readonly #again = () => this.next()
+
+  readonly #begin = (resolve: (step: Step<T>) => void, reject: (error: unknown) => void) => {
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  readonly #gave = (step: Step<T>) => {
+    if (this.#ended) return
+    this.#pending = undefined
+    if (step.done) this.#finish()
+    this.#resolve(step)
+  }
+
+  readonly #failed = (error: unknown) => {
+    if (this.#ended) return
+    this.#pending = undefined
+    this.#finish()
+    this.#reject(error)
+  }
+
+  readonly #finish = () => {
+    if (this.#ended) return this.#ended
+    this.#signal?.removeEventListener('abort', this.#finish)
+    this.#ended = Promise.resolve(this.#end()).catch(() => undefined)
+    if (this.#pending) this.#resolve(DONE)
+    return this.#ended
+  }
+}
+
+/**
+ * The steps of an endable iterator, each changed by `change`; if that throws, `next()` rejects. `caught` makes a step of a
+ * rejection of the source, which is passed on otherwise. A step costs one promise.
+ */
+export function changedSteps<T, U>(
+  source: AsyncIterator<T, undefined>,
+  change: (step: Step<T>) => Step<U> | Promise<Step<U>>,
+  caught?: (error: unknown) => Step<U> | Promise<Step<U>>,
+): AsyncIterableIterator<U, undefined> {
+  const end = async () => {
+    await source.return?.()
+    return DONE
   }
   return {
     [Symbol.asyncIterator]() {
       return this
     },
-    next,
-    return: stop,
-    throw: stop,
+    next: () => source.next().then(change, caught),
+    return: end,
+    throw: end,
   }
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { OutgoingHttpHeaders } from 'node:http'
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../process/clock.ts'
@@ -9,6 +9,10 @@ const KEEP_ALIVE_MS = 15_000
 
 /** A client that reads nothing for this long counts as gone, so that it cannot keep a vendor's work running. */
 const STALL_MS = 30_000
+
+const ROOM = Promise.resolve()
+/** The reason of an abort that is none: without one, an exception with its stack is built each time. */
+const NO_MORE = 'no more'
 
 /**
  * Server-sent events as the answer to a request. Headers are sent with the first event, so that an earlier failure can
@@ -37,18 +41,22 @@ export class EventStream implements Disposable {
   }
 
   /** Writes whole events. Resolves when the client has room for more, or has left. An empty text opens the stream. */
-  async write(text: string): Promise<void> {
+  write(text: string): Promise<void> {
     if (!this.isOpen) this.#open()
     const { raw } = this.#reply
     // A source that never waits would else keep whoever ends it from hearing that the client has left.
     if (raw.destroyed) return setImmediate()
     this.#lastWriteMs = this.#clock.now().getTime()
-    if (raw.write(text)) return
+    return raw.write(text) ? ROOM : this.#room(raw)
+  }
+
+  /** Resolves when a client that has read too little has room again, or has left. */
+  async #room(raw: ServerResponse): Promise<void> {
     const done = new AbortController()
     const { signal } = done
     const stalled = this.#clock.sleep(STALL_MS, signal).then(() => raw.destroy())
     await Promise.race([once(raw, 'drain', { signal }), once(raw, 'close', { signal }), stalled]).catch(() => raw.destroy())
-    done.abort()
+    done.abort(NO_MORE)
   }
 
   end(): void {
@@ -57,7 +65,7 @@ export class EventStream implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#closed.abort()
+    this.#closed.abort(NO_MORE)
   }
 
   #open(): void {

@@ -147,17 +147,21 @@ export class StreamedAnswer implements Receiver {
     this.#wakeReader = undefined
   }
 
+  #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
+    if (this.#arrived.length > 0 || this.#outcome) return new Promise((resolve) => resolve(this.#give()))
+    this.#idle?.waits()
+    return new Promise<void>(this.#wait).then(this.#give)
+  }
+
+  readonly #wait = (resolve: () => void) => {
+    this.#wakeReader = resolve
+  }
+
   /**
    * Everything that one read of the socket brings is handed to `data` before the woken reader runs, so it becomes one
    * item.
    */
-  async #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
-    while (this.#arrived.length === 0 && !this.#outcome) {
-      this.#idle?.waits()
-      await new Promise<void>((resolve) => {
-        this.#wakeReader = resolve
-      })
-    }
+  readonly #give = (): IteratorResult<readonly ProtocolObject[], undefined> => {
     this.#idle?.has()
     if (this.#arrived.length > 0) {
       const value = this.#arrived

@@ -44,6 +44,11 @@ export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unk
   )
 }
 
+type Piece = IteratorResult<readonly ProtocolObject[], undefined>
+type Step = IteratorResult<ChatEvent, undefined>
+
+const DONE = { done: true, value: undefined } as const
+
 /** An engine that was called, and the money that is held for the call. */
 interface Attempt {
   readonly hold: OpenHold
@@ -54,10 +59,14 @@ interface Answering extends Attempt {
   readonly modelId: string
   /** Null once they are sent. */
   warnings: readonly string[] | null
-  readonly chunks: AsyncIterator<readonly ProtocolObject[]>
+  readonly chunks: AsyncIterator<readonly ProtocolObject[], undefined>
   readonly completer: ChunkCompleter
-  /** The first piece, which was awaited while another model could still answer instead. */
-  first: IteratorResult<readonly ProtocolObject[]> | undefined
+}
+
+interface Begun {
+  readonly answering: Answering
+  /** What came first. It was awaited while another model could still answer instead. */
+  readonly first: Piece
 }
 
 class ChatStream {
@@ -79,37 +88,54 @@ class ChatStream {
     this.#value = value
   }
 
-  async next(): Promise<IteratorResult<ChatEvent, undefined>> {
-    if (this.#isOver) return { done: true, value: undefined }
+  /** Its first step begins the call. Each of the others costs one promise. */
+  next(): Promise<Step> {
+    return this.#answering ? this.#answering.chunks.next().then(this.#took, this.#failed) : this.#firstStep()
+  }
+
+  async #firstStep(): Promise<Step> {
+    let begun: Begun
     try {
-      this.#answering ??= await this.#start()
-      if (this.#isOver) {
-        // The caller left while the answer began.
-        this.#answering.chunks.return?.()
-        await this.#resolveFailed().catch(() => undefined)
-        return { done: true, value: undefined }
-      }
-      const { chunks, first } = this.#answering
-      this.#answering.first = undefined
-      for (let item = first ?? (await chunks.next()); !item.done; item = await chunks.next()) {
-        const event = this.#take(item.value, this.#answering)
-        if (event) return { done: false, value: event }
-      }
-      if (this.#isLate) throw callTookTooLong()
+      begun = await this.#start()
     } catch (error) {
-      this.#end()
-      // An answer that is refused here still comes.
-      this.#answering?.chunks.return?.()
-      await this.#resolveFailed().catch(() => undefined)
-      const failure = this.#isLate ? callTookTooLong() : error
-      throw this.#call?.failed(failure) ?? failure
+      return this.#failed(error)
     }
+    this.#answering = begun.answering
+    if (!this.#isOver) return this.#took(begun.first)
+    // The caller left while the answer began.
+    begun.answering.chunks.return?.()
+    await this.#resolveFailed().catch(() => undefined)
+    return DONE
+  }
+
+  readonly #took = (piece: Piece): Step | Promise<Step> => {
+    if (this.#isOver) return DONE
+    const answering = this.#answering!
+    if (piece.done) return this.#isLate ? this.#failed(callTookTooLong()) : this.#last(answering)
+    try {
+      const event = this.#take(piece.value, answering)
+      return event ? { done: false, value: event } : this.next()
+    } catch (error) {
+      return this.#failed(error)
+    }
+  }
+
+  async #last(answering: Answering): Promise<Step> {
     this.#end()
-    const { hold, meter, completer, modelId } = this.#answering
+    const { hold, meter, completer, modelId } = answering
     const usage = meter.usage()
-    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(this.#answering), usage, modelId }
+    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(answering), usage, modelId }
     await this.#ask.record?.answered(usage, last)
     return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
+  }
+
+  readonly #failed = async (error: unknown): Promise<never> => {
+    this.#end()
+    // An answer that is refused here still comes.
+    this.#answering?.chunks.return?.()
+    await this.#resolveFailed().catch(() => undefined)
+    const failure = this.#isLate ? callTookTooLong() : error
+    throw this.#call?.failed(failure) ?? failure
   }
 
   /** Stops the engine, because the caller needs no more. */
@@ -129,7 +155,7 @@ class ChatStream {
     this.#call?.leave()
   }
 
-  #start(): Promise<Answering> {
+  #start(): Promise<Begun> {
     this.#call = new LimitedCall(this.#deps, this.#ask, 'chat')
     this.#deadline = setTimeout(() => {
       this.#isLate = true
@@ -141,7 +167,7 @@ class ChatStream {
     })
   }
 
-  async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
+  async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Begun> {
     const { clock } = this.#deps
     const request = await requestWithImages(model)
     const terms = termsFor(model)
@@ -153,15 +179,11 @@ class ChatStream {
       const call = toChatCall(model, context, warnings)
       const chat = getEnginePart(this.#deps, model, 'chat')
       const { firstByteMs } = getEngine(this.#deps, model)
-      const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
-      return {
-        modelId: model.id,
-        hold,
-        meter,
-        ...begun,
-        completer: new ChunkCompleter(namesFor(this.#deps, model)),
-        warnings: [...warnings],
-      }
+      const { chunks, first } = await this.#begun(firstByteMs, model, (signal) =>
+        chat.stream(call, requestFor(model, request, call.warn), signal),
+      )
+      const completer = new ChunkCompleter(namesFor(this.#deps, model))
+      return { answering: { modelId: model.id, hold, meter, chunks, completer, warnings: [...warnings] }, first }
     } catch (error) {
       const wasAsked = !(error instanceof NeverAsked)
       await this.#resolveFailed(wasAsked).catch(() => undefined)
@@ -178,7 +200,7 @@ class ChatStream {
     ms: number,
     { engine }: Model,
     open: (signal: AbortSignal) => Promise<Answering['chunks']>,
-  ): Promise<Pick<Answering, 'chunks' | 'first'>> {
+  ): Promise<Pick<Answering, 'chunks'> & Pick<Begun, 'first'>> {
     const stop = new AbortController()
     const onStop = () => stop.abort(this.#stop.signal.reason)
     if (this.#stop.signal.aborted) onStop()

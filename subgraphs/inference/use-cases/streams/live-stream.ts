@@ -43,6 +43,7 @@ interface Kept {
 }
 
 type Followed = AsyncIterableIterator<FollowedChatEvent, undefined>
+type Step = IteratorResult<FollowedChatEvent, undefined>
 
 /**
  * The events of one streamed call, kept in memory so that clients can follow it again. Nothing is read from the source
@@ -137,25 +138,23 @@ export class LiveStream {
     let hasLeft = false
     this.#followers++
     clearTimeout(this.#grace)
+    const findStep = (): Step | undefined => {
+      if (at < this.#forgotten) throw forgotten()
+      const kept = this.#kept[at - this.#forgotten]
+      if (kept) {
+        at++
+        const event = this.#tell(kept, cursor)
+        cursor = kept.to
+        if (!hasLeft) this.#tellDelivered()
+        return { done: false, value: event }
+      }
+      if (!this.#end) return undefined
+      if (this.#end.error !== undefined) throw this.#end.error
+      return { done: true, value: undefined }
+    }
+    const step = (): Step | Promise<Step> => findStep() ?? this.#pull().then(step)
     return endableIterator<FollowedChatEvent>(
-      async () => {
-        for (;;) {
-          if (at < this.#forgotten) throw forgotten()
-          const kept = this.#kept[at - this.#forgotten]
-          if (kept) {
-            at++
-            const event = this.#tell(kept, cursor)
-            cursor = kept.to
-            if (!hasLeft) this.#tellDelivered()
-            return { done: false, value: event }
-          }
-          if (this.#end) {
-            if (this.#end.error !== undefined) throw this.#end.error
-            return { done: true, value: undefined }
-          }
-          await this.#pull()
-        }
-      },
+      () => new Promise((resolve) => resolve(step())),
       () => {
         hasLeft = true
         this.#leave(isCut())
@@ -208,35 +207,38 @@ export class LiveStream {
     this.#opened?.delivered?.()
   }
 
+  /** Resolves when it has one event more, or has ended. */
   #pull(): Promise<void> {
-    // It is unset at the end of the work, which is later than here: the work waits for the source.
-    this.#pulling ??= this.#pullOne()
+    this.#pulling ??= (this.#opened ? this.#opened.events.next() : this.#begin()).then(this.#took, this.#failed)
     return this.#pulling
   }
 
-  async #pullOne(): Promise<void> {
-    try {
-      const opened = this.#opened ?? (await this.#source)
-      if (!opened || this.#end) return
-      this.#opened = opened
-      const { done, value } = await opened.events.next()
-      if (this.#end) return
-      if (done) return this.#finish(undefined)
-      // An end without chunks has a cursor of its own, too.
-      const to = this.#cursor + Math.max(1, value.chunks.length)
-      this.#isReplay = value.replayed === true
-      // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
-      const freed = this.#isReplay && !opened.isLasting ? this.forgetAll() : 0
-      const bytes = weigh(value)
-      this.#kept.push({ from: this.#cursor, to, event: value, bytes })
-      this.#cursor = to
-      this.#bytes += bytes
-      this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
-    } catch (error) {
-      this.#finish(error ?? new Error('failed'))
-    } finally {
-      this.#pulling = undefined
-    }
+  async #begin(): Promise<IteratorResult<SourceEvent, undefined>> {
+    const source = await this.#source
+    if (!source || this.#end) return { done: true, value: undefined }
+    this.#opened = source
+    return source.events.next()
+  }
+
+  readonly #took = ({ done, value }: IteratorResult<SourceEvent, undefined>) => {
+    this.#pulling = undefined
+    if (this.#end) return
+    if (done) return this.#finish(undefined)
+    // An end without chunks has a cursor of its own, too.
+    const to = this.#cursor + Math.max(1, value.chunks.length)
+    this.#isReplay = value.replayed === true
+    // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
+    const freed = this.#isReplay && !this.#opened?.isLasting ? this.forgetAll() : 0
+    const bytes = weigh(value)
+    this.#kept.push({ from: this.#cursor, to, event: value, bytes })
+    this.#cursor = to
+    this.#bytes += bytes
+    this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
+  }
+
+  readonly #failed = (error: unknown) => {
+    this.#pulling = undefined
+    this.#finish(error ?? new Error('failed'))
   }
 
   #finish(error: unknown): void {

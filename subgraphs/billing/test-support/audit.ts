@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
-import { endEntryId, usageRecordId } from '../ledger/domain/ids.ts'
-import { balanceChange, type LedgerEntry } from '../ledger/domain/ledger.ts'
+import { endEntryId, usageRecordId, usageRecordIdOf } from '../ledger/domain/ids.ts'
+import { balanceChange, isEnd, type LedgerEntry } from '../ledger/domain/ledger.ts'
 import { auditEntry, auditWallet, NO_ENTRIES } from '../ledger/domain/ledger-audit.ts'
 import { computePrice, MAX_NANO_USD } from '../ledger/domain/money.ts'
 import { fromStoredRates } from '../ledger/domain/rate-card.ts'
@@ -108,7 +108,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
       expect(record.source === 'estimated' || entry.kind === 'settle', 'I9: an expiry charges an estimate').toBe(true)
     }
   }
-  const ends = new Set([...byReference.keys()].map((id) => usageRecordId(organizationId, id)))
+  const ends = new Set(entries.filter(isEnd).map(usageRecordIdOf))
   for (const record of records) {
     expect(ends, 'I9: each usage record is of a hold').toContain(record._id)
     expect(record.organizationId, 'I10: the usage record is its own organization’s').toBe(organizationId)

@@ -13,6 +13,11 @@ export type Postings = { readonly [account in Account]?: number }
 
 export type EntryKind = 'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'
 
+/** True for the entry that ends a hold, whose id is its reference. */
+export function isEnd({ kind }: Pick<NewEntry, 'kind'>): boolean {
+  return kind === 'settle' || kind === 'void' || kind === 'expire'
+}
+
 /** A movement to be posted. */
 export type NewEntry = {
   readonly _id: string

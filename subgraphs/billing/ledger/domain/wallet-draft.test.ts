@@ -53,7 +53,7 @@ describe('a wallet draft', () => {
         let wallet: Wallet = emptyWallet('org')
         await wallets.insertOne(wallet)
         for (const [i, changes] of drafts.entries()) {
-          const draft = new WalletDraft(wallet, new Map())
+          const draft = new WalletDraft(wallet, [])
           for (const [j, made] of changes.entries()) apply(draft, made, `ent_${i}_${j}`)
           const update = draft.update()
           if (!update) continue

@@ -1,13 +1,13 @@
 import type { StoredValue, Update } from '../../../common/ports/document-store.ts'
 import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
-import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
+import { balanceChange, isEnd, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
 import { type Hold, listSpenders, type PendingEntry, type Wallet, walletBalance } from './wallet.ts'
 
 /** A wallet with changes that are not written yet. Several calls may add theirs in turn. */
 export class WalletDraft {
   readonly #base: Wallet
-  readonly #copied: ReadonlyMap<string, LedgerEntry>
+  readonly #copied: readonly LedgerEntry[]
   readonly #holds = new Map<string, Hold | null>()
   readonly #spending = new Map<string, KeySpending | null>()
   /** What the open holds of each key and its descendants reserve. Computed at first use. */
@@ -20,7 +20,7 @@ export class WalletDraft {
   #rules: number
 
   /** `copied`: entries that the pump has copied out of the wallet, if the decisions asked for them. */
-  constructor(base: Wallet, copied: ReadonlyMap<string, LedgerEntry>) {
+  constructor(base: Wallet, copied: readonly LedgerEntry[]) {
     this.#base = base
     this.#copied = copied
     this.#openHolds = Object.keys(base.holds).length
@@ -69,12 +69,20 @@ export class WalletDraft {
     })
   }
 
-  /**
-   * An entry of the ledger, in the wallet or copied out. The caller must have named it before (`WalletWriter.change`).
-   */
+  /** An entry of the ledger. The caller must have named its id before (`WalletWriter.change`). */
   entry(id: string): LedgerEntry | undefined {
-    const isIt = ({ entry }: PendingEntry) => entry._id === id
-    return this.#copied.get(id) ?? (this.#posted.find(isIt) ?? this.#base.outbox.find(isIt))?.entry
+    return this.#find((entry) => entry._id === id)
+  }
+
+  /** The entry that ended a hold. The caller must have named the hold before (`WalletWriter.change`). */
+  end(holdId: string): LedgerEntry | undefined {
+    return this.#find((entry) => entry.reference === holdId && isEnd(entry))
+  }
+
+  /** Looks in the wallet, and in what was copied out of it. */
+  #find(isIt: (entry: LedgerEntry) => boolean): LedgerEntry | undefined {
+    const isPending = ({ entry }: PendingEntry) => isIt(entry)
+    return this.#copied.find(isIt) ?? (this.#posted.find(isPending) ?? this.#base.outbox.find(isPending))?.entry
   }
 
   /** Opens a hold, or changes an open one. */

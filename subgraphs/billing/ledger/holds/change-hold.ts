@@ -1,7 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import { checkHoldId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { endEntryId } from '../domain/ids.ts'
 import { type Quantities, UNITS } from '../domain/money.ts'
 import type { CallHold, Hold } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
@@ -19,10 +18,9 @@ export async function changeHold(
   change: (hold: Hold, wallet: WalletDraft) => Hold,
 ): Promise<Hold> {
   const id = checkHoldId(holdId)
-  const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
+  const { value } = await deps.writer.change(organizationId, { holdId: id }, (wallet) => {
     const hold = wallet.hold(id)
-    if (!hold) throw wallet.entry(end) ? new HoldEnded(id) : new NotFound('hold', id, 'id')
+    if (!hold) throw wallet.end(id) ? new HoldEnded(id) : new NotFound('hold', id, 'id')
     const changed = change(hold, wallet)
     if (changed !== hold) wallet.putHold(id, changed)
     return changed

@@ -33,9 +33,8 @@ const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
  */
 export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
   const id = checkHoldId(holdId)
-  const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
-    const first = wallet.entry(end)
+  const { value } = await deps.writer.change(organizationId, { holdId: id }, (wallet) => {
+    const first = wallet.end(id)
     if (first) return first
     const hold = wallet.hold(id)
     if (!hold) throw new NotFound('hold', id, 'id')

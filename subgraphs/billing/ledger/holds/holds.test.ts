@@ -8,9 +8,11 @@ import { audit } from '../../test-support/audit.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
+import { endEntryId, formerEndEntryId, usageRecordId, usageRecordIdOf } from '../domain/ids.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities } from '../domain/money.ts'
 import { MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES } from '../domain/wallet.ts'
 import { creditWallet } from '../use-cases/credit-wallet.ts'
+import { followUsage } from '../use-cases/follow-usage.ts'
 import { checkpointHold } from './checkpoint-hold.ts'
 import { dispatchHold } from './dispatch-hold.ts'
 import { type PlaceHoldInput, placeHold } from './place-hold.ts'
@@ -145,6 +147,30 @@ for (const { name, open } of STORES)
       const dear = { ...call(deps.ids('hold'), 2 ** 31 - 1), rateCard: { ...call('', 0).rateCard, inputTokens: MAX_NANO_USD } }
       await expect(placeHold(deps, owner, dear)).rejects.toEqual(code('insufficient_quota'))
       expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
+    })
+
+    it('that an earlier version has ended keep their outcome, and their usage record', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const { organizationId } = owner
+      const id = deps.ids('hold')
+      await placeHold(deps, owner, call(id, 30))
+      const { sequence } = await findWallet(owner)
+      const first = await settleHold(deps, owner, id, used(10), 'provider')
+      await deps.pump.drain(organizationId)
+      const { entries, usage } = deps.collections
+      const entry = (await entries.findOneAndDelete({ _id: endEntryId(organizationId, id) }))!
+      const former = { ...entry, _id: formerEndEntryId(organizationId, id) }
+      await entries.insertOne(former)
+      const record = (await usage.findOneAndDelete({ _id: usageRecordId(organizationId, id) }))!
+      await usage.insertOne({ ...record, _id: usageRecordIdOf(former) })
+
+      expect(await settleHold(deps, owner, id, used(30), 'counted')).toEqual(first)
+      expect(await voidHold(deps, owner, id)).toEqual(first)
+      await expect(placeHold(deps, owner, call(id, 30))).rejects.toThrow('has ended')
+      await expect(checkpointHold(deps, owner, id, used(1), 60)).rejects.toThrow('has ended')
+      const events = followUsage(deps, organizationId, String(sequence))
+      expect((await events.next()).value?.record).toMatchObject({ _id: usageRecordIdOf(former), amount: 10 })
+      await events.return?.()
     })
 
     it('keep their first outcome, before and after it is copied out of the outbox', async () => {

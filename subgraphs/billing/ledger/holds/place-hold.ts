@@ -4,7 +4,6 @@ import { timeOfId } from '../../../common/process/ids.ts'
 import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
 import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { endEntryId } from '../domain/ids.ts'
 import { nextReset, spentIn } from '../domain/key-spending.ts'
 import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
@@ -113,12 +112,11 @@ async function reserve(
   if (Math.abs(now.getTime() - timeOfId(id)!) > MAX_ID_AGE_MS)
     throw new KisError('invalid_request', `The hold id \`${id}\` was not made within the last 60 s.`, { param: 'id' })
   const _id = deps.ids('ent')
-  const end = endEntryId(organizationId, id)
-  const { value } = await deps.writer.change(organizationId, { id: end, holdId: id }, (wallet) => {
+  const { value } = await deps.writer.change(organizationId, { holdId: id }, (wallet) => {
     const open = wallet.hold(id)
     if (open?.amount === hold.amount) return open
     if (open) throw new HoldConflict(id, 'is open with another amount')
-    if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
+    if (wallet.end(id)) throw new HoldConflict(id, 'has ended')
     requireInForce(wallet, principal)
     if (wallet.openHolds >= MAX_OPEN_HOLDS)
       throw new TooBusy(`This organization has reached its limit of ${MAX_OPEN_HOLDS} concurrent calls.`)

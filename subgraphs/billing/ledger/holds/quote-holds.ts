@@ -27,7 +27,7 @@ export async function quoteHolds(
   if (holds.length > MAX_QUOTES) throw new KisError('array_above_max_length', `At most ${MAX_QUOTES} holds are quoted.`, { param: 'holds' })
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) throw new NotFound('organization', organizationId)
-  const draft = new WalletDraft(wallet, new Map())
+  const draft = new WalletDraft(wallet, [])
   return holds.map((hold) => {
     const amount = holdAmount(hold)
     return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), key, clock.now()) }

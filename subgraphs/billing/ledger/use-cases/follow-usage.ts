@@ -1,5 +1,5 @@
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { usageRecordId } from '../domain/ids.ts'
+import { usageRecordIdOf } from '../domain/ids.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'
 import { followLedger } from './follow-ledger.ts'
@@ -11,18 +11,17 @@ export interface UsageEvent {
 
 /** Gives each usage record once, in the order of charging. */
 export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
-  return followLedger(deps, organizationId, after, (entries) => toUsageEvents(deps, organizationId, entries))
+  return followLedger(deps, organizationId, after, (entries) => toUsageEvents(deps, entries))
 }
 
 /** Gives the usage records of these entries. They are copied before their entries, so they exist. */
 export async function toUsageEvents(
   { collections }: Pick<BillingDeps, 'collections'>,
-  organizationId: string,
   entries: readonly LedgerEntry[],
 ): Promise<readonly UsageEvent[]> {
   const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'expire')
   if (ends.length === 0) return []
-  const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
+  const ids = ends.map(usageRecordIdOf)
   const records = await collections.usage.find({ _id: { $in: ids } }, { limit: ids.length })
   const byId = new Map(records.map((record) => [record._id, record]))
   return ends.flatMap(({ sequence }, i) => {

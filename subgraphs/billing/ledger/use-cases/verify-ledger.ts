@@ -2,8 +2,8 @@ import type { Caller } from '../../../common/identity/principal.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
 import type { Collections } from '../../use-cases/tables.ts'
-import { usageRecordId } from '../domain/ids.ts'
-import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
+import { usageRecordIdOf } from '../domain/ids.ts'
+import { balanceChange, isEnd, type LedgerEntry } from '../domain/ledger.ts'
 import { auditEntry, auditWallet, describeSums, type LedgerFault, type LedgerState, NO_ENTRIES, usd } from '../domain/ledger-audit.ts'
 import { UNITS } from '../domain/money.ts'
 import { addSums, NO_USAGE, sumsOfRecord, toSums, toTotal, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
@@ -113,7 +113,7 @@ async function verifyEntries({ collections }: VerifyDeps, organizationId: string
     state = judged.after
   }
   if (isLast) faults.push(...auditWallet(state, wallet))
-  faults.push(...(await usageFaults(collections, organizationId, entries)))
+  faults.push(...(await usageFaults(collections, entries)))
   return {
     ...NOTHING,
     entries: entries.length,
@@ -127,9 +127,9 @@ function toDigits({ balance, available, held }: LedgerState) {
 }
 
 /** Finds charges without a usage record or with another amount, and records that are in no total. */
-async function usageFaults(collections: Collections, organizationId: string, entries: readonly LedgerEntry[]): Promise<LedgerFault[]> {
-  const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'void' || kind === 'expire')
-  const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
+async function usageFaults(collections: Collections, entries: readonly LedgerEntry[]): Promise<LedgerFault[]> {
+  const ends = entries.filter(isEnd)
+  const ids = ends.map(usageRecordIdOf)
   const records = ids.length === 0 ? [] : await collections.usage.find({ _id: { $in: ids } }, { limit: ids.length })
   const byId = new Map(records.map((record) => [record._id, record]))
   const faults = ends.flatMap((entry, i): readonly LedgerFault[] => {

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Collections } from '../../use-cases/tables.ts'
+import { endEntryId, formerEndEntryId } from '../domain/ids.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { type Wallet, withoutCopied } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
@@ -20,11 +21,8 @@ const SHARED_MS = 10_000
 /** Writes of the same wallet in a row that other processes may overtake. */
 const MAX_ATTEMPTS = 20
 
-/** An entry of the ledger. `holdId`: while this hold is open, there is no such entry. */
-export interface AskedEntry {
-  readonly id: string
-  readonly holdId?: string
-}
+/** An entry of the ledger: one with this id, or the end of this hold. */
+export type AskedEntry = { readonly id: string } | { readonly holdId: string }
 
 /** What a call decides on a wallet. */
 interface Decision {
@@ -133,11 +131,15 @@ export class WalletWriter {
     throw new ServiceUnavailable('The wallet')
   }
 
-  async #copiedEntries({ holds }: Wallet, batch: readonly Decision[]): Promise<ReadonlyMap<string, LedgerEntry>> {
-    const asked = batch.flatMap(({ entry }) => (entry && !(entry.holdId !== undefined && entry.holdId in holds) ? entry.id : []))
-    const ids = [...new Set(asked)]
-    if (ids.length === 0) return new Map()
-    const entries = await this.#collections.entries.find({ _id: { $in: ids } }, { limit: ids.length })
-    return new Map(entries.map((entry) => [entry._id, entry]))
+  async #copiedEntries({ _id: organizationId, holds }: Wallet, batch: readonly Decision[]): Promise<readonly LedgerEntry[]> {
+    const asked = batch.flatMap(({ entry }) => {
+      if (!entry) return []
+      if ('id' in entry) return [[entry.id]]
+      // An open hold has no end.
+      return entry.holdId in holds ? [] : [[endEntryId(organizationId, entry.holdId), formerEndEntryId(organizationId, entry.holdId)]]
+    })
+    if (asked.length === 0) return []
+    // Each call finds one entry at most.
+    return this.#collections.entries.find({ _id: { $in: [...new Set(asked.flat())] } }, { limit: asked.length })
   }
 }

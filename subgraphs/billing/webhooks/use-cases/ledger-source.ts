@@ -35,7 +35,7 @@ export function ledgerSource(deps: Pick<BillingDeps, 'collections'>): WebhookSou
 
     async read(organizationId, after) {
       const page = await entriesAfter(deps, organizationId, after)
-      const usage = await toUsageEvents(deps, organizationId, page)
+      const usage = await toUsageEvents(deps, page)
       const changes = await toWalletChanges(deps, organizationId, page)
       const events = [...usage.map(usageRecorded), ...changes.flatMap(walletChanged)]
       return { events, cursor: page.at(-1)?.sequence ?? after }

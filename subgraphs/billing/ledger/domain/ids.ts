@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { LedgerEntry } from './ledger.ts'
 
 /**
@@ -10,7 +10,7 @@ function derivedId(prefix: 'ent' | 'use' | 'evt' | 'whd' | 'lane', organizationI
 }
 
 function digestOf(...facts: readonly string[]): string {
-  return createHash('sha256').update(facts.join('\n')).digest('hex')
+  return hash('sha256', facts.join('\n'))
 }
 
 /**

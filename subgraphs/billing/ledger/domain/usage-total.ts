@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { amountOf, type Quantities, UNITS, type Unit } from './money.ts'
 import type { Operation, UsageRecord } from './usage.ts'
 
@@ -41,7 +41,7 @@ export interface PostedUsage {
 /** The empty total to which a record belongs. */
 export function toTotal({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
   const day = toDay(at)
-  const digest = createHash('sha256').update([organizationId, day, apiKeyId, operation, modelId].join('\n')).digest('hex')
+  const digest = hash('sha256', [organizationId, day, apiKeyId, operation, modelId].join('\n'))
   const _id = `tot_${digest.slice(0, 32)}`
   return { _id, organizationId, position: `${day} ${_id}`, apiKeyId, modelId, operation, upTo: 0, ...toStoredSums(NO_USAGE) }
 }

@@ -13,8 +13,8 @@ const RESUME_PAGE_WALLETS = 100
  * writes that its caller waits for.
  */
 const WAIT_MS = 50
-/** This many entries do not wait: every write of the wallet writes them, too. About 40 KB. */
-const MANY_ENTRIES = 64
+/** This many entries do not wait: every write of the wallet writes them, too. About 20 KB. */
+const MANY_ENTRIES = 32
 
 /** Wallets of which the pump remembers how far it has copied: as many as the writer keeps. */
 const MAX_REMEMBERED = 100

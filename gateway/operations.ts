@@ -113,9 +113,13 @@ export class Operations {
     const passed = (step: IteratorResult<ExecutionResult, undefined>): IteratorResult<ExecutionResult, undefined> => {
       if (refusal) return failed(refusal)
       if (step.done) return step
-      if (!hasBegun || step.value.errors) this.#learn(prepared, step.value, context)
-      hasBegun = true
-      return { done: false, value: this.#masked(step.value, prepared, context.requestId) }
+      try {
+        if (!hasBegun || step.value.errors) this.#learn(prepared, step.value, context)
+        hasBegun = true
+        return { done: false, value: this.#masked(step.value, prepared, context.requestId) }
+      } catch (error) {
+        return failed(error)
+      }
     }
     const begin = async () => {
       try {

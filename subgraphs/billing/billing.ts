@@ -85,6 +85,7 @@ export function billingOn(
   })
   const deps: BillingDeps = {
     collections,
+    isExclusive,
     files,
     pump,
     writer: new WalletWriter(collections, pump),

@@ -81,6 +81,7 @@ export function openBilling(
   const writer = new WalletWriter(collections, pump)
   return {
     collections,
+    isExclusive: true,
     files: new FileChecks([]),
     pump,
     writer,

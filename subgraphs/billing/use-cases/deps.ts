@@ -15,6 +15,8 @@ import type { Collections } from './tables.ts'
 /** What the use cases need. */
 export interface BillingDeps {
   readonly collections: Collections
+  /** No other process uses the store, so none of an earlier version. */
+  readonly isExclusive: boolean
   readonly files: StoreFiles
   readonly pump: OutboxPump
   readonly writer: WalletWriter

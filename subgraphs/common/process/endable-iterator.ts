@@ -46,7 +46,11 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
     if (this.#pending) return this.#pending.then(this.#again, this.#again)
     const pending = new Promise(this.#begin)
     this.#pending = pending
-    this.#pull().then(this.#gave, this.#failed)
+    try {
+      this.#pull().then(this.#gave, this.#failed)
+    } catch (error) {
+      this.#failed(error)
+    }
     return pending
   }
 
@@ -88,15 +92,26 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
 }
 
 /**
- * The steps of an endable iterator, each changed by `change`; if that throws, `next()` rejects. `caught` makes a step of a
- * rejection of the source, which is passed on otherwise. A step costs one promise.
+ * The steps of an endable iterator, each changed by `change`; if that throws, `next()` rejects, and the source stays open.
+ * `caught` makes a step of a rejection of the source, which is passed on otherwise. It is endable, too: `return()` does
+ * not wait for what `change` waits for. A step costs one promise, if `change` answers at once.
  */
 export function changedSteps<T, U>(
   source: AsyncIterator<T, undefined>,
   change: (step: Step<T>) => Step<U> | Promise<Step<U>>,
   caught?: (error: unknown) => Step<U> | Promise<Step<U>>,
 ): AsyncIterableIterator<U, undefined> {
+  let leave = () => {}
+  const changed = (step: Step<T>) => {
+    const later = change(step)
+    if (!(later instanceof Promise)) return later
+    return new Promise<Step<U>>((resolve, reject) => {
+      leave = () => resolve(DONE)
+      later.then(resolve, reject)
+    })
+  }
   const end = async () => {
+    leave()
     await source.return?.()
     return DONE
   }
@@ -104,7 +119,7 @@ export function changedSteps<T, U>(
     [Symbol.asyncIterator]() {
       return this
     },
-    next: () => source.next().then(change, caught),
+    next: () => source.next().then(changed, caught),
     return: end,
     throw: end,
   }
@@ -112,7 +127,7 @@ export function changedSteps<T, U>(
 
 /**
  * An endable iterator over the events that `open` gives at the first `next()`. `return()` while it opens ends the events
- * as soon as they exist. Once they do, each `next()` is theirs, so they must be endable, and end with the same signal.
+ * as soon as they exist. Once they do, each `next()` is theirs, so they must be endable.
  */
 export function openedLater<T>(
   open: () => Promise<AsyncIterableIterator<T, undefined>>,

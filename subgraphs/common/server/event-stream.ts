@@ -11,7 +11,7 @@ const KEEP_ALIVE_MS = 15_000
 const STALL_MS = 30_000
 
 const ROOM = Promise.resolve()
-/** The reason of an abort that is none: without one, an exception with its stack is built each time. */
+/** Given as the reason of an abort that nobody looks at: without one, an exception with its stack is built. */
 const NO_MORE = 'no more'
 
 /**

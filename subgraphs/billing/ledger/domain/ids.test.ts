@@ -1,35 +1,40 @@
 import { describe, expect, it } from 'vitest'
 import { idSource, timeOfId } from '../../../common/process/ids.ts'
-import { endEntryId, formerEndEntryId, usageRecordId, usageRecordIdOf } from './ids.ts'
+import { digestIds, sortedIds, usageRecordIdOf } from './ids.ts'
 
 const now = Date.UTC(2026, 10, 27)
-const ids = idSource({ now: () => new Date(now) } as never)
+const ids = idSource({ now: () => new Date(now), sleep: () => Promise.resolve() })
 
 describe('the ids of what ends a hold', () => {
   it('are UUIDv7 that sort as the holds do', () => {
     const holds = Array.from({ length: 20 }, () => ids('hold'))
-    for (const idOf of [endEntryId, usageRecordId]) {
-      const made = holds.map((hold) => idOf('org_1', hold))
+    for (const kind of ['entry', 'usage'] as const) {
+      const made = holds.map((hold) => sortedIds('org_1', hold)[kind])
       expect(made.toSorted()).toEqual(made)
       expect(made.map(timeOfId)).toEqual(holds.map(() => now))
       expect(made.every((id) => /^(?:ent|use)_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/.test(id))).toBe(true)
     }
   })
 
-  it('are the same each time, and others in another organization', () => {
-    const hold = ids('hold')
-    expect(endEntryId('org_1', hold)).toBe(endEntryId('org_1', hold))
-    expect(endEntryId('org_1', hold)).not.toBe(endEntryId('org_2', hold))
-    expect(usageRecordId('org_1', hold)).not.toBe(usageRecordId('org_2', hold))
-  })
+  for (const idsOf of [sortedIds, digestIds])
+    it(`are the same each time, and others in another organization: ${idsOf.name}`, () => {
+      const hold = ids('hold')
+      expect(idsOf('org_1', hold)).toEqual(idsOf('org_1', hold))
+      expect(idsOf('org_1', hold).entry).not.toBe(idsOf('org_2', hold).entry)
+      expect(idsOf('org_1', hold).usage).not.toBe(idsOf('org_2', hold).usage)
+    })
 
-  it('are of one version: the usage record is known by its entry', () => {
-    const [organizationId, reference] = ['org_1', ids('hold')]
-    const [current, former] = [endEntryId(organizationId, reference), formerEndEntryId(organizationId, reference)].map((_id) =>
-      usageRecordIdOf({ _id, organizationId, reference }),
-    )
-    expect(current).toBe(usageRecordId(organizationId, reference))
-    expect(former).toMatch(/^use_[0-9a-f]{32}$/)
-    expect(former).not.toBe(current)
+  for (const idsOf of [sortedIds, digestIds])
+    it(`are of one form, so the usage record is known by its entry: ${idsOf.name}`, () => {
+      const [organizationId, reference] = ['org_1', ids('hold')]
+      const { entry, usage } = idsOf(organizationId, reference)
+      expect(usageRecordIdOf({ _id: entry, organizationId, reference })).toBe(usage)
+    })
+
+  it('are those that version 0.2 has made', () => {
+    expect(digestIds('org_1', 'hold_0198c0a4c0007000800000000000abcd')).toEqual({
+      entry: 'ent_ba9e61364ba6db5cb03c6f44750ad5d5',
+      usage: 'use_7e78bfae222bb8675656e41607b770e2',
+    })
   })
 })

@@ -13,41 +13,38 @@ function digestOf(...facts: readonly string[]): string {
   return hash('sha256', facts.join('\n'))
 }
 
-/**
- * A UUIDv7 with the time and the counter of the hold's id, so that a store adds documents at the end of its tables. With
- * random ids, each of a batch changes a page of its own.
- */
-function idOfHold(prefix: 'ent' | 'use', organizationId: string, holdId: string): string {
-  const [, sortable] = /^hold_([0-9a-f]{16})/.exec(holdId)!
-  const digest = digestOf(organizationId, holdId)
-  const variant = ((Number.parseInt(digest[0]!, 16) & 0x3) | 0x8).toString(16)
-  return `${prefix}_${sortable}${variant}${digest.slice(1, 16)}`
-}
-
 /** The entry of a top-up or an adjustment. */
 export function creditEntryId(organizationId: string, reference: string): string {
   return derivedId('ent', organizationId, 'credit', reference)
 }
 
-/** The entry that ends a hold. */
-export function endEntryId(organizationId: string, holdId: string): string {
-  return idOfHold('ent', organizationId, holdId)
+/** The entry that ends a hold, and the usage record of its call. */
+export interface EndIds {
+  readonly entry: string
+  readonly usage: string
 }
 
-/** The same where version 0.1 or an early 0.2 ended the hold. */
-export function formerEndEntryId(organizationId: string, holdId: string): string {
-  return derivedId('ent', organizationId, 'end', holdId)
+/** Ids in no order, which version 0.2 and earlier know. */
+export function digestIds(organizationId: string, holdId: string): EndIds {
+  return { entry: derivedId('ent', organizationId, 'end', holdId), usage: derivedId('use', organizationId, holdId) }
 }
 
-/** The usage record of the call behind a hold. */
-export function usageRecordId(organizationId: string, holdId: string): string {
-  return idOfHold('use', organizationId, holdId)
+/**
+ * UUIDv7 with the time and the counter of the hold's id, so that a store adds documents at the end of its tables. With
+ * ids in no order, each document of a batch changes a page of its own.
+ */
+export function sortedIds(organizationId: string, holdId: string): EndIds {
+  const [, sortable] = /^hold_([0-9a-f]{16})/.exec(holdId)!
+  const digest = digestOf(organizationId, holdId)
+  const variant = ((Number.parseInt(digest[0]!, 16) & 0x3) | 0x8).toString(16)
+  const id = `${sortable}${variant}${digest.slice(1, 16)}`
+  return { entry: `ent_${id}`, usage: `use_${id}` }
 }
 
-/** The usage record of the call that this entry has ended, whichever version wrote both. */
+/** The usage record of the call that this entry has ended: both were written at once, with ids of one form. */
 export function usageRecordIdOf({ _id, organizationId, reference }: Pick<LedgerEntry, '_id' | 'organizationId' | 'reference'>): string {
-  const isFormer = _id === formerEndEntryId(organizationId, reference)
-  return isFormer ? derivedId('use', organizationId, reference) : usageRecordId(organizationId, reference)
+  const digest = digestIds(organizationId, reference)
+  return _id === digest.entry ? digest.usage : sortedIds(organizationId, reference).usage
 }
 
 /** A webhook event. Receivers see this id. */

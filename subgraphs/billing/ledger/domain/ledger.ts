@@ -13,7 +13,7 @@ export type Postings = { readonly [account in Account]?: number }
 
 export type EntryKind = 'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'
 
-/** True for the entry that ends a hold, whose id is its reference. */
+/** True for the entry that ends a hold. Its reference is the hold's id. */
 export function isEnd({ kind }: Pick<NewEntry, 'kind'>): boolean {
   return kind === 'settle' || kind === 'void' || kind === 'expire'
 }

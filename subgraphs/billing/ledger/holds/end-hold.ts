@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import { checkHoldId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { endEntryId, usageRecordId } from '../domain/ids.ts'
+import { digestIds, sortedIds } from '../domain/ids.ts'
 import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
 import { computePrice, MAX_NANO_USD, type Quantities, UNITS } from '../domain/money.ts'
 import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
@@ -55,7 +55,7 @@ export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationI
 
 /** Posts the end of an open hold in `wallet`. */
 function endOpenHold(
-  { clock, log }: BillingDeps,
+  { clock, log, isExclusive }: BillingDeps,
   wallet: WalletDraft,
   organizationId: string,
   id: string,
@@ -63,7 +63,9 @@ function endOpenHold(
   { kind, used }: Ending,
 ): LedgerEntry {
   const at = clock.now()
-  const entry = { _id: endEntryId(organizationId, id), kind, reference: id, ...pickRun(hold), at }
+  // An earlier version at the same store finds only its own form.
+  const ids = isExclusive ? sortedIds(organizationId, id) : digestIds(organizationId, id)
+  const entry = { _id: ids.entry, kind, reference: id, ...pickRun(hold), at }
   wallet.dropHold(id)
   if (isRunHold(hold)) return wallet.post({ ...entry, postings: endPostings(BigInt(hold.amount), 0n, 0n) })
   const { charged, absorbed } = used ? computeCharge(hold, used.quantities) : { charged: 0n, absorbed: 0n }
@@ -71,7 +73,7 @@ function endOpenHold(
   wallet.addSpending(hold, Number(charged), at)
   return wallet.post(
     { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
-    used ? usageRecord(organizationId, id, hold, used, Number(charged), at) : undefined,
+    used ? usageRecord(ids.usage, organizationId, hold, used, Number(charged), at) : undefined,
   )
 }
 
@@ -104,8 +106,8 @@ function computeCharge({ amount, rateCard }: CallHold, quantities: Quantities) {
 }
 
 function usageRecord(
+  _id: string,
   organizationId: string,
-  holdId: string,
   hold: CallHold,
   { quantities, source }: NonNullable<Ending['used']>,
   amount: number,
@@ -113,7 +115,6 @@ function usageRecord(
 ): UsageRecord {
   const { apiKeyId, modelId, operation, requestId, rateCard, rateCardVersion } = hold
   const rates = toStoredRates(ratesReached(fromStoredCard(rateCard), quantities))
-  const _id = usageRecordId(organizationId, holdId)
   const position = usagePosition(at, _id)
   return { _id, organizationId, position, apiKeyId, modelId, operation, requestId, quantities, rates, rateCardVersion, amount, source, at }
 }

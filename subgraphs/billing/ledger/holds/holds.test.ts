@@ -8,9 +8,9 @@ import { audit } from '../../test-support/audit.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { endEntryId, formerEndEntryId, usageRecordId, usageRecordIdOf } from '../domain/ids.ts'
+import { digestIds, usageRecordIdOf } from '../domain/ids.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities } from '../domain/money.ts'
-import { MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES } from '../domain/wallet.ts'
+import { MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES, type PendingEntry } from '../domain/wallet.ts'
 import { creditWallet } from '../use-cases/credit-wallet.ts'
 import { followUsage } from '../use-cases/follow-usage.ts'
 import { checkpointHold } from './checkpoint-hold.ts'
@@ -155,22 +155,19 @@ for (const { name, open } of STORES)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 30))
       const { sequence } = await findWallet(owner)
-      const first = await settleHold(deps, owner, id, used(10), 'provider')
+      const first = await settleHold({ ...deps, isExclusive: false }, owner, id, used(10), 'provider')
+      const [{ entry }] = (await findWallet(owner)).outbox.filter(({ usage }) => usage) as [PendingEntry]
+      expect(entry._id).toBe(digestIds(organizationId, id).entry)
       await deps.pump.drain(organizationId)
-      const { entries, usage } = deps.collections
-      const entry = (await entries.findOneAndDelete({ _id: endEntryId(organizationId, id) }))!
-      const former = { ...entry, _id: formerEndEntryId(organizationId, id) }
-      await entries.insertOne(former)
-      const record = (await usage.findOneAndDelete({ _id: usageRecordId(organizationId, id) }))!
-      await usage.insertOne({ ...record, _id: usageRecordIdOf(former) })
 
       expect(await settleHold(deps, owner, id, used(30), 'counted')).toEqual(first)
       expect(await voidHold(deps, owner, id)).toEqual(first)
       await expect(placeHold(deps, owner, call(id, 30))).rejects.toThrow('has ended')
       await expect(checkpointHold(deps, owner, id, used(1), 60)).rejects.toThrow('has ended')
       const events = followUsage(deps, organizationId, String(sequence))
-      expect((await events.next()).value?.record).toMatchObject({ _id: usageRecordIdOf(former), amount: 10 })
+      expect((await events.next()).value?.record).toMatchObject({ _id: usageRecordIdOf(entry), amount: 10 })
       await events.return?.()
+      await audit(deps, organizationId)
     })
 
     it('keep their first outcome, before and after it is copied out of the outbox', async () => {

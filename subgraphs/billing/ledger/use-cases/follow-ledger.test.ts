@@ -4,7 +4,7 @@ import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { usageRecordId } from '../domain/ids.ts'
+import { sortedIds } from '../domain/ids.ts'
 import { NOTHING } from '../domain/money.ts'
 import { placeHold } from '../holds/place-hold.ts'
 import { settleHold } from '../holds/settle-hold.ts'
@@ -97,7 +97,7 @@ for (const { name, open } of STORES)
       const { entries, usage, wallets } = deps.collections
       const hold = (await entries.findOneAndDelete({ organizationId, sequence: 2 }))!
       const end = (await entries.findOne({ organizationId, sequence: 3 }))!
-      const record = (await usage.findOneAndDelete({ _id: usageRecordId(organizationId, hold.reference) }))!
+      const record = (await usage.findOneAndDelete({ _id: sortedIds(organizationId, hold.reference).usage }))!
       await wallets.findOneAndUpdate(
         { _id: organizationId },
         { $push: { outbox: { $each: [{ entry: hold }, { entry: end, usage: record }] } } },

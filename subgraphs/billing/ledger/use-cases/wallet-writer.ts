@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import { NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Collections } from '../../use-cases/tables.ts'
-import { endEntryId, formerEndEntryId } from '../domain/ids.ts'
+import { digestIds, sortedIds } from '../domain/ids.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { type Wallet, withoutCopied } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import type { OutboxPump } from './outbox-pump.ts'
 
-/** Decisions in one write. A batch looks up as many entries, which the SQLite adapter then reads without a thread. */
+/** Decisions in one write. A batch finds as many entries at most, which the SQLite adapter then reads without a thread. */
 const MAX_BATCH = 64
 /**
  * Decisions of one organization that wait for a write. At a hundred writes a second the last one waits less than a
@@ -136,10 +136,10 @@ export class WalletWriter {
       if (!entry) return []
       if ('id' in entry) return [[entry.id]]
       // An open hold has no end.
-      return entry.holdId in holds ? [] : [[endEntryId(organizationId, entry.holdId), formerEndEntryId(organizationId, entry.holdId)]]
+      return entry.holdId in holds ? [] : [[sortedIds(organizationId, entry.holdId).entry, digestIds(organizationId, entry.holdId).entry]]
     })
     if (asked.length === 0) return []
-    // Each call finds one entry at most.
+    // A hold has one end.
     return this.#collections.entries.find({ _id: { $in: [...new Set(asked.flat())] } }, { limit: asked.length })
   }
 }

@@ -224,6 +224,14 @@ export class LiveStream {
     this.#pulling = undefined
     if (this.#end) return
     if (done) return this.#finish(undefined)
+    try {
+      this.#keep(value)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #keep(value: SourceEvent): void {
     // An end without chunks has a cursor of its own, too.
     const to = this.#cursor + Math.max(1, value.chunks.length)
     this.#isReplay = value.replayed === true

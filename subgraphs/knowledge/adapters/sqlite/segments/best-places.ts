@@ -1,3 +1,5 @@
+import type { Kernels } from './kernels.ts'
+
 /**
  * Keeps the ids with the highest scores of all offered ones: at least `count` of them, and with a `margin` also those
  * whose scores are so little below that rounding may have misplaced them. Among equals the lowest ids stay.
@@ -72,6 +74,35 @@ export class Best {
     this.#ids.set(ids)
     this.#scores.set(scores)
     this.#length = ids.length
+  }
+}
+
+/** Values that are offered at once, before what they raise is taken into account. */
+const OFFERED_AT_ONCE = 2_048
+/** What `offerValues` needs of the memory. */
+export const OFFER_BYTES = 4 * OFFERED_AT_ONCE
+
+/**
+ * Offers those of these values, which lie in the memory of the kernels, that are at least `floor` and may get in.
+ * `idOf` gives the id of each by its place; null: it is not offered. The number of values is a multiple of 16.
+ */
+export function offerValues(
+  kernels: Kernels,
+  values: Float32Array,
+  placesAt: number,
+  floor: number,
+  best: Best,
+  idOf: (place: number) => number | null,
+): void {
+  const places = new Uint32Array(values.buffer, placesAt, OFFERED_AT_ONCE)
+  for (let from = 0; from < values.length; from += OFFERED_AT_ONCE) {
+    const count = Math.min(OFFERED_AT_ONCE, values.length - from)
+    const found = kernels.functions.atLeast(values.byteOffset + 4 * from, count, Math.max(best.least, floor), placesAt)
+    for (let i = 0; i < found; i++) {
+      const place = from + places[i]!
+      const id = idOf(place)
+      if (id !== null) best.offer(id, values[place]!)
+    }
   }
 }
 

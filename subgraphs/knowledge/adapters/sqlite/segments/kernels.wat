@@ -154,6 +154,101 @@
         (local.set $ranges (i32.sub (local.get $ranges) (i32.const 1)))
         (br $next))))
 
+  ;; Adds to 16 scores `weight` times `count / (count + norm)`, from 16 counts of one byte each.
+  (func $addSixteen (param $counts v128) (param $weight v128) (param $norms i32) (param $scores i32)
+    (local $half v128) (local $count v128)
+    (local.set $half (i16x8.extend_low_i8x16_u (local.get $counts)))
+    (local.set $count (f32x4.convert_i32x4_u (i32x4.extend_low_i16x8_u (local.get $half))))
+    (v128.store (local.get $scores) (f32x4.add (v128.load (local.get $scores))
+      (f32x4.mul (local.get $weight) (f32x4.div (local.get $count) (f32x4.add (local.get $count) (v128.load (local.get $norms)))))))
+    (local.set $count (f32x4.convert_i32x4_u (i32x4.extend_high_i16x8_u (local.get $half))))
+    (v128.store offset=16 (local.get $scores) (f32x4.add (v128.load offset=16 (local.get $scores))
+      (f32x4.mul (local.get $weight) (f32x4.div (local.get $count) (f32x4.add (local.get $count) (v128.load offset=16 (local.get $norms)))))))
+    (local.set $half (i16x8.extend_high_i8x16_u (local.get $counts)))
+    (local.set $count (f32x4.convert_i32x4_u (i32x4.extend_low_i16x8_u (local.get $half))))
+    (v128.store offset=32 (local.get $scores) (f32x4.add (v128.load offset=32 (local.get $scores))
+      (f32x4.mul (local.get $weight) (f32x4.div (local.get $count) (f32x4.add (local.get $count) (v128.load offset=32 (local.get $norms)))))))
+    (local.set $count (f32x4.convert_i32x4_u (i32x4.extend_high_i16x8_u (local.get $half))))
+    (v128.store offset=48 (local.get $scores) (f32x4.add (v128.load offset=48 (local.get $scores))
+      (f32x4.mul (local.get $weight) (f32x4.div (local.get $count) (f32x4.add (local.get $count) (v128.load offset=48 (local.get $norms))))))))
+
+  ;; The same as `scoreReached` for counts of every passage, four bits each. A range has 32 bytes: byte i has passage i in its lower half,
+  ;; and passage i + 32 in its upper half.
+  (func (export "scoreDense") (param $counts i32) (param $reached i32) (param $ranges i32) (param $weight f32)
+    (param $norms i32) (param $scores i32)
+    (local $low v128) (local $high v128) (local $mask v128) (local $each v128)
+    (local.set $mask (v128.const i32x4 0x0f0f0f0f 0x0f0f0f0f 0x0f0f0f0f 0x0f0f0f0f))
+    (local.set $each (f32x4.splat (local.get $weight)))
+    (block $done
+      (loop $next
+        (br_if $done (i32.eqz (local.get $ranges)))
+        (if (i32.load8_u (local.get $reached)) (then
+          (local.set $low (v128.load (local.get $counts)))
+          (local.set $high (v128.load offset=16 (local.get $counts)))
+          (call $addSixteen (v128.and (local.get $low) (local.get $mask))
+            (local.get $each) (local.get $norms) (local.get $scores))
+          (call $addSixteen (v128.and (local.get $high) (local.get $mask))
+            (local.get $each) (i32.add (local.get $norms) (i32.const 64)) (i32.add (local.get $scores) (i32.const 64)))
+          (call $addSixteen (v128.and (i16x8.shr_u (local.get $low) (i32.const 4)) (local.get $mask))
+            (local.get $each) (i32.add (local.get $norms) (i32.const 128)) (i32.add (local.get $scores) (i32.const 128)))
+          (call $addSixteen (v128.and (i16x8.shr_u (local.get $high) (i32.const 4)) (local.get $mask))
+            (local.get $each) (i32.add (local.get $norms) (i32.const 192)) (i32.add (local.get $scores) (i32.const 192)))))
+        (local.set $counts (i32.add (local.get $counts) (i32.const 32)))
+        (local.set $norms (i32.add (local.get $norms) (i32.const 256)))
+        (local.set $scores (i32.add (local.get $scores) (i32.const 256)))
+        (local.set $reached (i32.add (local.get $reached) (i32.const 1)))
+        (local.set $ranges (i32.sub (local.get $ranges) (i32.const 1)))
+        (br $next))))
+
+  ;; Writes to `out` the places, an i32 each, of those of `count` values, f32 each, that are at least `least`, and returns how many there
+  ;; are. `count` is a multiple of 16. NaN is never at least anything.
+  (func (export "atLeast") (param $values i32) (param $count i32) (param $least f32) (param $out i32) (result i32)
+    (local $place i32) (local $first i32) (local $mask i32) (local $bound v128)
+    (local.set $first (local.get $out))
+    (local.set $bound (f32x4.splat (local.get $least)))
+    (block $done
+      (loop $next
+        (br_if $done (i32.ge_u (local.get $place) (local.get $count)))
+        (local.set $mask (i8x16.bitmask (i8x16.narrow_i16x8_s
+          (i16x8.narrow_i32x4_s
+            (f32x4.ge (v128.load (local.get $values)) (local.get $bound))
+            (f32x4.ge (v128.load offset=16 (local.get $values)) (local.get $bound)))
+          (i16x8.narrow_i32x4_s
+            (f32x4.ge (v128.load offset=32 (local.get $values)) (local.get $bound))
+            (f32x4.ge (v128.load offset=48 (local.get $values)) (local.get $bound))))))
+        (block $none
+          (loop $each
+            (br_if $none (i32.eqz (local.get $mask)))
+            (i32.store (local.get $out) (i32.add (local.get $place) (i32.ctz (local.get $mask))))
+            (local.set $out (i32.add (local.get $out) (i32.const 4)))
+            (local.set $mask (i32.and (local.get $mask) (i32.sub (local.get $mask) (i32.const 1))))
+            (br $each)))
+        (local.set $place (i32.add (local.get $place) (i32.const 16)))
+        (local.set $values (i32.add (local.get $values) (i32.const 64)))
+        (br $next)))
+    (i32.shr_u (i32.sub (local.get $out) (local.get $first)) (i32.const 2)))
+
+  ;; Writes to `out` an f32 for each of `count` sums, u16 each, a multiple of 8: `centre + scale * (unit * sum + least)`, with the scale of
+  ;; each, f32 from `scales`.
+  (func (export "estimates") (param $sums i32) (param $scales i32) (param $count i32) (param $unit f32) (param $least f32)
+    (param $centre f32) (param $out i32)
+    (local $sum v128) (local $end i32)
+    (local.set $end (i32.add (local.get $out) (i32.shl (local.get $count) (i32.const 2))))
+    (block $done
+      (loop $next
+        (br_if $done (i32.ge_u (local.get $out) (local.get $end)))
+        (local.set $sum (v128.load (local.get $sums)))
+        (v128.store (local.get $out) (f32x4.add (f32x4.splat (local.get $centre)) (f32x4.mul (v128.load (local.get $scales))
+          (f32x4.add (f32x4.splat (local.get $least)) (f32x4.mul (f32x4.splat (local.get $unit))
+            (f32x4.convert_i32x4_u (i32x4.extend_low_i16x8_u (local.get $sum))))))))
+        (v128.store offset=16 (local.get $out) (f32x4.add (f32x4.splat (local.get $centre)) (f32x4.mul (v128.load offset=16 (local.get $scales))
+          (f32x4.add (f32x4.splat (local.get $least)) (f32x4.mul (f32x4.splat (local.get $unit))
+            (f32x4.convert_i32x4_u (i32x4.extend_high_i16x8_u (local.get $sum))))))))
+        (local.set $sums (i32.add (local.get $sums) (i32.const 16)))
+        (local.set $scales (i32.add (local.get $scales) (i32.const 32)))
+        (local.set $out (i32.add (local.get $out) (i32.const 32)))
+        (br $next))))
+
   ;; For each of `ranges` ranges of 64 scores writes a byte to `out`: whether one of them is at least `least`.
   (func (export "reaching") (param $scores i32) (param $ranges i32) (param $least f32) (param $out i32)
     (local $any v128) (local $end i32)

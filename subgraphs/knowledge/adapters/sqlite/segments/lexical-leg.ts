@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { CollectionRow, Tables } from '../chunk-index-schema.ts'
-import { Best } from './best-places.ts'
+import { Best, OFFER_BYTES, offerValues } from './best-places.ts'
 import { aligned, type Kernels } from './kernels.ts'
 import { findInPack, openList, type PostingList, RANGE } from './posting-lists.ts'
 import type { Segment } from './segment-cache.ts'
@@ -13,6 +13,9 @@ export type Leg = 'w' | 'g'
  * than this share.
  */
 const ROUNDING = 1e-4
+
+/** The least number above 0 that 24 bits hold: a passage without any of the terms is not offered. */
+const LEAST_SCORE = 2 ** -126
 
 interface Term {
   readonly id: number
@@ -123,51 +126,51 @@ function scoreSegment(
   const ranges = lengths.length / RANGE
   const [normsAt, singleAt, scoresAt, reachedAt] = [bytes, 2 * bytes, 3 * bytes, 4 * bytes]
   const startsAt = aligned(reachedAt + ranges)
-  const listAt = aligned(startsAt + 4 * (ranges + 1))
-  const longest = found.reduce((max, { list }) => Math.max(max, list.postings.length), 0)
+  const placesAt = aligned(startsAt + 4 * (ranges + 1))
+  const listAt = placesAt + OFFER_BYTES
+  const longest = found.reduce((max, { list }) => Math.max(max, list.postings.length, list.dense?.length ?? 0), 0)
   const buffer = kernels.reserve(listAt + longest)
   const memory = new Uint8Array(buffer)
   const reached = memory.subarray(reachedAt, reachedAt + ranges)
   const starts = new Uint32Array(buffer, startsAt, ranges + 1)
   const scores = new Float32Array(buffer, scoresAt, lengths.length).fill(0)
   new Float32Array(buffer, 0, lengths.length).set(lengths)
-  const { norms, score, scoreReached, reaching } = kernels.functions
+  const { norms, score, scoreDense, scoreReached, reaching } = kernels.functions
   norms(0, lengths.length, K1 * (1 - B), (K1 * B) / averageLength, normsAt, singleAt)
+  const { chunks } = segment
+  const offerTo = (to: Best) =>
+    offerValues(kernels, scores, placesAt, LEAST_SCORE, to, (place) => (isEligible(chunks[place]!) ? chunks[place]! : null))
 
-  const { chunks, passages } = segment
   // The largest segment comes first, and shows what the others have to beat.
   let nextLook = best.least > 0 ? 0 : left[0]! / 2
   for (const [i, { list, weight }] of found.entries()) {
+    const isShort = list.ranges === null && list.dense === null
+    if (!isShort) {
+      if (left[i]! < nextLook) {
+        // What passages have so far they will have in the end, too.
+        const soFar = best.another()
+        offerTo(soFar)
+        soFar.settle()
+        best.raise(soFar.least)
+        nextLook = left[i]! / 2
+      }
+      const least = best.least - left[i]! * (1 + ROUNDING)
+      if (least > 0) reaching(scoresAt, ranges, least, reachedAt)
+      else reached.fill(1)
+    }
+    if (list.dense) {
+      memory.set(list.dense, listAt)
+      scoreDense(listAt, reachedAt, ranges, weight, normsAt, scoresAt)
+    }
     memory.set(list.postings, listAt)
-    if (list.ranges === null) {
+    if (list.ranges) {
+      starts.fill(list.postings.length)
+      starts.set(list.ranges)
+      scoreReached(listAt, startsAt, reachedAt, ranges, weight, normsAt, singleAt, scoresAt)
+    } else {
       score(listAt, listAt + list.postings.length, -1, weight, normsAt, singleAt, scoresAt)
-      continue
     }
-    if (left[i]! < nextLook) {
-      raiseBy(best, scores, segment, isEligible)
-      nextLook = left[i]! / 2
-    }
-    const least = best.least - left[i]! * (1 + ROUNDING)
-    if (least > 0) reaching(scoresAt, ranges, least, reachedAt)
-    else reached.fill(1)
-    starts.fill(list.postings.length)
-    starts.set(list.ranges)
-    scoreReached(listAt, startsAt, reachedAt, ranges, weight, normsAt, singleAt, scoresAt)
   }
-  for (let place = 0; place < passages; place++) {
-    const sum = scores[place]!
-    if (sum > 0 && sum >= best.least && isEligible(chunks[place]!)) best.offer(chunks[place]!, sum)
-  }
+  offerTo(best)
   best.settle()
-}
-
-/** What passages have so far they will have in the end, too. */
-function raiseBy(best: Best, scores: Float32Array, { chunks, passages }: Segment, isEligible: (id: number) => boolean): void {
-  const soFar = best.another()
-  for (let place = 0; place < passages; place++) {
-    const sum = scores[place]!
-    if (sum > 0 && sum >= soFar.least && isEligible(chunks[place]!)) soFar.offer(chunks[place]!, sum)
-  }
-  soFar.settle()
-  best.raise(soFar.least)
 }

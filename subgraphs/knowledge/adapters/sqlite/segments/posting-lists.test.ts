@@ -11,6 +11,11 @@ const long = fc.array(fc.record({ distance: fc.integer({ min: 1, max: 30 }), cou
   maxLength: 4110,
 })
 
+const dense = fc.array(fc.record({ distance: fc.integer({ min: 1, max: 4 }), count: fc.integer({ min: 1, max: 20 }) }), {
+  minLength: 4096,
+  maxLength: 4110,
+})
+
 function encoded(postings: readonly { readonly distance: number; readonly count: number }[]) {
   const places = new Uint32Array(postings.length)
   let place = -1
@@ -19,18 +24,20 @@ function encoded(postings: readonly { readonly distance: number; readonly count:
     places[i] = place
   }
   const counts = Uint32Array.from(postings, ({ count }) => count)
-  return { places, counts, bytes: encodeList(places, counts, postings.length, (_, count) => count / (count + 1)).slice() }
+  const bytes = encodeList(places, counts, postings.length, place + 7, (_, count) => count / (count + 1)).slice()
+  return { places, counts, bytes }
 }
 
-it('reads the postings that it has written, short lists and long ones', () => {
+it('reads the postings that it has written, short lists, long ones and dense ones', () => {
   fc.assert(
-    fc.property(fc.oneof(short, long), (postings) => {
+    fc.property(fc.oneof(short, long, dense), (postings) => {
       const { places, counts, bytes } = encoded(postings)
       const list = openList(bytes)
       const read: [number, number][] = []
       readList(list, (place, count) => read.push([place, count]))
       expect(read).toEqual([...places].map((place, i) => [place, counts[i]]))
       expect(list.passages).toBe(postings.length)
+      expect(list.dense !== null).toBe(postings.length > 4_095 && postings.length * 3 >= places.at(-1)! + 8)
       expect(list.highest).toBeGreaterThanOrEqual(Math.fround(Math.max(...counts) / (Math.max(...counts) + 1)))
     }),
     { numRuns: 40 },

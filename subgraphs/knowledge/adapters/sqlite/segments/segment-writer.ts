@@ -93,7 +93,7 @@ function writeSegment(
   // Of which leg a term is, its number does not say.
   const shareOf = (place: number, count: number) =>
     Math.max(share(words[place]!, wordsAverage, count), share(grams[place]!, gramsAverage, count))
-  giveLists((term, places, counts, passages) => packer.add(term, encodeList(places, counts, passages, shareOf)))
+  giveLists((term, places, counts, passages) => packer.add(term, encodeList(places, counts, passages, chunks.length, shareOf)))
   packer.flush()
 }
 

@@ -33,29 +33,43 @@ export function decodeCounts(bytes: Uint8Array): Uint32Array {
   return numbers.subarray(0, length)
 }
 
-/** The counts of these few terms (in ascending order), out of a chunk's many. */
-export function toCounts(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
-  const counts = new Map<number, number>()
-  let next = 0
-  let id = 0
-  for (let at = 0; at < encoded.length && next < terms.length; ) {
-    let byte = encoded[at++]!
-    let difference = byte & 127
-    for (let shift = 7; byte > 127; shift += 7) {
-      byte = encoded[at++]!
-      difference |= (byte & 127) << shift
-    }
-    id += difference
-    byte = encoded[at++]!
-    let count = byte & 127
-    for (let shift = 7; byte > 127; shift += 7) {
-      byte = encoded[at++]!
-      count |= (byte & 127) << shift
-    }
-    while (terms[next]! < id) next++
-    if (terms[next] === id) counts.set(id, count)
+/** Reads the counts of some terms out of a chunk's many. */
+export class CountReader {
+  /** Of each term, in the order in which they were given. `read` overwrites them. */
+  readonly counts: Uint32Array
+  /** Ascending. */
+  readonly #terms: Uint32Array
+  readonly #places: readonly number[]
+
+  constructor(terms: readonly number[]) {
+    this.counts = new Uint32Array(terms.length)
+    this.#places = [...terms.keys()].sort((a, b) => terms[a]! - terms[b]!)
+    this.#terms = Uint32Array.from(this.#places, (place) => terms[place]!)
   }
-  return counts
+
+  read(encoded: Uint8Array): void {
+    const terms = this.#terms
+    this.counts.fill(0)
+    let next = 0
+    let id = 0
+    for (let at = 0; at < encoded.length && next < terms.length; ) {
+      let byte = encoded[at++]!
+      let difference = byte & 127
+      for (let shift = 7; byte > 127; shift += 7) {
+        byte = encoded[at++]!
+        difference |= (byte & 127) << shift
+      }
+      id += difference
+      byte = encoded[at++]!
+      let count = byte & 127
+      for (let shift = 7; byte > 127; shift += 7) {
+        byte = encoded[at++]!
+        count |= (byte & 127) << shift
+      }
+      while (terms[next]! < id) next++
+      if (terms[next] === id) this.counts[this.#places[next]!] = count
+    }
+  }
 }
 
 /** Numbers stay below 2^31: ids of terms in one collection, and counts in one chunk. */

@@ -54,38 +54,53 @@ function makeEarlier(file: string): void {
   db.close()
 }
 
-it('brings a file of version 1 up to date, and answers as before', async () => {
-  const file = join(folder, 'index.sqlite')
-  const ask = async (index: ChunkIndex) => {
-    const queries = [
-      { vector: makeChunk(700).vector, words: ['word7', 'harbour'], candidates: 20 },
-      { vector: makeChunk(2_200).vector, words: ['only2100'], candidates: 5 },
-    ]
-    const found = await Promise.all(
-      queries.map((query) => index.search({ collectionId: 'col_a', grams: [], filter: null, ...query }, new AbortController().signal)),
+/** Takes away what version 2 had not. */
+function makeVersion2(file: string): void {
+  const db = new DatabaseSync(file)
+  db.exec(`ALTER TABLE segment_data_1 DROP COLUMN fine_bits; ALTER TABLE segment_data_1 DROP COLUMN fine_scales; PRAGMA user_version = 2`)
+  db.close()
+}
+
+async function ask(index: ChunkIndex) {
+  const queries = [
+    { vector: makeChunk(700).vector, words: ['word7', 'harbour'], candidates: 20 },
+    { vector: makeChunk(2_200).vector, words: ['only2100'], candidates: 5 },
+  ]
+  const found = await Promise.all(
+    queries.map((query) => index.search({ collectionId: 'col_a', grams: [], filter: null, ...query }, new AbortController().signal)),
+  )
+  return found.map((candidates) => candidates.toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1)))
+}
+
+/** Gives its answers. */
+async function fill(file: string) {
+  await using index = await openSqliteChunkIndex({ file, log: silentLog })
+  await index.createCollection({ organizationId: 'org_a', collectionId: 'col_a', dimensions: DIMENSIONS })
+  for (let put = 0; put < PUTS; put++) {
+    const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: `doc_${put}`, generation: 'g1', attributes: {} }
+    await index.put(
+      document,
+      Array.from({ length: PER_PUT }, (_, i) => makeChunk(put * PER_PUT + i)),
     )
-    return found.map((candidates) => candidates.toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1)))
   }
-  const before = await (async () => {
-    await using index = await openSqliteChunkIndex({ file, log: silentLog })
-    await index.createCollection({ organizationId: 'org_a', collectionId: 'col_a', dimensions: DIMENSIONS })
-    for (let put = 0; put < PUTS; put++) {
-      const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: `doc_${put}`, generation: 'g1', attributes: {} }
-      await index.put(
-        document,
-        Array.from({ length: PER_PUT }, (_, i) => makeChunk(put * PER_PUT + i)),
-      )
-    }
-    await index.deleteDocument('col_a', 'doc_3')
-    return ask(index)
-  })()
-  makeEarlier(file)
+  await index.deleteDocument('col_a', 'doc_3')
+  return ask(index)
+}
+
+it.each([
+  ['1', makeEarlier],
+  ['2', makeVersion2],
+])('brings a file of version %s up to date, and answers as before', async (version, make) => {
+  const file = join(folder, `index-${version}.sqlite`)
+  const before = await fill(file)
+  make(file)
 
   await using index = await openSqliteChunkIndex({ file, log: silentLog })
   expect(await ask(index)).toEqual(before)
   expect(before[1]!.some(({ chunkId }) => chunkId === 'chunk-2100')).toBe(true)
   const db = new DatabaseSync(file, { readOnly: true })
   expect(db.prepare("SELECT name FROM sqlite_schema WHERE name IN ('vectors_1', 'postings_1')").all()).toEqual([])
-  expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 2 })
+  expect(db.prepare('SELECT count(*) AS n FROM segment_data_1 WHERE fine_bits IS NULL OR fine_scales IS NULL').get()).toEqual({ n: 0 })
+  expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 })
   db.close()
 })

@@ -8,9 +8,9 @@ const WAL_LIMIT_BYTES = 67_108_864
 
 /**
  * SQLite's `user_version`: the version that this program reads and writes. Files of versions 0 and 1 have other tables
- * for vectors and postings, which `chunk-index-earlier.ts` replaces.
+ * for vectors and postings, and codes of version 2 lack their second bits: `chunk-index-earlier.ts` brings both up to date.
  */
-export const INDEX_VERSION = 2
+export const INDEX_VERSION = 3
 
 /** A collection's row: its tables, and what the scores need of all its chunks. */
 export interface CollectionRow {
@@ -73,12 +73,19 @@ export function openWriter(file: string): DatabaseSync {
     createSearchTables(db, tables)
     // A rebuild does not survive its process.
     if (isDraft(collectionId)) dropCollectionRow(db, { key })
-    // Files of the first layout lack it.
-    else if (db.prepare(`SELECT 1 FROM pragma_table_info('${tables.chunks}') WHERE name = 'context'`).get() === undefined) {
-      db.exec(`ALTER TABLE ${tables.chunks} ADD COLUMN context TEXT`)
+    else {
+      // Files of earlier layouts lack them.
+      addColumn(db, tables.chunks, 'context', 'TEXT')
+      addColumn(db, tables.segmentData, 'fine_scales', 'BLOB')
+      addColumn(db, tables.segmentData, 'fine_bits', 'BLOB')
     }
   }
   return db
+}
+
+function addColumn(db: DatabaseSync, table: string, column: string, type: string): void {
+  if (db.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?').get(table, column)) return
+  db.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
 }
 
 /** The file is not mapped: its pages would count as this process's memory, once for each thread, and save no CPU. */

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
-import { toCounts } from './chunk-index-counts.ts'
+import { CountReader } from './chunk-index-counts.ts'
 import { filterSql } from './chunk-index-filter.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
@@ -40,13 +40,16 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
     : new Map<number, number>()
   const lexical = [words, grams].flatMap((leg) => leg.best(segments, query.candidates, isEligible))
 
-  const terms = [...words.termIds, ...grams.termIds].sort((a, b) => a - b)
+  const reader = new CountReader([...words.termIds, ...grams.termIds])
+  const wordCounts = reader.counts.subarray(0, words.termIds.length)
+  const gramCounts = reader.counts.subarray(words.termIds.length)
   const rows = readRows(db, tables, new Set([...nearest.keys(), ...lexical]))
   const ids = rows.map(({ id }) => id)
-  const cosines = query.vector ? cosinesOf(db, tables, kernels, query.vector, ids) : null
+  const others = ids.filter((id) => !nearest.has(id))
+  const cosines = query.vector ? new Map([...nearest, ...cosinesOf(db, tables, kernels, query.vector, others)]) : null
   const anchorCosines = query.anchor ? cosinesOf(db, tables, kernels, query.anchor, ids) : null
   const scored = rows.map((row): ScoredRow => {
-    const counts = toCounts(terms, row.counts)
+    reader.read(row.counts)
     return {
       id: row.id,
       chunkId: row.chunkId,
@@ -55,8 +58,8 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
       language: row.language,
       cosine: cosines ? (cosines.get(row.id) ?? 0) : null,
       anchorCosine: anchorCosines ? (anchorCosines.get(row.id) ?? 0) : null,
-      wordCoverage: words.coverage(counts, row.words),
-      gramCoverage: grams.coverage(counts, row.grams),
+      wordCoverage: words.coverage(wordCounts, row.words),
+      gramCoverage: grams.coverage(gramCounts, row.grams),
     }
   })
 
@@ -96,12 +99,23 @@ type Row = {
   readonly counts: Uint8Array
 }
 
+type Columns = readonly [number, string, string, string, string | null, number, number, Uint8Array]
+
 function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): Row[] {
-  const rows = db
-    .prepare(
-      `SELECT c.id, c.chunk_id AS chunkId, d.document_id AS documentId, d.generation, c.language, c.words, c.grams, c.counts
-       FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
-    )
-    .all(JSON.stringify([...ids].sort((a, b) => a - b)))
-  return rows as Row[]
+  const read = db.prepare(
+    `SELECT c.id, c.chunk_id, d.document_id, d.generation, c.language, c.words, c.grams, c.counts
+     FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
+  )
+  read.setReturnArrays(true)
+  const rows = read.all(`[${Uint32Array.from(ids).sort().join()}]`) as unknown as Columns[]
+  return rows.map(([id, chunkId, documentId, generation, language, words, grams, counts]) => ({
+    id,
+    chunkId,
+    documentId,
+    generation,
+    language,
+    words,
+    grams,
+    counts,
+  }))
 }

@@ -47,11 +47,10 @@ export class Best {
     if (kept > this.#ids.length / 2) this.#dropEquals()
   }
 
-  /** An empty one that keeps as many, and what this one would not keep either is refused. */
-  another(): Best {
-    const other = new Best(this.#count, this.#margin)
-    other.least = this.least
-    return other
+  /** Forgets all, and refuses scores below `least` from the beginning. */
+  restart(least: number): void {
+    this.#length = 0
+    this.least = least
   }
 
   /** There are `count` scores of at least this. */
@@ -59,9 +58,15 @@ export class Best {
     if (least > this.least) this.least = least
   }
 
-  get ids(): readonly number[] {
+  /** In the order in which they were offered, as are the scores. Both are valid until the next offer. */
+  get ids(): Uint32Array {
     this.settle()
-    return [...this.#ids.subarray(0, this.#length)]
+    return this.#ids.subarray(0, this.#length)
+  }
+
+  get scores(): Float64Array {
+    this.settle()
+    return this.#scores.subarray(0, this.#length)
   }
 
   /** So many are about equal that room must be made. */
@@ -69,6 +74,7 @@ export class Best {
     const order = Array.from({ length: this.#length }, (_, i) => i)
       .sort((a, b) => this.#scores[b]! - this.#scores[a]! || this.#ids[a]! - this.#ids[b]!)
       .slice(0, Math.floor(this.#ids.length / 2))
+      .sort((a, b) => a - b)
     const ids = order.map((i) => this.#ids[i]!)
     const scores = order.map((i) => this.#scores[i]!)
     this.#ids.set(ids)

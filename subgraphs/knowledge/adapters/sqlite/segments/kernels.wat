@@ -72,6 +72,29 @@
         (local.set $blocks (i32.sub (local.get $blocks) (i32.const 1)))
         (br $each))))
 
+  ;; Writes to `out` a u32 for each of `count` codes that lie one after another from `codes`: the sum of what `tables` has for each of its
+  ;; groups, as in `sums`. A code has `length` bytes: each has a group in its lower half, and the next one in its upper half.
+  (func (export "codeSums") (param $codes i32) (param $count i32) (param $length i32) (param $tables i32) (param $out i32)
+    (local $end i32) (local $last i32) (local $byte i32) (local $table i32) (local $sum i32)
+    (local.set $last (i32.add (local.get $out) (i32.shl (local.get $count) (i32.const 2))))
+    (block $done
+      (loop $each
+        (br_if $done (i32.ge_u (local.get $out) (local.get $last)))
+        (local.set $sum (i32.const 0))
+        (local.set $table (local.get $tables))
+        (local.set $end (i32.add (local.get $codes) (local.get $length)))
+        (loop $next
+          (local.set $byte (i32.load8_u (local.get $codes)))
+          (local.set $sum (i32.add (local.get $sum) (i32.add
+            (i32.load8_u (i32.add (local.get $table) (i32.and (local.get $byte) (i32.const 15))))
+            (i32.load8_u offset=16 (i32.add (local.get $table) (i32.shr_u (local.get $byte) (i32.const 4)))))))
+          (local.set $table (i32.add (local.get $table) (i32.const 32)))
+          (local.set $codes (i32.add (local.get $codes) (i32.const 1)))
+          (br_if $next (i32.lt_u (local.get $codes) (local.get $end))))
+        (i32.store (local.get $out) (local.get $sum))
+        (local.set $out (i32.add (local.get $out) (i32.const 4)))
+        (br $each))))
+
   ;; From the lengths at `lengths`, f32 each, writes the norms of BM25, `flat + slope * length`, and the share of a single occurrence,
   ;; `1 / (1 + norm)`. `count` is a multiple of 4.
   (func (export "norms") (param $lengths i32) (param $count i32) (param $flat f32) (param $slope f32) (param $norms i32) (param $single i32)

@@ -2,7 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { CollectionRow, Tables } from '../chunk-index-schema.ts'
 import { Best, OFFER_BYTES, offerValues } from './best-places.ts'
 import { aligned, type Kernels } from './kernels.ts'
-import { findInPack, openList, type PostingList, RANGE } from './posting-lists.ts'
+import { findInPack, isLong, openList, type PostingList, RANGE } from './posting-lists.ts'
+import { RecentlyUsed } from './recently-used.ts'
 import type { Segment } from './segment-cache.ts'
 import { B, K1, TERMS } from './segment-tables.ts'
 
@@ -28,8 +29,11 @@ interface Term {
 export interface LexicalLeg {
   /** Has at least the `count` chunks with the best coverage above 0 of those that `isEligible` accepts. */
   best(segments: readonly Segment[], count: number, isEligible: (id: number) => boolean): readonly number[]
-  /** Share of the query that a chunk with these counts covers, 0 to 1: BM25 divided by the query's own maximum. */
-  coverage(counts: ReadonlyMap<number, number>, length: number): number
+  /**
+   * Share of the query that a chunk with these counts of the terms covers, 0 to 1: BM25 divided by the query's own
+   * maximum.
+   */
+  coverage(counts: Uint32Array, length: number): number
   readonly termIds: readonly number[]
 }
 
@@ -59,34 +63,46 @@ export function lexicalLeg(
     best(segments, count, isEligible) {
       if (terms.length === 0) return []
       const best = new Best(count, ROUNDING)
+      const soFar = new Best(count, ROUNDING)
       const lists = new ListReader(db, tables)
-      for (const segment of segments) scoreSegment(kernels, lists, { segment, leg, terms, averageLength }, best, isEligible)
-      return best.ids
+      for (const segment of segments) scoreSegment(kernels, lists, { segment, leg, terms, averageLength }, { best, soFar }, isEligible)
+      return [...best.ids]
     },
     coverage(counts, length) {
+      const norm = K1 * (1 - B + (B * length) / averageLength)
       let sum = 0
-      for (const { id, weight } of terms) {
-        const count = counts.get(id)
-        if (count) sum += (weight * count) / (count + K1 * (1 - B + (B * length) / averageLength))
-      }
+      for (let i = 0; i < terms.length; i++) sum += (terms[i]!.weight * counts[i]!) / (counts[i]! + norm)
       return ceiling === 0 ? 0 : sum / ceiling
     },
   }
 }
 
+/** Bytes of long lists that a thread keeps: of the commonest 60 terms of a million passages. */
+const MAX_LIST_BYTES = 32 * 1024 * 1024
+const longLists = new RecentlyUsed<PostingList>(MAX_LIST_BYTES)
+
 class ListReader {
+  readonly #table: string
   readonly #read
 
   constructor(db: DatabaseSync, { lists }: Tables) {
+    this.#table = lists
     this.#read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
   }
 
+  /** Lists are written once, and their ids are never used again. */
   find(segment: number, term: number): PostingList | null {
     const first = segment * TERMS
+    const key = `${this.#table} ${first + term}`
+    const kept = longLists.get(key)
+    if (kept) return kept
     const row = this.#read.get(first + term) as { id: number; data: Uint8Array } | undefined
     if (!row || row.id < first) return null
-    const list = findInPack(row.id - first, row.data, term)
-    return list && openList(list)
+    const found = findInPack(row.id - first, row.data, term)
+    if (!found) return null
+    const list = openList(found)
+    if (isLong(list.passages)) longLists.add(key, list, found.length)
+    return list
   }
 }
 
@@ -98,6 +114,12 @@ interface Scoring {
   readonly averageLength: number
 }
 
+interface Bests {
+  readonly best: Best
+  /** Keeps as many, of one segment in the middle of its sums. */
+  readonly soFar: Best
+}
+
 /**
  * Offers the passages of one segment (MaxScore, Turtle and Flood 1995). Once the terms that are left give too little for
  * a passage that has none of those before, only ranges are read in which a passage can still become one of the best.
@@ -106,7 +128,7 @@ function scoreSegment(
   kernels: Kernels,
   lists: ListReader,
   { segment, leg, terms, averageLength }: Scoring,
-  best: Best,
+  { best, soFar }: Bests,
   isEligible: (id: number) => boolean,
 ): void {
   const lengths = leg === 'w' ? segment.words : segment.grams
@@ -148,7 +170,7 @@ function scoreSegment(
     if (!isShort) {
       if (left[i]! < nextLook) {
         // What passages have so far they will have in the end, too.
-        const soFar = best.another()
+        soFar.restart(best.least)
         offerTo(soFar)
         soFar.settle()
         best.raise(soFar.least)

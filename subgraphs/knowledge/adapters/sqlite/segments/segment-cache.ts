@@ -1,10 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { RANGE } from './posting-lists.ts'
+import { RecentlyUsed } from './recently-used.ts'
 import { isBuried, listSegments, own, readGraves, type SegmentRow, type SegmentTables } from './segment-tables.ts'
 import type { VectorCodes } from './vector-codes.ts'
 
 /**
- * Bytes of segments that a thread keeps: 64 for a passage of 384 components, so three million passages. What was used
+ * Bytes of segments that a thread keeps: 116 for a passage of 384 components, so 1.7 million passages. What was used
  * longest ago leaves first, and is read again when it is needed.
  */
 const MAX_BYTES = 192 * 1024 * 1024
@@ -19,12 +20,11 @@ export interface Segment extends SegmentRow {
   readonly codes: VectorCodes
 }
 
-type Stored = Readonly<Record<'chunks' | 'words' | 'grams' | 'centre' | 'scales' | 'bits', Uint8Array>>
+type Stored = Readonly<Record<'chunks' | 'words' | 'grams' | 'centre' | 'scales' | 'bits' | 'fineScales' | 'fineBits', Uint8Array>>
 
 /** Keeps segments in memory between searches. They are written once, so only new ones and new graves are read. */
 export class SegmentCache {
-  readonly #kept = new Map<string, { readonly segment: Segment; readonly bytes: number }>()
-  #bytes = 0
+  readonly #kept = new RecentlyUsed<Segment>(MAX_BYTES)
 
   /** All segments of a collection, as the transaction sees them: the largest first. */
   open(db: DatabaseSync, tables: SegmentTables): readonly Segment[] {
@@ -36,28 +36,21 @@ export class SegmentCache {
   #find(db: DatabaseSync, tables: SegmentTables, row: SegmentRow): Segment {
     const key = `${tables.segments} ${row.segment} ${row.buried}`
     const found = this.#kept.get(key)
-    if (found) {
-      this.#kept.delete(key)
-      this.#kept.set(key, found)
-      return found.segment
-    }
+    if (found) return found
     const segment = readSegment(db, tables, row)
     const { chunks, words, grams, codes } = segment
-    const bytes = [chunks, words, grams, codes.scales, codes.bits].reduce((sum, { byteLength }) => sum + byteLength, 0)
-    this.#kept.set(key, { segment, bytes })
-    this.#bytes += bytes
-    for (const [other, { bytes: freed }] of this.#kept) {
-      if (this.#bytes <= MAX_BYTES || other === key) break
-      this.#kept.delete(other)
-      this.#bytes -= freed
-    }
+    const arrays = [chunks, words, grams, codes.scales, codes.bits, codes.fineScales, codes.fineBits]
+    const bytes = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    this.#kept.add(key, segment, bytes)
     return segment
   }
 }
 
 function readSegment(db: DatabaseSync, tables: SegmentTables, row: SegmentRow): Segment {
   const stored = db
-    .prepare(`SELECT chunks, words, grams, centre, scales, bits FROM ${tables.segmentData} WHERE segment = ?`)
+    .prepare(
+      `SELECT chunks, words, grams, centre, scales, bits, fine_scales AS fineScales, fine_bits AS fineBits FROM ${tables.segmentData} WHERE segment = ?`,
+    )
     .get(row.segment) as Stored
   const graves = row.buried > 0 ? readGraves(db, tables, row.segment) : null
   const withoutBuried = (bytes: Uint8Array, length: number, none: number) => {
@@ -76,6 +69,8 @@ function readSegment(db: DatabaseSync, tables: SegmentTables, row: SegmentRow): 
       centre: new Float32Array(own(stored.centre)),
       scales: withoutBuried(stored.scales, row.passages, Number.NaN),
       bits: Uint8Array.from(stored.bits),
+      fineScales: new Float32Array(own(stored.fineScales)),
+      fineBits: Uint8Array.from(stored.fineBits),
     },
   }
 }

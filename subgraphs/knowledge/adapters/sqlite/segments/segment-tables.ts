@@ -28,7 +28,9 @@ export function createSegmentTables(db: DatabaseSync, { segments, segmentData, l
       grams BLOB NOT NULL,
       centre BLOB NOT NULL,
       scales BLOB NOT NULL,
-      bits BLOB NOT NULL
+      bits BLOB NOT NULL,
+      fine_scales BLOB,
+      fine_bits BLOB
     ) STRICT;
     CREATE TABLE IF NOT EXISTS ${lists} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { encodeList, ListPacker, openList, readList, unpackLists } from './posting-lists.ts'
 import { B, isBuried, K1, listSegments, own, readChunks, readGraves, type SegmentTables, TERMS } from './segment-tables.ts'
-import { encodeVectors, eraseCode } from './vector-codes.ts'
+import { encodeVectors, eraseCode, type VectorCodes } from './vector-codes.ts'
 
 /** Segments of like size that become one: each passage is rewritten once for each power of it. */
 const MERGED = 8
@@ -81,12 +81,11 @@ function writeSegment(
     .run(chunks.length, wordsAverage, gramsAverage)
   const segment = Number(lastInsertRowid)
   const none = new Float32Array(dimensions)
-  const { centre, scales, bits } = encodeVectors(chunks.length, dimensions, (place) => vectorOf(chunks[place]!) ?? none)
-  db.prepare(`INSERT INTO ${tables.segmentData} (segment, chunks, words, grams, centre, scales, bits) VALUES (?, ?, ?, ?, ?, ?, ?)`).run(
-    segment,
-    ...[chunks, words, grams, centre, scales].map((array) => new Uint8Array(array.buffer)),
-    bits,
-  )
+  const codes = encodeVectors(chunks.length, dimensions, (place) => vectorOf(chunks[place]!) ?? none)
+  db.prepare(
+    `INSERT INTO ${tables.segmentData} (segment, chunks, words, grams, centre, scales, bits, fine_scales, fine_bits)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(segment, bytesOf(chunks), bytesOf(words), bytesOf(grams), ...codeColumns(codes))
   const insert = db.prepare(`INSERT INTO ${tables.lists} (id, data) VALUES (?, ?)`)
   const packer = new ListPacker((firstTerm, pack) => insert.run(segment * TERMS + firstTerm, pack))
   const share = (length: number, average: number, count: number) => count / (count + K1 * (1 - B + (B * length) / average))
@@ -95,6 +94,34 @@ function writeSegment(
     Math.max(share(words[place]!, wordsAverage, count), share(grams[place]!, gramsAverage, count))
   giveLists((term, places, counts, passages) => packer.add(term, encodeList(places, counts, passages, chunks.length, shareOf)))
   packer.flush()
+}
+
+/**
+ * Makes the codes of one segment anew whose version had no second bits. Gives the passages that are left; null: there is no
+ * such segment.
+ */
+export function renewCodes(db: DatabaseSync, tables: SegmentTables, dimensions: number, vectorOf: VectorOf): number | null {
+  const segments = db
+    .prepare(`SELECT segment, passages FROM ${tables.segments} JOIN ${tables.segmentData} USING (segment) WHERE fine_bits IS NULL`)
+    .all() as { segment: number; passages: number }[]
+  const [first] = segments
+  if (!first) return null
+  const chunks = readChunks(db, tables, first.segment)
+  const none = new Float32Array(dimensions)
+  const codes = encodeVectors(chunks.length, dimensions, (place) => vectorOf(chunks[place]!) ?? none)
+  db.prepare(`UPDATE ${tables.segmentData} SET centre = ?, scales = ?, bits = ?, fine_scales = ?, fine_bits = ? WHERE segment = ?`).run(
+    ...codeColumns(codes),
+    first.segment,
+  )
+  return segments.reduce((sum, { passages }) => sum + passages, 0) - first.passages
+}
+
+function codeColumns({ centre, scales, bits, fineScales, fineBits }: VectorCodes): readonly Uint8Array[] {
+  return [bytesOf(centre), bytesOf(scales), bits, bytesOf(fineScales), fineBits]
+}
+
+function bytesOf({ buffer }: Float32Array | Uint32Array): Uint8Array {
+  return new Uint8Array(buffer)
 }
 
 function mean(lengths: Float32Array): number {
@@ -106,8 +133,10 @@ export function bury(db: DatabaseSync, tables: SegmentTables, dimensions: number
   if (ids.length === 0) return
   const left = new Set(ids)
   const write = db.prepare(`UPDATE ${tables.segments} SET buried = ?, graves = ? WHERE segment = ?`)
-  const readCodes = db.prepare(`SELECT scales, bits FROM ${tables.segmentData} WHERE segment = ?`)
-  const writeCodes = db.prepare(`UPDATE ${tables.segmentData} SET scales = ?, bits = ? WHERE segment = ?`)
+  const readCodes = db.prepare(
+    `SELECT scales, bits, fine_scales AS fineScales, fine_bits AS fineBits FROM ${tables.segmentData} WHERE segment = ?`,
+  )
+  const writeCodes = db.prepare(`UPDATE ${tables.segmentData} SET scales = ?, bits = ?, fine_scales = ?, fine_bits = ? WHERE segment = ?`)
   // Newest first: what is replaced was mostly written last.
   for (const { segment, passages, buried } of listSegments(db, tables).toReversed()) {
     if (left.size === 0) return
@@ -121,14 +150,12 @@ export function bury(db: DatabaseSync, tables: SegmentTables, dimensions: number
     }
     if (found.length === 0) continue
     write.run(buried + found.length, graves, segment)
-    const codes = readCodes.get(segment) as { scales: Uint8Array; bits: Uint8Array }
-    const scales = new Float32Array(own(codes.scales))
-    const bits = Uint8Array.from(codes.bits)
-    for (const place of found) {
-      scales[place] = 0
-      eraseCode(bits, dimensions, place)
-    }
-    writeCodes.run(new Uint8Array(scales.buffer), bits, segment)
+    const stored = readCodes.get(segment) as Record<'scales' | 'bits' | 'fineScales' | 'fineBits', Uint8Array>
+    const scales = new Float32Array(own(stored.scales))
+    const fineScales = new Float32Array(own(stored.fineScales))
+    const [bits, fineBits] = [stored.bits, stored.fineBits].map((bytes) => Uint8Array.from(bytes)) as [Uint8Array, Uint8Array]
+    for (const place of found) eraseCode({ scales, bits, fineScales, fineBits }, dimensions, place)
+    writeCodes.run(bytesOf(scales), bits, bytesOf(fineScales), fineBits, segment)
   }
 }
 

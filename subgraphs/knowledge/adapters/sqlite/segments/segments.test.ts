@@ -82,7 +82,8 @@ function expectExact(collection: Collection, query: readonly number[], count: nu
   const leg = lexicalLeg(collection.db, tables, kernels, collection.row, 'w', query.map(String))
   const toScore = (id: number) => {
     const { counts, words } = collection.live.get(id)!
-    return leg.coverage(counts, words)
+    const ofTerms = leg.termIds.map((term) => counts.get(term) ?? 0)
+    return leg.coverage(Uint32Array.from(ofTerms), words)
   }
   const ranked = (ids: readonly number[]) => ids.toSorted((a, b) => toScore(b) - toScore(a) || a - b).slice(0, count)
   const found = leg.best(collection.segments(), count, isEligible)

@@ -1,9 +1,12 @@
+import { type Best, OFFER_BYTES, offerValues } from './best-places.ts'
 import { aligned, type Kernels } from './kernels.ts'
 
 /**
- * One bit for each component of a vector: on which side of its segment's centre it lies, after a rotation that gives
- * all components the same weight (RaBitQ, Gao and Long 2024). With q' the rotated query and r the rotated difference
- * of a vector to the centre, `centre·q' + scale·Σ ±q'` estimates the cosine without bias if `scale` is `|r|² / Σ|r|`.
+ * Two bits for each component of a vector, after a rotation that gives all components the same weight (RaBitQ, Gao and
+ * Long 2024). Let r be the rotated difference of a vector to its segment's centre. The first bit is the sign of r, as
+ * s = ±1. The second, t = ±1, makes `2s + t` the nearest of -3, -1, 1 and 3 to r in half steps, which are of r's own
+ * length. With the rotated query q', `centre·q' + scale·Σ s·q'` estimates the cosine without bias if `scale` is
+ * `|r|² / Σ s·r`, and so does, more closely, `centre·q' + fineScale·Σ (2s + t)·q'`.
  */
 export interface VectorCodes {
   /** The mean of the rotated vectors. */
@@ -11,14 +14,17 @@ export interface VectorCodes {
   /** Of each vector. */
   readonly scales: Float32Array
   /**
-   * In blocks of 32 vectors. A block has 16 bytes for each group of four components, one for two vectors: the lower half
-   * for one of the first 16, the upper half for one of the last 16.
+   * The first bits, in blocks of 32 vectors. A block has 16 bytes for each group of four components, one for two
+   * vectors: the lower half for one of the first 16, the upper half for one of the last 16.
    */
   readonly bits: Uint8Array
+  readonly fineScales: Float32Array
+  /** The second bits, vector after vector: two groups a byte, the first one in the lower half. */
+  readonly fineBits: Uint8Array
 }
 
 /** Vectors of a block, because a SIMD register has 16 bytes with two of them each. */
-const BLOCK = 32
+export const BLOCK = 32
 const LANES = BLOCK / 2
 /** Components of a group: four bits choose one of the 16 entries of a table. */
 const GROUP = 4
@@ -27,11 +33,19 @@ const ENTRIES = 2 ** GROUP
 const ROUNDS = 3
 const MAX_BYTE = 255
 const MAX_UINT16 = 65_535
+/** In standard deviations of the components: with it, four steps are nearest to normal ones (Max 1960). */
+const STEP = 0.9957
 /** Blocks whose sums are made in one call: 384 KB of codes with 384 components, which the processor's cache holds. */
 const BLOCKS_AT_ONCE = 256
+const PASSAGES_AT_ONCE = BLOCKS_AT_ONCE * BLOCK
 
 export function groupsOf(dimensions: number): number {
   return Math.ceil(dimensions / GROUP)
+}
+
+/** Bytes of the second bits of one vector: a multiple of four, so that they are copied as whole numbers. */
+export function fineBytesOf(dimensions: number): number {
+  return Math.ceil(groupsOf(dimensions) / 8) * 4
 }
 
 export function codeBytes(count: number, dimensions: number): number {
@@ -106,30 +120,54 @@ export function encodeVectors(count: number, dimensions: number, vectorAt: (plac
   const centre = Float32Array.from(sum, (x) => x / sampled)
   const scales = new Float32Array(count)
   const bits = new Uint8Array(codeBytes(count, dimensions))
-  const blockBytes = groupsOf(dimensions) * LANES
+  const fineScales = new Float32Array(count)
+  const fineBits = new Uint8Array(count * fineBytesOf(dimensions))
   for (let place = 0; place < count; place++) {
     const vector = turned(vectorAt(place))
-    const first = Math.floor(place / BLOCK) * blockBytes + (place % LANES)
-    const shift = place % BLOCK < LANES ? 0 : GROUP
     let squares = 0
-    let sizes = 0
     for (let i = 0; i < dimensions; i++) {
-      const difference = vector[i]! - centre[i]!
-      squares += difference * difference
-      sizes += Math.abs(difference)
-      if (difference > 0) bits[first + (i >> 2) * LANES]! |= 1 << (shift + (i & 3))
+      vector[i]! -= centre[i]!
+      squares += vector[i]! * vector[i]!
+    }
+    const step = STEP * Math.sqrt(squares / dimensions)
+    const first = firstByte(dimensions, place)
+    const shift = firstShift(place)
+    const fine = place * fineBytesOf(dimensions)
+    let sizes = 0
+    let fineSizes = 0
+    for (let i = 0; i < dimensions; i++) {
+      const size = Math.abs(vector[i]!)
+      const isAbove = vector[i]! > 0
+      const isFar = size > step
+      sizes += size
+      fineSizes += size * (isFar ? 3 : 1)
+      if (isAbove) bits[first + (i >> 2) * LANES]! |= 1 << (shift + (i & 3))
+      if (isAbove === isFar) fineBits[fine + (i >> 3)]! |= 1 << (i & 7)
     }
     scales[place] = sizes === 0 ? 0 : squares / sizes
+    fineScales[place] = sizes === 0 ? 0 : squares / fineSizes
   }
-  return { centre, scales, bits }
+  return { centre, scales, bits, fineScales, fineBits }
 }
 
-/** Zeroes the bits of one vector. */
-export function eraseCode(bits: Uint8Array, dimensions: number, place: number): void {
+/** Where the first group of a vector is in the first bits, and by how many bits it is shifted there. */
+function firstByte(dimensions: number, place: number): number {
+  return Math.floor(place / BLOCK) * groupsOf(dimensions) * LANES + (place % LANES)
+}
+
+function firstShift(place: number): number {
+  return place % BLOCK < LANES ? 0 : GROUP
+}
+
+/** Zeroes what there is of one vector. */
+export function eraseCode({ scales, bits, fineScales, fineBits }: Omit<VectorCodes, 'centre'>, dimensions: number, place: number): void {
   const groups = groupsOf(dimensions)
-  const first = Math.floor(place / BLOCK) * groups * LANES + (place % LANES)
-  const kept = place % BLOCK < LANES ? 0xf0 : 0x0f
+  const first = firstByte(dimensions, place)
+  const kept = firstShift(place) === 0 ? 0xf0 : 0x0f
   for (let group = 0; group < groups; group++) bits[first + group * LANES]! &= kept
+  fineBits.fill(0, place * fineBytesOf(dimensions), (place + 1) * fineBytesOf(dimensions))
+  scales[place] = 0
+  fineScales[place] = 0
 }
 
 function turned(vector: Float32Array): Float32Array {
@@ -166,28 +204,65 @@ export class CodedQuery {
     }
     // The sums of one passage must stay inside 16 bits.
     this.#unit = widest / Math.min(MAX_BYTE, Math.floor(MAX_UINT16 / groups)) || 1
-    this.#tables = Uint8Array.from(sums, (sum, i) => Math.round((sum - leasts[Math.floor(i / ENTRIES)]!) / this.#unit))
+    // The second bits of a vector may have room for more groups, whose tables are zeros.
+    this.#tables = new Uint8Array(2 * fineBytesOf(query.length) * ENTRIES)
+    this.#tables.set(sums.map((sum, i) => Math.round((sum - leasts[Math.floor(i / ENTRIES)]!) / this.#unit)))
     this.#least = leasts.reduce((sum, x) => sum + x, 0)
   }
 
-  /** Gives `offer` the estimated cosine of each vector of a segment, by its place. */
-  estimate(kernels: Kernels, { centre, scales, bits }: VectorCodes, offer: (place: number, cosine: number) => void): void {
-    const groups = this.#tables.length / ENTRIES
-    const atCentre = centre.reduce((sum, x, i) => sum + x * this.#rotated[i]!, 0)
-    const outAt = aligned(this.#tables.length)
-    const codesAt = outAt + BLOCKS_AT_ONCE * BLOCK * 2
+  /** Offers each vector of a segment with its cosine as the first bits give it. `idOf` is as in `offerValues`. */
+  offerAll(kernels: Kernels, codes: VectorCodes, best: Best, idOf: (place: number) => number | null): void {
+    const { scales, bits } = codes
+    const groups = groupsOf(this.#rotated.length)
+    const sumsAt = aligned(this.#tables.length)
+    const cosinesAt = sumsAt + PASSAGES_AT_ONCE * 2
+    const scalesAt = cosinesAt + PASSAGES_AT_ONCE * 4
+    const placesAt = scalesAt + PASSAGES_AT_ONCE * 4
+    const codesAt = placesAt + OFFER_BYTES
     const perCall = BLOCKS_AT_ONCE * groups * LANES
     const buffer = kernels.reserve(codesAt + perCall)
     const memory = new Uint8Array(buffer)
     memory.set(this.#tables)
-    const sums = new Uint16Array(buffer, outAt, BLOCKS_AT_ONCE * BLOCK)
+    const centre = this.#atCentre(codes)
     for (let from = 0; from < bits.length; from += perCall) {
       const part = bits.subarray(from, from + perCall)
-      memory.set(part, codesAt)
-      kernels.functions.sums(codesAt, 0, groups, part.length / (groups * LANES), outAt)
+      const blocks = part.length / (groups * LANES)
       const first = (from / (groups * LANES)) * BLOCK
-      const count = Math.min(scales.length - first, BLOCKS_AT_ONCE * BLOCK)
-      for (let i = 0; i < count; i++) offer(first + i, atCentre + scales[first + i]! * (sums[i]! * this.#unit + this.#least))
+      const cosines = new Float32Array(buffer, cosinesAt, blocks * BLOCK)
+      memory.set(part, codesAt)
+      new Float32Array(buffer, scalesAt, cosines.length).fill(Number.NaN).set(scales.subarray(first, first + cosines.length))
+      kernels.functions.sums(codesAt, 0, groups, blocks, sumsAt)
+      kernels.functions.estimates(sumsAt, scalesAt, cosines.length, this.#unit, this.#least, centre, cosinesAt)
+      offerValues(kernels, cosines, placesAt, Number.NEGATIVE_INFINITY, best, (place) => idOf(first + place))
     }
+  }
+
+  /** The cosines of some vectors of a segment as both bits give them, from what the first bits gave. */
+  refine(kernels: Kernels, codes: VectorCodes, places: Uint32Array, cosines: Float64Array): Float64Array {
+    const { scales, fineScales, fineBits } = codes
+    const length = fineBytesOf(this.#rotated.length)
+    const sumsAt = aligned(this.#tables.length)
+    const codesAt = sumsAt + 4 * places.length
+    const buffer = kernels.reserve(codesAt + places.length * length)
+    new Uint8Array(buffer).set(this.#tables)
+    const stored = new Uint32Array(fineBits.buffer)
+    const codesOf = new Uint32Array(buffer, codesAt)
+    const each = length / 4
+    for (let i = 0; i < places.length; i++) {
+      for (let at = 0; at < each; at++) codesOf[i * each + at] = stored[places[i]! * each + at]!
+    }
+    kernels.functions.codeSums(codesAt, places.length, length, 0, sumsAt)
+    const sums = new Uint32Array(buffer, sumsAt, places.length)
+    const centre = this.#atCentre(codes)
+    return cosines.map((cosine, i) => {
+      const place = places[i]!
+      if (scales[place] === 0) return centre
+      const first = (cosine - centre) / scales[place]!
+      return centre + fineScales[place]! * (2 * first + sums[i]! * this.#unit + this.#least)
+    })
+  }
+
+  #atCentre({ centre }: VectorCodes): number {
+    return centre.reduce((sum, x, i) => sum + x * this.#rotated[i]!, 0)
   }
 }

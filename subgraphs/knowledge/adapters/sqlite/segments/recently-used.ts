@@ -1,0 +1,29 @@
+/** Keeps values up to so many bytes in all. What was used longest ago leaves first. */
+export class RecentlyUsed<V> {
+  readonly #kept = new Map<string, { readonly value: V; readonly bytes: number }>()
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get(key: string): V | undefined {
+    const found = this.#kept.get(key)
+    if (!found) return undefined
+    this.#kept.delete(key)
+    this.#kept.set(key, found)
+    return found.value
+  }
+
+  /** The key is not there yet. The newest value stays, however large. */
+  add(key: string, value: V, bytes: number): void {
+    this.#kept.set(key, { value, bytes })
+    this.#bytes += bytes
+    for (const [other, { bytes: freed }] of this.#kept) {
+      if (this.#bytes <= this.#maxBytes || other === key) return
+      this.#kept.delete(other)
+      this.#bytes -= freed
+    }
+  }
+}

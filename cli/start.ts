@@ -30,7 +30,7 @@ import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health/health.ts'
 import { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
-import { APP_OPTIONS, type Drainable, listen, type Refuse } from '../subgraphs/common/server/listen.ts'
+import { APP_OPTIONS, type Drainable, listen, type Refuse, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
 import { answerUnreadable } from '../subgraphs/common/server/unreadable.ts'
 import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
@@ -519,7 +519,7 @@ class Start {
       refuse,
     }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: typeof servesWith; readonly refuse: Refuse },
   ): Promise<string> {
-    const app = fastify({ ...serverOptions, ...APP_OPTIONS })
+    const app = fastify({ ...serverOptions, ...APP_OPTIONS, ...WITHOUT_SCHEMAS })
     const watched = watchRequests(app, this.#telemetry)
     healthRoutes(app, problems, this.#log, { ...(serves && { serves }), stopping: this.#stopping })
     const note = httpsAt(this.#config.publicUrl)

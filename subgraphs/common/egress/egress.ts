@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv6, type LookupFunction } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { buildConnector, Client, type Dispatcher } from 'undici'
+import type { Dispatcher, buildConnector as undiciConnector } from 'undici'
+import { buildConnector, Client } from '../http-client.ts'
 import { FairPlaces } from '../process/fair-places.ts'
 import { isPublicAddress, judgedAddress, readIpLiteral } from './egress-address.ts'
 
@@ -71,7 +72,7 @@ export interface Address {
 export type Resolve = (host: string) => Promise<readonly Address[]>
 
 /** Opens connections to exactly these addresses; null: wherever the system finds the host. */
-export type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
+export type Dial = (addresses: readonly Address[] | null) => undiciConnector.connector
 
 export interface EgressOptions {
   /** Entries `host:port` that are always allowed, as `parseEgressAllow` gives them. */

@@ -80,9 +80,12 @@ export async function serveSubgraph(
     telemetry = noTelemetry,
   }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
-  const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
-  // By mercurius' schema of answers, the places of lists in paths would become texts.
-  app.setSerializerCompiler(() => JSON.stringify)
+  const app = fastify({
+    ...APP_OPTIONS,
+    // By mercurius' schema of answers, the places of lists in paths would become texts.
+    schemaController: { compilersFactory: { buildSerializer: () => () => JSON.stringify } },
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody),
+  })
   const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
   const verifyCaller = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)

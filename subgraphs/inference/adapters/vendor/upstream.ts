@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
+import { Pool } from '../../../common/http-client.ts'
 import { NeverAsked } from '../../ports/engines.ts'
 import { type EngineErrors, isPacked } from './engine-errors.ts'
 import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'

@@ -8,12 +8,12 @@ import { cosinesOf } from './vectors.ts'
 
 /**
  * What the first bits of the codes find is compared by both bits: so many for each chunk that is asked for, at least so
- * many, and one in so many of all. With one in 80 of 200,000 the recall of the ten nearest is .997, with one in 40 it is
+ * many, and one in so many of all. With one in 64 of 200,000 the recall of the ten nearest is .997, with one in 40 it is
  * 1.
  */
-const REFINED_PER_CANDIDATE = 10
+const REFINED_PER_CANDIDATE = 12
 const MIN_REFINED = 1_000
-const ONE_REFINED_OF = 40
+const ONE_REFINED_OF = 64
 /**
  * What both bits find is compared by the vectors: so many for each chunk that is asked for, and one in so many of all
  * besides; at least so many. With 300 of 200,000 the recall of the ten nearest is the same as with all.

@@ -1,15 +1,9 @@
-import { parseFragment } from 'parse5'
-
-/** Characters of a page that are searched for its title. */
-const HEAD_CHARACTERS = 256 * 1024
-const MAX_NAME_CHARACTERS = 200
 /** Longest address that is followed. Browsers send no longer ones. */
 export const MAX_URL_CHARACTERS = 2_048
 /** Characters of a page or a sitemap that are searched for links. The standard's largest sitemap has 50 MB. */
 const LINKS_CHARACTERS = 5_000_000
 
 const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
-const MAX_TITLE_CHARACTERS = 1_000
 const LINK_TAG = /<a\s([^<>]{1,3000})/gi
 const HREF = /(?:^|\s)href\s*=\s*(?:"([^"]{1,2048})"|'([^']{1,2048})'|([^\s"'>]{1,2048}))/i
 const LOC = /<loc>\s*([^<\s]{1,2048})\s*<\/loc>/gi
@@ -23,42 +17,6 @@ export function decodePage(bytes: Uint8Array, contentType: string | undefined): 
   } catch {
     return new TextDecoder().decode(bytes)
   }
-}
-
-/** A file name for what an address has given: the page's title, or the last part of the address. */
-export function nameOfPage(url: string, page: string | null, extension: string): string {
-  const title = page === null ? '' : unescapeHtml(findTitle(page.slice(0, HEAD_CHARACTERS)))
-  const { pathname, hostname } = new URL(url)
-  const last = decodePath(pathname.split('/').findLast((part) => part !== '') ?? hostname)
-  const name = (title || last)
-    .replaceAll(/[\p{Cc}/\\]+/gu, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-    .slice(0, MAX_NAME_CHARACTERS)
-    .toWellFormed()
-  const plain = /^\.*$/.test(name) ? hostname : name
-  return title && extension !== '' && !plain.endsWith(extension) ? `${plain}${extension}` : plain
-}
-
-function findTitle(head: string): string {
-  const tag = head.search(/<title[\s>]/i)
-  const begin = tag < 0 ? -1 : head.indexOf('>', tag)
-  if (begin < 0) return ''
-  const end = head.indexOf('<', begin)
-  return head.slice(begin + 1, Math.min(end < 0 ? head.length : end, begin + 1 + MAX_TITLE_CHARACTERS))
-}
-
-function decodePath(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-function unescapeHtml(text: string): string {
-  const [node] = parseFragment(text).childNodes
-  return node && 'value' in node ? node.value.trim() : ''
 }
 
 /**

@@ -4,7 +4,7 @@ import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { keepWorking } from '../../../common/process/keep-working.ts'
 import { type DocumentRecord, findPending, type WebSourceErrorReason, type WebSourceRecord } from '../../domain/records.ts'
-import { decodePage, nameOfPage } from '../../domain/web-page.ts'
+import { decodePage } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
 import { type AttachedDocument, createDocument } from '../documents/documents.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
@@ -94,6 +94,8 @@ async function attach(
 ): Promise<AttachedDocument> {
   const { bytes, contentType, url } = page
   const isPage = /html/i.test(contentType ?? '') || /^\s*<(?:!doctype|html)/i.test(Buffer.from(bytes.subarray(0, 200)).toString('latin1'))
+  // Here, because its HTML parser takes 20 ms of a start, and most services read no page for long.
+  const { nameOfPage } = await import('../../domain/page-name.ts')
   const name = nameOfPage(url, isPage ? decodePage(bytes, contentType) : null, isPage ? '.html' : '')
   const file = await storeFile(deps, context.caller, { id: nextFileId!, name, bytes, param: 'input.url' })
   try {

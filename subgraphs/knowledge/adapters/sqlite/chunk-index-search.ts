@@ -7,13 +7,15 @@ import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
 import { Kernels } from './segments/kernels.ts'
 import { lexicalLeg } from './segments/lexical-leg.ts'
+import { ListCache } from './segments/list-cache.ts'
 import { nearestTo } from './segments/nearest.ts'
 import { SegmentCache } from './segments/segment-cache.ts'
 import { cosinesOf } from './segments/vectors.ts'
 
-/** Of this thread. */
+/** Of this thread and its file. */
 const kernels = new Kernels()
 const cache = new SegmentCache()
+const lists = new ListCache()
 
 interface ScoredRow extends ChunkCandidate {
   readonly id: number
@@ -33,12 +35,13 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
   const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
   const segments = cache.open(db, tables)
+  const findList = lists.open(db, tables)
   const words = lexicalLeg(db, tables, kernels, collection, 'w', query.words)
   const grams = lexicalLeg(db, tables, kernels, collection, 'g', query.grams)
   const nearest = query.vector
     ? nearestTo(db, tables, kernels, segments, query.vector, query.candidates, { ids: eligible, has: isEligible })
     : new Map<number, number>()
-  const lexical = [words, grams].flatMap((leg) => leg.best(segments, query.candidates, isEligible))
+  const lexical = [words, grams].flatMap((leg) => leg.best(segments, findList, query.candidates, isEligible))
 
   const reader = new CountReader([...words.termIds, ...grams.termIds])
   const wordCounts = reader.counts.subarray(0, words.termIds.length)

@@ -42,3 +42,17 @@ it('stays inside 32 bits for the longest vectors of the largest components', () 
   const [dot] = dotsWith(new Kernels(), query, new Uint8Array(new Int8Array(4096).fill(127).buffer), 1)
   expect(dot! / (4096 * 127)).toBeCloseTo(1, 3)
 })
+
+it('gives the places of all values that reach a bound, and of no NaN', () => {
+  const value = fc.oneof(fc.float({ noNaN: true }), fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0))
+  const kernels = new Kernels()
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), fc.array(value, { minLength: 128, maxLength: 128 }), value, (blocks, drawn, least) => {
+      const values = new Float32Array(kernels.reserve(1_024), 0, 16 * blocks)
+      values.set(drawn.slice(0, values.length))
+      const found = kernels.functions.atLeast(0, values.length, least, 512)
+      const places = new Uint32Array(kernels.reserve(0), 512, found)
+      expect([...places]).toEqual([...values.keys()].filter((place) => values[place]! >= least))
+    }),
+  )
+})

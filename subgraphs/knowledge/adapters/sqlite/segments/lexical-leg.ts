@@ -2,10 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { CollectionRow, Tables } from '../chunk-index-schema.ts'
 import { Best, OFFER_BYTES, offerValues } from './best-places.ts'
 import { aligned, type Kernels } from './kernels.ts'
-import { findInPack, isLong, openList, type PostingList, RANGE } from './posting-lists.ts'
-import { RecentlyUsed } from './recently-used.ts'
+import type { FindList } from './list-cache.ts'
+import { RANGE } from './posting-lists.ts'
 import type { Segment } from './segment-cache.ts'
-import { B, K1, TERMS } from './segment-tables.ts'
+import { B, K1 } from './segment-tables.ts'
 
 export type Leg = 'w' | 'g'
 
@@ -28,7 +28,7 @@ interface Term {
 /** One lexical leg of a query over one collection. */
 export interface LexicalLeg {
   /** Has at least the `count` chunks with the best coverage above 0 of those that `isEligible` accepts. */
-  best(segments: readonly Segment[], count: number, isEligible: (id: number) => boolean): readonly number[]
+  best(segments: readonly Segment[], findList: FindList, count: number, isEligible: (id: number) => boolean): readonly number[]
   /**
    * Share of the query that a chunk with these counts of the terms covers, 0 to 1: BM25 divided by the query's own
    * maximum.
@@ -60,12 +60,11 @@ export function lexicalLeg(
 
   return {
     termIds: terms.map(({ id }) => id),
-    best(segments, count, isEligible) {
+    best(segments, findList, count, isEligible) {
       if (terms.length === 0) return []
       const best = new Best(count, ROUNDING)
       const soFar = new Best(count, ROUNDING)
-      const lists = new ListReader(db, tables)
-      for (const segment of segments) scoreSegment(kernels, lists, { segment, leg, terms, averageLength }, { best, soFar }, isEligible)
+      for (const segment of segments) scoreSegment(kernels, findList, { segment, leg, terms, averageLength }, { best, soFar }, isEligible)
       return [...best.ids]
     },
     coverage(counts, length) {
@@ -74,38 +73,6 @@ export function lexicalLeg(
       for (let i = 0; i < terms.length; i++) sum += (terms[i]!.weight * counts[i]!) / (counts[i]! + norm)
       return ceiling === 0 ? 0 : sum / ceiling
     },
-  }
-}
-
-/**
- * Bytes of long lists that a thread keeps: of the commonest 120 terms of a million passages. With 32 MB a search of a
- * million takes 6 % longer, with 128 MB 14 % less.
- */
-const MAX_LIST_BYTES = 64 * 1024 * 1024
-const longLists = new RecentlyUsed<PostingList>(MAX_LIST_BYTES)
-
-class ListReader {
-  readonly #table: string
-  readonly #read
-
-  constructor(db: DatabaseSync, { lists }: Tables) {
-    this.#table = lists
-    this.#read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
-  }
-
-  /** Lists are written once, and their ids are never used again. */
-  find(segment: number, term: number): PostingList | null {
-    const first = segment * TERMS
-    const key = `${this.#table} ${first + term}`
-    const kept = longLists.get(key)
-    if (kept) return kept
-    const row = this.#read.get(first + term) as { id: number; data: Uint8Array } | undefined
-    if (!row || row.id < first) return null
-    const found = findInPack(row.id - first, row.data, term)
-    if (!found) return null
-    const list = openList(found)
-    if (isLong(list.passages)) longLists.add(key, list, found.length)
-    return list
   }
 }
 
@@ -129,7 +96,7 @@ interface Bests {
  */
 function scoreSegment(
   kernels: Kernels,
-  lists: ListReader,
+  findList: FindList,
   { segment, leg, terms, averageLength }: Scoring,
   { best, soFar }: Bests,
   isEligible: (id: number) => boolean,
@@ -139,7 +106,7 @@ function scoreSegment(
   // With a longer average a passage is shorter beside it, and its share higher, by no more than that.
   const drift = Math.max(1, averageLength / writtenAverage)
   const found = terms.flatMap(({ id, weight }) => {
-    const list = lists.find(segment.segment, id)
+    const list = findList(segment.segment, id)
     return list ? [{ list, weight, most: weight * Math.min(1, list.highest * drift) }] : []
   })
   if (found.length === 0) return

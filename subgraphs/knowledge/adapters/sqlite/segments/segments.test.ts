@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { type CollectionRow, createTables, nameTables } from '../chunk-index-schema.ts'
 import { Kernels } from './kernels.ts'
 import { lexicalLeg } from './lexical-leg.ts'
+import { ListCache } from './list-cache.ts'
 import { nearestTo } from './nearest.ts'
 import { SegmentCache } from './segment-cache.ts'
 import { listSegments } from './segment-tables.ts'
@@ -20,6 +21,7 @@ class Collection {
   readonly live = new Map<number, SegmentPassage>()
   readonly vectors = new Map<number, Float32Array>()
   readonly #cache = new SegmentCache()
+  readonly #lists = new ListCache()
   readonly #dimensions: number
 
   constructor(dimensions = DIMENSIONS) {
@@ -67,6 +69,10 @@ class Collection {
     return this.#cache.open(this.db, tables)
   }
 
+  lists() {
+    return this.#lists.open(this.db, tables)
+  }
+
   #bury(ids: readonly number[]): void {
     const existing = ids.filter((id) => this.live.has(id))
     bury(this.db, tables, this.#dimensions, existing)
@@ -86,7 +92,7 @@ function expectExact(collection: Collection, query: readonly number[], count: nu
     return leg.coverage(Uint32Array.from(ofTerms), words)
   }
   const ranked = (ids: readonly number[]) => ids.toSorted((a, b) => toScore(b) - toScore(a) || a - b).slice(0, count)
-  const found = leg.best(collection.segments(), count, isEligible)
+  const found = leg.best(collection.segments(), collection.lists(), count, isEligible)
   expect(found.every((id) => collection.live.has(id) && isEligible(id))).toBe(true)
   expect(ranked(found)).toEqual(ranked([...collection.live.keys()].filter((id) => isEligible(id) && toScore(id) > 0)))
 }

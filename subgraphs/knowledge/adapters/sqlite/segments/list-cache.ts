@@ -1,0 +1,36 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { findInPack, isLong, openList, type PostingList } from './posting-lists.ts'
+import { RecentlyUsed } from './recently-used.ts'
+import { type SegmentTables, TERMS } from './segment-tables.ts'
+
+/**
+ * Bytes of long lists that a thread keeps: of the commonest 120 terms of a million passages. With 32 MB a search of a
+ * million takes 6 % longer, with 128 MB 14 % less.
+ */
+const MAX_BYTES = 64 * 1024 * 1024
+
+/** Gives the list of a term in a segment; null: none of its passages has the term. */
+export type FindList = (segment: number, term: number) => PostingList | null
+
+/** Keeps long lists of one file in memory between searches. They are written once, and ids of segments are not used again. */
+export class ListCache {
+  readonly #kept = new RecentlyUsed<PostingList>(MAX_BYTES)
+
+  /** Finds the lists of a collection, as the transaction sees them. */
+  open(db: DatabaseSync, { lists }: SegmentTables): FindList {
+    const read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
+    return (segment, term) => {
+      const first = segment * TERMS
+      const key = `${lists} ${first + term}`
+      const kept = this.#kept.get(key)
+      if (kept) return kept
+      const row = read.get(first + term) as { id: number; data: Uint8Array } | undefined
+      if (!row || row.id < first) return null
+      const found = findInPack(row.id - first, row.data, term)
+      if (!found) return null
+      const list = openList(found)
+      if (isLong(list.passages)) this.#kept.add(key, list, found.length)
+      return list
+    }
+  }
+}

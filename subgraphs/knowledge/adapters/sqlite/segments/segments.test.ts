@@ -149,17 +149,20 @@ it('finds what scoring each passage finds, after any writes, replacements and de
 it('skips ranges of long lists without missing one of the best', () => {
   const collection = new Collection()
   const random = seeded(7)
-  // Common and rare terms, as in a language: the term of rank r in one passage of r / 2. Some passages have one very often.
+  // Common and rare terms, as in a language: the term of rank r in one passage of r. Some passages have one very often.
   const drawTerms = () => [
-    ...Array.from({ length: 30 }, () => Math.floor(1 / (random() + 0.004))),
+    ...Array.from({ length: 12 }, () => Math.floor(1 / (random() + 0.004))),
     ...(random() < 0.01 ? new Array<number>(14 + Math.floor(10 * random())).fill(2) : []),
   ]
-  for (let first = 1; first <= 15_000; first += 5_000) {
-    collection.put(
-      Array.from({ length: 5_000 }, (_, i) => makePassage(first + i, drawTerms())),
-      (of) => vectorFor(of),
-    )
+  let first = 1
+  for (const count of [20_000, 5_000, 300]) {
+    const made = Array.from({ length: count }, (_, i) => makePassage(first + i, drawTerms()))
+    collection.put(made, (of) => vectorFor(of))
+    first += count
   }
+  const lists = [1, 2, 3, 4, 5, 6].map((term) => collection.lists()(1, term)!)
+  expect(lists.map(({ dense }) => dense !== null)).toEqual([true, true, true, true, true, false])
+  expect(lists.every(({ ranges, dense }) => (ranges === null) !== (dense === null))).toBe(true)
   collection.delete(Array.from({ length: 900 }, (_, i) => 1 + i * 7))
   for (const query of [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 90, 120], [1], [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43]]) {
     expectExact(collection, query, 10, () => true)
@@ -181,6 +184,19 @@ it('merges segments as they become many, and leaves out what is buried', () => {
   for (const table of [tables.segments, tables.segmentData, tables.lists, tables.vectors]) {
     expect(collection.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 })
   }
+  collection.db.close()
+})
+
+it('erases what a segment has of the vector of a deleted passage', () => {
+  const collection = new Collection()
+  collection.put(
+    Array.from({ length: 40 }, (_, i) => makePassage(1 + i, [1])),
+    (of) => vectorFor(of),
+  )
+  collection.delete([9])
+  const row = collection.db.prepare(`SELECT scales, fine_scales, fine_bits FROM ${tables.segmentData}`).get() as Record<string, Uint8Array>
+  const ofPassage = (column: string) => row[column]!.subarray(8 * (row[column]!.length / 40), 9 * (row[column]!.length / 40))
+  for (const column of ['scales', 'fine_scales', 'fine_bits']) expect([...ofPassage(column)].every((byte) => byte === 0)).toBe(true)
   collection.db.close()
 })
 

@@ -76,7 +76,8 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     bodies: new LargeBodies({ largestBytes: (options.config ?? CONFIG).maxBodyBytes }),
     ...options,
   })
-  const app = fastify()
+  // Clients open spare connections, as after an abort, which closing would wait for.
+  const app = fastify({ forceCloseConnections: true })
   const parts = await gateway.register(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/graphql`

@@ -84,6 +84,9 @@ async function fill(file: string) {
     )
   }
   await index.deleteDocument('col_a', 'doc_3')
+  // Replaces them: their places in an earlier segment are buried, though the chunks have vectors.
+  const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_5', generation: 'g1', attributes: {} }
+  await index.put(document, [makeChunk(5 * PER_PUT), makeChunk(5 * PER_PUT + 1)])
   return ask(index)
 }
 
@@ -101,6 +104,7 @@ it.each([
   const db = new DatabaseSync(file, { readOnly: true })
   expect(db.prepare("SELECT name FROM sqlite_schema WHERE name IN ('vectors_1', 'postings_1')").all()).toEqual([])
   expect(db.prepare('SELECT count(*) AS n FROM segment_data_1 WHERE fine_bits IS NULL OR fine_scales IS NULL').get()).toEqual({ n: 0 })
+  expect(db.prepare('SELECT sum(buried) AS n FROM segments_1').get()).toEqual({ n: 0 })
   expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 })
   db.close()
 })

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { decodeCounts } from './chunk-index-counts.ts'
 import { earlierTables, nameTables, type Tables } from './chunk-index-schema.ts'
 import { aligned } from './segments/kernels.ts'
-import { addSegment, renewCodes, type SegmentPassage, tidySegments } from './segments/segment-writer.ts'
+import { addSegment, renewSegment, type SegmentPassage, tidySegments } from './segments/segment-writer.ts'
 import { packVector, vectorReader } from './segments/vectors.ts'
 
 /** Chunks taken over in one step: about a quarter of a second. */
@@ -12,14 +12,14 @@ const BLOCK = 128
 const LENGTHS_BYTES = BLOCK * 4
 
 /**
- * Takes one step in replacing what earlier versions wrote: tables of versions 0 and 1, and codes of version 2. Gives the
- * chunks that are left of those tables, or of a collection's codes; null: nothing is. May be interrupted after any step.
+ * Takes one step in replacing what earlier versions wrote: tables of versions 0 and 1, and segments of version 2. Gives the
+ * chunks that are left of those tables, or of a collection's segments; null: nothing is. May be interrupted after any step.
  */
 export function replaceEarlierTables(db: DatabaseSync): number | null {
   const collections = db.prepare('SELECT key, dimensions, chunks FROM collections ORDER BY key').all() as unknown as Collection[]
   const earlier = collections.filter(({ key }) => hasTable(db, earlierTables(key)[1]))
   const [collection] = earlier
-  if (!collection) return renewSomeCodes(db, collections)
+  if (!collection) return renewOneSegment(db, collections)
   const { key, dimensions } = collection
   const tables = nameTables({ key })
   const { last, done } = db
@@ -39,11 +39,11 @@ export function replaceEarlierTables(db: DatabaseSync): number | null {
   return earlier.reduce((sum, { chunks }) => sum + chunks, 0) - done - rows.length
 }
 
-/** Of the first segment that version 2 has written. */
-function renewSomeCodes(db: DatabaseSync, collections: readonly Collection[]): number | null {
+/** The first one that version 2 has written. */
+function renewOneSegment(db: DatabaseSync, collections: readonly Collection[]): number | null {
   for (const { key, dimensions } of collections) {
     const tables = nameTables({ key })
-    const left = renewCodes(db, tables, dimensions, vectorReader(db, tables, dimensions))
+    const left = renewSegment(db, tables, dimensions, vectorReader(db, tables, dimensions))
     if (left !== null) return left
   }
   return null

@@ -8,7 +8,7 @@ const WAL_LIMIT_BYTES = 67_108_864
 
 /**
  * SQLite's `user_version`: the version that this program reads and writes. Files of versions 0 and 1 have other tables
- * for vectors and postings, and codes of version 2 lack their second bits: `chunk-index-earlier.ts` brings both up to date.
+ * for vectors and postings, and segments of version 2 lack the second bits of their codes: `chunk-index-earlier.ts` brings both up to date.
  */
 export const INDEX_VERSION = 3
 

@@ -29,7 +29,7 @@ export class ListCache {
       const found = findInPack(row.id - first, row.data, term)
       if (!found) return null
       const list = openList(found)
-      if (isLong(list.passages)) this.#kept.add(key, list, found.length)
+      if (isLong(list.passages)) this.#kept.add(key, list, found.length + (list.ranges?.byteLength ?? 0))
       return list
     }
   }

@@ -97,22 +97,16 @@ function writeSegment(
 }
 
 /**
- * Makes the codes of one segment anew whose version had no second bits. Gives the passages that are left; null: there is no
- * such segment.
+ * Writes one segment anew that version 2 wrote, without what is buried in it. Gives the passages that are left; null:
+ * there is no such segment.
  */
-export function renewCodes(db: DatabaseSync, tables: SegmentTables, dimensions: number, vectorOf: VectorOf): number | null {
+export function renewSegment(db: DatabaseSync, tables: SegmentTables, dimensions: number, vectorOf: VectorOf): number | null {
   const segments = db
     .prepare(`SELECT segment, passages FROM ${tables.segments} JOIN ${tables.segmentData} USING (segment) WHERE fine_bits IS NULL`)
     .all() as { segment: number; passages: number }[]
   const [first] = segments
   if (!first) return null
-  const chunks = readChunks(db, tables, first.segment)
-  const none = new Float32Array(dimensions)
-  const codes = encodeVectors(chunks.length, dimensions, (place) => vectorOf(chunks[place]!) ?? none)
-  db.prepare(`UPDATE ${tables.segmentData} SET centre = ?, scales = ?, bits = ?, fine_scales = ?, fine_bits = ? WHERE segment = ?`).run(
-    ...codeColumns(codes),
-    first.segment,
-  )
+  merge(db, tables, dimensions, [first.segment], vectorOf)
   return segments.reduce((sum, { passages }) => sum + passages, 0) - first.passages
 }
 

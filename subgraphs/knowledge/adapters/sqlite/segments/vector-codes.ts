@@ -24,7 +24,7 @@ export interface VectorCodes {
 }
 
 /** Vectors of a block, because a SIMD register has 16 bytes with two of them each. */
-export const BLOCK = 32
+const BLOCK = 32
 const LANES = BLOCK / 2
 /** Components of a group: four bits choose one of the 16 entries of a table. */
 const GROUP = 4
@@ -110,10 +110,10 @@ const MAX_SAMPLE = 2_048
  * a million need not be in memory.
  */
 export function encodeVectors(count: number, dimensions: number, vectorAt: (place: number) => Float32Array): VectorCodes {
-  const step = Math.ceil(count / MAX_SAMPLE)
+  const sampledOneOf = Math.ceil(count / MAX_SAMPLE)
   const sum = new Float64Array(dimensions)
   let sampled = 0
-  for (let place = 0; place < count; place += step, sampled++) {
+  for (let place = 0; place < count; place += sampledOneOf, sampled++) {
     const vector = turned(vectorAt(place))
     for (let i = 0; i < dimensions; i++) sum[i]! += vector[i]!
   }

@@ -1,9 +1,10 @@
 import type { FetchNode, PlanNode, QueryPlanSelectionNode } from '@apollo/query-planner'
-import { type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql'
+import { type ExecutionResult, GraphQLError } from 'graphql'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { AnswerShapes } from './answer-shapes.ts'
 import { applyRewrites, isOfType } from './rewrites.ts'
 import type { Fetched, FetchedError, SubgraphService } from './subgraph-service.ts'
+import type { SupergraphTypes } from './supergraph-types.ts'
 import { copyOf, isValues, mergeValues, setValue, type Values, type Variables } from './values.ts'
 
 export type Services = Readonly<Record<string, SubgraphService>>
@@ -17,8 +18,7 @@ export interface ExecutablePlan {
 
 /** One execution of a plan. */
 interface Run {
-  /** With everything that clients do not see. */
-  readonly supergraph: GraphQLSchema
+  readonly types: SupergraphTypes
   readonly services: Services
   readonly variables: Variables
   readonly context: LinkContext
@@ -45,12 +45,12 @@ const WITHOUT_CODE = 'DOWNSTREAM_SERVICE_ERROR'
  */
 export async function executePlan(
   { node, shapes }: ExecutablePlan,
-  supergraph: GraphQLSchema,
+  types: SupergraphTypes,
   services: Services,
   variables: Variables,
   context: LinkContext,
 ): Promise<ExecutionResult> {
-  const run: Run = { supergraph, services, variables, context, data: {}, errors: [] }
+  const run: Run = { types, services, variables, context, data: {}, errors: [] }
   if (node) await runNode(run, node, { path: [], values: [run.data] })
   try {
     const data = shapes.answerOf(run.data, variables)
@@ -106,7 +106,7 @@ async function fetchRoot(run: Run, fetch: FetchNode, cursor: Cursor): Promise<vo
   const { data, errors } = await send(run, fetch, variablesOf(run, fetch))
   for (const error of errors ?? []) run.errors.push(errorOf(error, fetch, error.path && [...cursor.path, ...error.path]))
   if (!data) return
-  applyRewrites(run.supergraph, fetch.outputRewrites, data)
+  applyRewrites(run.types, fetch.outputRewrites, data)
   for (const value of cursor.values) mergeValues(value, data)
 }
 
@@ -134,7 +134,7 @@ async function fetchEntities(run: Run, fetch: FetchNode, requires: readonly Quer
       const entity: Values = copy === 0 ? entities[i] : copyOf(entities[i])
       const value = cursor.values[places[copy]!]!
       if (!entity.__typename) entity.__typename = value.__typename
-      applyRewrites(run.supergraph, fetch.outputRewrites, entity)
+      applyRewrites(run.types, fetch.outputRewrites, entity)
       mergeValues(value, entity)
     }
   }
@@ -142,16 +142,16 @@ async function fetchEntities(run: Run, fetch: FetchNode, requires: readonly Quer
 
 /** Each distinct entity of the values, in order. */
 function findWanted(
-  { supergraph }: Run,
+  { types }: Run,
   { inputRewrites }: FetchNode,
   requires: readonly QueryPlanSelectionNode[],
   values: readonly Values[],
 ): readonly Wanted[] {
   const found = new Map<string, Wanted>()
   for (const [place, value] of values.entries()) {
-    const representation = selectRequired(supergraph, value, requires)
+    const representation = selectRequired(types, value, requires)
     if (!representation?.__typename) continue
-    applyRewrites(supergraph, inputRewrites, representation)
+    applyRewrites(types, inputRewrites, representation)
     const key = JSON.stringify(representation)
     const known = found.get(key)
     if (known) known.places.push(place)
@@ -161,12 +161,12 @@ function findWanted(
 }
 
 /** What a subgraph needs to know of a value; null: the value does not have it. */
-function selectRequired(supergraph: GraphQLSchema, value: Values, selections: readonly QueryPlanSelectionNode[]): Values | null {
+function selectRequired(types: SupergraphTypes, value: Values, selections: readonly QueryPlanSelectionNode[]): Values | null {
   const selected: Values = {}
   for (const selection of selections) {
     if (selection.kind === 'InlineFragment') {
-      if (!selection.typeCondition || !isOfType(supergraph, value, selection.typeCondition)) continue
-      const inside = selectRequired(supergraph, value, selection.selections)
+      if (!selection.typeCondition || !isOfType(types, value, selection.typeCondition)) continue
+      const inside = selectRequired(types, value, selection.selections)
       if (inside) mergeValues(selected, inside)
       continue
     }
@@ -174,7 +174,7 @@ function selectRequired(supergraph: GraphQLSchema, value: Values, selections: re
     const found = Object.hasOwn(value, name) ? value[name] : undefined
     if (found === undefined) return null
     const below = selection.selections
-    const selectBelow = (item: unknown) => (below && isValues(item) ? selectRequired(supergraph, item, below) : below ? null : item)
+    const selectBelow = (item: unknown) => (below && isValues(item) ? selectRequired(types, item, below) : below ? null : item)
     setValue(selected, name, Array.isArray(found) ? found.map(selectBelow) : selectBelow(found))
   }
   return selected

@@ -70,7 +70,7 @@ export class Federation {
   async execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
     const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
     this.#requests.planned(context.requestId, () => describePlan(plan))
-    return executePlan(plan, this.#supergraph.full, this.#services, variables, context)
+    return executePlan(plan, this.#supergraph.types, this.#services, variables, context)
   }
 
   #findPlan(prepared: Prepared): ExecutablePlan | undefined {

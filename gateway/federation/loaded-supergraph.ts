@@ -2,6 +2,7 @@ import type { QueryPlan } from '@apollo/query-planner'
 import { buildASTSchema, type DocumentNode, type GraphQLSchema, Kind, parse } from 'graphql'
 import type { Prepared } from '../documents.ts'
 import { PlannerClient } from './planner-client.ts'
+import { SupergraphTypes } from './supergraph-types.ts'
 
 /** What `npm run compose` has made of a supergraph, so that a start need not. */
 export interface ComposedSupergraph {
@@ -18,8 +19,7 @@ export interface LoadedSupergraph extends AsyncDisposable {
   readonly subgraphs: readonly string[]
   /** What clients see. */
   readonly schema: GraphQLSchema
-  /** Everything. */
-  readonly full: GraphQLSchema
+  readonly types: SupergraphTypes
   /** Plans a valid operation. */
   plan(prepared: Pick<Prepared, 'text' | 'operationName' | 'hash'>): Promise<QueryPlan>
 }
@@ -40,7 +40,7 @@ export async function loadSupergraph(sdl: string, composed?: ComposedSupergraph)
     document,
     subgraphs: subgraphsIn(document),
     schema: buildASTSchema(parse(apiSdl, { noLocation: true }), KNOWN_AS_VALID),
-    full: buildASTSchema(document, KNOWN_AS_VALID),
+    types: new SupergraphTypes(document),
     plan,
     [Symbol.asyncDispose]: end,
   }

@@ -1,14 +1,5 @@
-import {
-  type GraphQLEnumType,
-  type GraphQLObjectType,
-  type GraphQLSchema,
-  getNamedType,
-  isEnumType,
-  isObjectType,
-  isScalarType,
-  Kind,
-  type SelectionSetNode,
-} from 'graphql'
+import { type GraphQLObjectType, getNamedType, isEnumType, isObjectType, isScalarType, Kind, type SelectionSetNode } from 'graphql'
+import type { SupergraphTypes } from './supergraph-types.ts'
 
 /**
  * Whether the answer to `fetched` can be passed on unchanged as the answer to `asked`. True when both have the same
@@ -19,7 +10,7 @@ export function passesThrough(
   asked: SelectionSetNode,
   fetched: SelectionSetNode,
   parent: GraphQLObjectType,
-  supergraph: GraphQLSchema,
+  types: SupergraphTypes,
 ): boolean {
   return (
     asked.selections.length === fetched.selections.length &&
@@ -33,12 +24,12 @@ export function passesThrough(
       if (!definition) return false
       const type = getNamedType(definition.type)
       if (isScalarType(type)) return true
-      if (isEnumType(type)) return type.getValues().length === (supergraph.getType(type.name) as GraphQLEnumType).getValues().length
+      if (isEnumType(type)) return type.getValues().length === types.countValues(type.name)
       return (
         isObjectType(type) &&
         field.selectionSet !== undefined &&
         other.selectionSet !== undefined &&
-        passesThrough(field.selectionSet, other.selectionSet, type, supergraph)
+        passesThrough(field.selectionSet, other.selectionSet, type, types)
       )
     })
   )

@@ -91,7 +91,7 @@ export class FederatedSubscriptions {
 
   async #makePlan(prepared: Prepared): Promise<Plan> {
     const { document, operation, operationName = '' } = prepared
-    const { schema, full } = this.#parts.supergraph
+    const { schema, types } = this.#parts.supergraph
     const whole = await this.#parts.supergraph.plan(prepared)
     const { node } = whole
     if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
@@ -100,7 +100,7 @@ export class FederatedSubscriptions {
     const asItStands =
       !rest &&
       !primary.outputRewrites?.length &&
-      passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, full)
+      passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, types)
     const plan: Plan = {
       whole,
       primary,
@@ -126,7 +126,7 @@ export class FederatedSubscriptions {
       ...services,
       [serviceName]: async (fetched, its) => (fetched.query === operation ? { data, errors } : services[serviceName]!(fetched, its)),
     }
-    return { done: false, value: await executePlan(perEvent, supergraph.full, fromMemory, variables, context) }
+    return { done: false, value: await executePlan(perEvent, supergraph.types, fromMemory, variables, context) }
   }
 }
 

@@ -9,6 +9,7 @@ import { expect, it } from 'vitest'
 import { AnswerShapes } from '../../gateway/federation/answer-shapes.ts'
 import { executePlan } from '../../gateway/federation/execute-plan.ts'
 import type { Fetched, FetchedError } from '../../gateway/federation/subgraph-service.ts'
+import { SupergraphTypes } from '../../gateway/federation/supergraph-types.ts'
 import { coerceVariables } from '../../gateway/variables.ts'
 import { ABSTRACT_TYPES } from './audit/suites/abstract-types.ts'
 import { ENTITIES } from './audit/suites/entities.ts'
@@ -42,6 +43,7 @@ function casesOf({ subgraphs, tests }: Suite): readonly Case[] {
   const supergraph = Supergraph.build(supergraphSdl!)
   const [api, full] = [supergraph.apiSchema(), supergraph.schema.toGraphQLJSSchema()]
   const schema = api.toGraphQLJSSchema()
+  const types = new SupergraphTypes(parse(supergraphSdl!))
   const planner = new QueryPlanner(supergraph)
   const schemas = new Map(
     named.map(({ name, typeDefs, resolvers }) => [name, buildSubgraphSchema({ typeDefs, resolvers: resolvers as never })]),
@@ -71,7 +73,7 @@ function casesOf({ subgraphs, tests }: Suite): readonly Case[] {
         const services = Object.fromEntries(
           [...schemas].map(([name, each]) => [name, ({ query: text, variables }: Asked) => answer(each, text, variables, spoil)]),
         )
-        return executePlan({ node, shapes }, full, services, defaults, {} as never)
+        return executePlan({ node, shapes }, types, services, defaults, {} as never)
       },
       apollos: (spoil) => {
         const services = Object.fromEntries(

@@ -2,6 +2,7 @@
 import { bundledNode, isNodeTooOld, runIn } from './bundled-node.js'
 import { keepCompiledCode } from './compiled-code.js'
 import { becomeLean } from './lean-node.js'
+import { resolveOwnFilesByName } from './own-files.js'
 
 const node = isNodeTooOld ? bundledNode() : null
 if (node) {
@@ -10,6 +11,7 @@ if (node) {
   await import('./require-node.js')
   if (process.argv[2] === 'start') becomeLean()
   keepCompiledCode()
+  resolveOwnFilesByName()
   // Loads first, because the process must note its parent while the rest loads.
   await import('./npm-parent.ts')
   const { main } = await import('./main.ts')

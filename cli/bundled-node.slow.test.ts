@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -67,8 +67,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
   }, 90_000)
 
   it('says what to do where no Node 24 is installed', async () => {
-    for (const file of ['kis.js', 'bundled-node.js', 'compiled-code.js', 'lean-node.js', 'require-node.js'])
-      copyFileSync(join(CLI, file), join(folder, file))
+    for (const file of readdirSync(CLI).filter((name) => name.endsWith('.js'))) copyFileSync(join(CLI, file), join(folder, file))
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     const child = run(['start'], folder)
     const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])

@@ -16,14 +16,19 @@ export class RecentlyUsed<V> {
     return found.value
   }
 
-  /** The key is not there yet. The newest value stays, however large. */
+  /** Replaces what the key has. The newest value stays, however large. */
   add(key: string, value: V, bytes: number): void {
+    this.#drop(key)
     this.#kept.set(key, { value, bytes })
     this.#bytes += bytes
-    for (const [other, { bytes: freed }] of this.#kept) {
+    for (const other of this.#kept.keys()) {
       if (this.#bytes <= this.#maxBytes || other === key) return
-      this.#kept.delete(other)
-      this.#bytes -= freed
+      this.#drop(other)
     }
+  }
+
+  #drop(key: string): void {
+    this.#bytes -= this.#kept.get(key)?.bytes ?? 0
+    this.#kept.delete(key)
   }
 }

@@ -23,9 +23,12 @@ class Collection {
   readonly #cache = new SegmentCache()
   readonly #lists = new ListCache()
   readonly #dimensions: number
+  readonly #isTidied: boolean
 
-  constructor(dimensions = DIMENSIONS) {
+  /** Not tidied: its segments stay as they are put, whatever is buried in them. */
+  constructor({ dimensions = DIMENSIONS, isTidied = true } = {}) {
     this.#dimensions = dimensions
+    this.#isTidied = isTidied
     createTables(this.db, tables)
   }
 
@@ -79,7 +82,7 @@ class Collection {
   }
 
   #tidy(): void {
-    tidySegments(this.db, tables, this.#dimensions, vectorReader(this.db, tables, this.#dimensions))
+    if (this.#isTidied) tidySegments(this.db, tables, this.#dimensions, vectorReader(this.db, tables, this.#dimensions))
   }
 }
 
@@ -187,22 +190,73 @@ it('merges segments as they become many, and leaves out what is buried', () => {
   collection.db.close()
 })
 
-it('erases what a segment has of the vector of a deleted passage', () => {
-  const collection = new Collection()
-  collection.put(
-    Array.from({ length: 40 }, (_, i) => makePassage(1 + i, [1])),
-    (of) => vectorFor(of),
-  )
-  collection.delete([9])
-  const row = collection.db.prepare(`SELECT scales, fine_scales, fine_bits FROM ${tables.segmentData}`).get() as Record<string, Uint8Array>
-  const ofPassage = (column: string) => row[column]!.subarray(8 * (row[column]!.length / 40), 9 * (row[column]!.length / 40))
-  for (const column of ['scales', 'fine_scales', 'fine_bits']) expect([...ofPassage(column)].every((byte) => byte === 0)).toBe(true)
+it('erases what segments have of the vector of a chunk, in each place that it has had', () => {
+  const collection = new Collection({ isTidied: false })
+  const putIds = (ids: readonly number[], seed: number) =>
+    collection.put(
+      ids.map((of) => makePassage(of, [1])),
+      (of) => vectorFor(of + seed),
+    )
+  const replaced = 9
+  putIds(range(1, 41), 0)
+  const before = [codesOf(collection, 1)]
+  // It gets a place in another segment, with another vector.
+  putIds([...range(41, 70), replaced], 1_000)
+  before.push(codesOf(collection, 2))
+  const [first, second] = before as [ReadonlyMap<number, Code>, ReadonlyMap<number, Code>]
+  for (const code of [first.get(replaced)!, second.get(replaced)!]) expect(Object.values(code).every(isThere)).toBe(true)
+  expect(second.get(replaced)).not.toEqual(first.get(replaced))
+  expectErased(codesOf(collection, 1), first, replaced)
+  expect(codesOf(collection, 2)).toEqual(second)
+
+  collection.delete([replaced])
+  expectErased(codesOf(collection, 1), first, replaced)
+  expectErased(codesOf(collection, 2), second, replaced)
   collection.db.close()
 })
 
+/** What a segment has of one vector, by column. */
+type Code = Readonly<Record<'scales' | 'bits' | 'fine_scales' | 'fine_bits', readonly number[]>>
+
+/** The codes of a segment by their chunks, as `VectorCodes` says where they are. */
+function codesOf(collection: Collection, segment: number): ReadonlyMap<number, Code> {
+  const row = collection.db.prepare(`SELECT * FROM ${tables.segmentData} WHERE segment = ?`).get(segment) as Record<
+    keyof Code | 'chunks',
+    Uint8Array
+  >
+  const chunks = new Uint32Array(Uint8Array.from(row.chunks).buffer)
+  const groups = DIMENSIONS / 4
+  const codeAt = (place: number): Code => {
+    const each = (column: keyof Code) => {
+      const bytes = row[column].length / chunks.length
+      return [...row[column].subarray(place * bytes, (place + 1) * bytes)]
+    }
+    const firstByte = Math.floor(place / 32) * groups * 16 + (place % 16)
+    const bits = Array.from({ length: groups }, (_, group) => (row.bits[firstByte + group * 16]! >> (place % 32 < 16 ? 0 : 4)) & 15)
+    return { scales: each('scales'), bits, fine_scales: each('fine_scales'), fine_bits: each('fine_bits') }
+  }
+  return new Map(Array.from(chunks, (id, place) => [id, codeAt(place)]))
+}
+
+function isThere(bytes: readonly number[]): boolean {
+  return bytes.some((byte) => byte !== 0)
+}
+
+/** Nothing is left of this one, and all of the others. */
+function expectErased(codes: ReadonlyMap<number, Code>, before: ReadonlyMap<number, Code>, erased: number): void {
+  for (const [id, code] of codes) {
+    if (id === erased) expect(Object.values(code).some(isThere)).toBe(false)
+    else expect(code).toEqual(before.get(id))
+  }
+}
+
+function range(first: number, end: number): readonly number[] {
+  return Array.from({ length: end - first }, (_, i) => first + i)
+}
+
 it('finds .98 of the ten nearest vectors by their codes', () => {
   const dimensions = 256
-  const collection = new Collection(dimensions)
+  const collection = new Collection({ dimensions })
   const random = seeded(3)
   const normal = () => random() + random() + random() + random() - 2
   // Texts lie around some subjects, and all of them on one side.

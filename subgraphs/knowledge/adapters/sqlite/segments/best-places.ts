@@ -116,7 +116,7 @@ export function offerValues(
 const ROOM = 1_000
 
 /** The `count`-th highest of these values, which it reorders (quickselect). */
-export function highest(values: Float64Array | Float32Array, count: number): number {
+function highest(values: Float64Array | Float32Array, count: number): number {
   const at = values.length - count
   let low = 0
   let high = values.length - 1

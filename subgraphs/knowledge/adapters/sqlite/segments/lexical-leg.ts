@@ -26,7 +26,7 @@ interface Term {
 }
 
 /** One lexical leg of a query over one collection. */
-export interface LexicalLeg {
+interface LexicalLeg {
   /** Has at least the `count` chunks with the best coverage above 0 of those that `isEligible` accepts. */
   best(segments: readonly Segment[], findList: FindList, count: number, isEligible: (id: number) => boolean): readonly number[]
   /**

@@ -46,7 +46,7 @@ export function nearestTo(
   return new Map([...cosines].sort(([a, x], [b, y]) => y - x || a - b).slice(0, count))
 }
 
-export interface Eligible {
+interface Eligible {
   /** Null: all are. */
   readonly ids: ReadonlySet<number> | null
   readonly has: (id: number) => boolean

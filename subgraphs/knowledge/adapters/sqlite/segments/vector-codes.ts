@@ -39,16 +39,16 @@ const STEP = 0.9957
 const BLOCKS_AT_ONCE = 256
 const PASSAGES_AT_ONCE = BLOCKS_AT_ONCE * BLOCK
 
-export function groupsOf(dimensions: number): number {
+function groupsOf(dimensions: number): number {
   return Math.ceil(dimensions / GROUP)
 }
 
 /** Bytes of the second bits of one vector: a multiple of four, so that they are copied as whole numbers. */
-export function fineBytesOf(dimensions: number): number {
+function fineBytesOf(dimensions: number): number {
   return Math.ceil(groupsOf(dimensions) / 8) * 4
 }
 
-export function codeBytes(count: number, dimensions: number): number {
+function codeBytes(count: number, dimensions: number): number {
   return Math.ceil(count / BLOCK) * groupsOf(dimensions) * LANES
 }
 
@@ -56,7 +56,7 @@ export function codeBytes(count: number, dimensions: number): number {
  * Rotates a vector: in each round every component gets a sign by chance, always the same, and then a Hadamard
  * transform mixes the first and the last components, as many as the largest power of two. Lengths and angles stay.
  */
-export function rotated(vector: Float32Array): Float32Array {
+function rotated(vector: Float32Array): Float32Array {
   const { length } = vector
   const result = Float32Array.from(vector)
   const mixed = 2 ** Math.floor(Math.log2(length))

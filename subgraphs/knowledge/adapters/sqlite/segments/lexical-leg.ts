@@ -15,7 +15,7 @@ export type Leg = 'w' | 'g'
  */
 const ROUNDING = 1e-4
 
-/** The least number above 0 that 24 bits hold: a passage without any of the terms is not offered. */
+/** The least normal float32: a passage without any of the terms has 0, and is not offered. */
 const LEAST_SCORE = 2 ** -126
 
 interface Term {

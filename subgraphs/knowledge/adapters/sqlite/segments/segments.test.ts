@@ -9,6 +9,7 @@ import { nearestTo } from './nearest.ts'
 import { SegmentCache } from './segment-cache.ts'
 import { listSegments } from './segment-tables.ts'
 import { addSegment, bury, type SegmentPassage, tidySegments } from './segment-writer.ts'
+import { encodeVectors } from './vector-codes.ts'
 import { vectorReader, writeVectors } from './vectors.ts'
 
 const DIMENSIONS = 12
@@ -126,8 +127,8 @@ it('finds what scoring each passage finds, after any writes, replacements and de
   const write = fc.uniqueArray(passage, { minLength: 1, maxLength: 12, selector: ([of]) => of })
   const step = fc.oneof({ weight: 3, arbitrary: write }, fc.array(id, { minLength: 1, maxLength: 10 }))
   fc.assert(
-    fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), fc.integer({ min: 1, max: 8 }), (steps, count) => {
-      const collection = new Collection()
+    fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), fc.integer({ min: 1, max: 8 }), fc.boolean(), (steps, count, isTidied) => {
+      const collection = new Collection({ isTidied })
       for (const items of steps) {
         if (typeof items[0] === 'number') collection.delete(items as number[])
         else
@@ -212,6 +213,22 @@ it('erases what segments have of the vector of a chunk, in each place that it ha
   collection.delete([replaced])
   expectErased(codesOf(collection, 1), first, replaced)
   expectErased(codesOf(collection, 2), second, replaced)
+  collection.db.close()
+})
+
+it.each([2, 3, 64, 256])('keeps nothing of the vector of a deleted passage in the mean of a segment of %i', (count) => {
+  const collection = new Collection()
+  collection.put(
+    range(1, count + 1).map((of) => makePassage(of, [1, of])),
+    (of) => vectorFor(of),
+  )
+  collection.delete([1])
+  expect(listSegments(collection.db, tables)).toMatchObject([{ passages: count - 1, buried: 0 }])
+  const { centre } = collection.db.prepare(`SELECT centre FROM ${tables.segmentData}`).get() as { centre: Uint8Array }
+  const vectorOf = vectorReader(collection.db, tables, DIMENSIONS)
+  const { centre: ofOthers } = encodeVectors(count - 1, DIMENSIONS, (place) => vectorOf(place + 2)!)
+  expect([...new Float32Array(Uint8Array.from(centre).buffer)]).toEqual([...ofOthers])
+  expectExact(collection, [1, 2, count], 10, () => true)
   collection.db.close()
 })
 

@@ -1,17 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { encodeList, ListPacker, openList, readList, unpackLists } from './posting-lists.ts'
 import { B, isBuried, K1, listSegments, own, readChunks, readGraves, type SegmentTables, TERMS } from './segment-tables.ts'
-import { encodeVectors, eraseCode, type VectorCodes } from './vector-codes.ts'
+import { encodeVectors, eraseCode, MAX_EXACT, type VectorCodes } from './vector-codes.ts'
 
 /** Segments of like size that become one: each passage is rewritten once for each power of it. */
 const MERGED = 8
 /** Passages of the largest segments. A merge that makes one takes about a second, in which no other write runs. */
 const MAX_PASSAGES = 32_768
-/**
- * Passages of a segment that is written anew as soon as one of them is buried, because the mean of its vectors has a
- * large share of that one's. It takes about 40 ms, half of the time of a full `put`.
- */
-const MAX_RENEWED = 256
 
 /** A passage as a segment takes it. */
 export interface SegmentPassage {
@@ -189,7 +184,8 @@ function dueSegments(all: readonly Sized[]): readonly number[] {
     }
     if (fitting.length === MERGED || (fitting.length > 1 && sum * 2 > MAX_PASSAGES)) return fitting
   }
-  const small = all.find(({ passages, live }) => live < passages && passages <= MAX_RENEWED)
+  // Its exact mean has a share of what is buried. Written anew it takes about 40 ms, half of the time of a full `put`.
+  const small = all.find(({ passages, live }) => live < passages && passages <= MAX_EXACT)
   return small ? [small.segment] : []
 }
 

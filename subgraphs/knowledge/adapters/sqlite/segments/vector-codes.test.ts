@@ -66,3 +66,21 @@ it('erases all of one vector, and nothing of another', () => {
   expect(codes.scales.filter((scale) => scale === 0).length).toBe(1)
   expect(codes.fineScales.filter((scale) => scale === 0).length).toBe(1)
 })
+
+it.each([257, 1_000, 3_000])('does not give one of %i vectors away to who subtracts all others from the centre', (count) => {
+  const dimensions = 384
+  const { centre } = encodeVectors(count, dimensions, (place) => draw(place, dimensions))
+  const oneOf = Math.ceil(count / 2_048)
+  const sampled = Array.from({ length: Math.ceil(count / oneOf) }, (_, i) => rotatedUnit(draw(i * oneOf, dimensions)))
+  const [secret, ...others] = sampled as [Float32Array, ...Float32Array[]]
+  const guess = centre.map((x, i) => x * sampled.length - others.reduce((sum, vector) => sum + vector[i]!, 0))
+  expect(Math.abs(cosine(guess, secret))).toBeLessThan(0.3)
+  // And yet it is near to the mean.
+  const mean = centre.map((_, i) => sampled.reduce((sum, vector) => sum + vector[i]!, 0) / sampled.length)
+  expect(cosine(centre, mean)).toBeGreaterThan(0.9)
+})
+
+/** A vector as the codes take it: it is the centre of itself alone. */
+function rotatedUnit(vector: Float32Array): Float32Array {
+  return encodeVectors(1, vector.length, () => vector).centre
+}

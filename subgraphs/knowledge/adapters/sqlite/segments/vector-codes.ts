@@ -9,7 +9,7 @@ import { aligned, type Kernels } from './kernels.ts'
  * `|r|² / Σ s·r`, and so does, more closely, `centre·q' + fineScale·Σ (2s + t)·q'`.
  */
 export interface VectorCodes {
-  /** The mean of the rotated vectors. */
+  /** About the mean of the rotated vectors. */
   readonly centre: Float32Array
   /** Of each vector. */
   readonly scales: Float32Array
@@ -104,6 +104,13 @@ function signsFor(length: number): Int8Array {
 
 /** Vectors whose mean is the centre: more change it hardly. */
 const MAX_SAMPLE = 2_048
+/** Vectors up to which the centre is their exact mean. Who erases the code of one of so few encodes the others anew. */
+export const MAX_EXACT = 256
+/**
+ * The mean of more vectors is rounded to so many times what a component of the usual size adds to it. Otherwise who
+ * knows all the others could subtract them, and had the one whose code was erased.
+ */
+const ROUNDED_SHARES = 128
 
 /**
  * Codes of `count` vectors, which need not have length 1. `vectorAt` is called for each, and once more for some, so that
@@ -117,7 +124,7 @@ export function encodeVectors(count: number, dimensions: number, vectorAt: (plac
     const vector = turned(vectorAt(place))
     for (let i = 0; i < dimensions; i++) sum[i]! += vector[i]!
   }
-  const centre = Float32Array.from(sum, (x) => x / sampled)
+  const centre = centreOf(sum, sampled)
   const scales = new Float32Array(count)
   const bits = new Uint8Array(codeBytes(count, dimensions))
   const fineScales = new Float32Array(count)
@@ -148,6 +155,11 @@ export function encodeVectors(count: number, dimensions: number, vectorAt: (plac
     fineScales[place] = sizes === 0 ? 0 : squares / fineSizes
   }
   return { centre, scales, bits, fineScales, fineBits }
+}
+
+function centreOf(sum: Float64Array, vectors: number): Float32Array {
+  const step = ROUNDED_SHARES / (vectors * Math.sqrt(sum.length))
+  return Float32Array.from(sum, (x) => (vectors <= MAX_EXACT ? x / vectors : Math.round(x / vectors / step) * step))
 }
 
 /** Where the first group of a vector is in the first bits, and by how many bits it is shifted there. */

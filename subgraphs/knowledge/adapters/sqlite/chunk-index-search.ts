@@ -35,7 +35,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
   const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
   const segments = cache.open(db, tables)
-  const findList = lists.open(db, tables)
+  const findList = lists.open(db, tables, segments)
   const words = lexicalLeg(db, tables, kernels, collection, 'w', query.words)
   const grams = lexicalLeg(db, tables, kernels, collection, 'g', query.grams)
   const nearest = query.vector

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { findInPack, isLong, openList, type PostingList } from './posting-lists.ts'
 import { RecentlyUsed } from './recently-used.ts'
-import { type SegmentTables, TERMS } from './segment-tables.ts'
+import { type SegmentRow, type SegmentTables, TERMS } from './segment-tables.ts'
 
 /**
  * Bytes of long lists that a thread keeps: of the commonest 120 terms of a million passages. With 32 MB a search of a
@@ -14,14 +14,19 @@ export type FindList = (segment: number, term: number) => PostingList | null
 
 /** Keeps long lists of one file in memory between searches. They are written once, and ids of segments are not used again. */
 export class ListCache {
-  readonly #kept = new RecentlyUsed<PostingList>(MAX_BYTES)
+  readonly #kept: RecentlyUsed<PostingList>
 
-  /** Finds the lists of a collection, as the transaction sees them. */
-  open(db: DatabaseSync, { lists }: SegmentTables): FindList {
+  constructor(maxBytes = MAX_BYTES) {
+    this.#kept = new RecentlyUsed(maxBytes)
+  }
+
+  /** Finds the lists of a collection, as the transaction sees them. `segments` are all that it has. */
+  open(db: DatabaseSync, { lists }: SegmentTables, segments: readonly Pick<SegmentRow, 'segment'>[]): FindList {
     const read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
+    let mayHaveGone = true
     return (segment, term) => {
       const first = segment * TERMS
-      const key = `${lists} ${first + term}`
+      const key = `${lists} ${segment} ${term}`
       const kept = this.#kept.get(key)
       if (kept) return kept
       const row = read.get(first + term) as { id: number; data: Uint8Array } | undefined
@@ -29,8 +34,16 @@ export class ListCache {
       const found = findInPack(row.id - first, row.data, term)
       if (!found) return null
       const list = openList(found)
-      if (isLong(list.passages)) this.#kept.add(key, list, found.length + (list.ranges?.byteLength ?? 0))
+      if (!isLong(list.passages)) return list
+      if (mayHaveGone) this.#dropGone(lists, segments)
+      mayHaveGone = false
+      this.#kept.add(key, list, found.length + (list.ranges?.byteLength ?? 0))
       return list
     }
+  }
+
+  #dropGone(lists: string, segments: readonly Pick<SegmentRow, 'segment'>[]): void {
+    const live = new Set(segments.map(({ segment }) => `${lists} ${segment}`))
+    this.#kept.dropAll((key) => key.startsWith(`${lists} `) && !live.has(key.slice(0, key.lastIndexOf(' '))))
   }
 }

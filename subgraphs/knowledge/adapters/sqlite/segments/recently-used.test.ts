@@ -60,3 +60,11 @@ it('counts the bytes of a value that is replaced no more, and takes its key as u
   expect(keysOf(again)).toEqual(['a', 'c', 'd'])
   expect(kept.get('a')).toBe('other')
 })
+
+it('drops what is gone, and counts its bytes no more', () => {
+  const kept = makeKept(10, ['a', 2], ['b', 5], ['c', 3])
+  kept.dropAll((key) => key === 'b')
+  expect(keysOf(kept)).toEqual(['a', 'c'])
+  kept.add('d', 'D', 5)
+  expect(keysOf(kept)).toEqual(['a', 'c', 'd'])
+})

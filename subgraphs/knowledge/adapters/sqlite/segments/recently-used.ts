@@ -27,6 +27,11 @@ export class RecentlyUsed<V> {
     }
   }
 
+  /** What is gone makes room before anything that is still there. */
+  dropAll(isGone: (key: string) => boolean): void {
+    for (const key of this.#kept.keys()) if (isGone(key)) this.#drop(key)
+  }
+
   #drop(key: string): void {
     this.#bytes -= this.#kept.get(key)?.bytes ?? 0
     this.#kept.delete(key)

@@ -24,19 +24,27 @@ type Stored = Readonly<Record<'chunks' | 'words' | 'grams' | 'centre' | 'scales'
 
 /** Keeps segments in memory between searches. They are written once, so only new ones and new graves are read. */
 export class SegmentCache {
-  readonly #kept = new RecentlyUsed<Segment>(MAX_BYTES)
+  readonly #kept: RecentlyUsed<Segment>
+
+  constructor(maxBytes = MAX_BYTES) {
+    this.#kept = new RecentlyUsed(maxBytes)
+  }
 
   /** All segments of a collection, as the transaction sees them: the largest first. */
   open(db: DatabaseSync, tables: SegmentTables): readonly Segment[] {
-    return listSegments(db, tables)
-      .toSorted((a, b) => b.passages - a.passages)
-      .map((row) => this.#find(db, tables, row))
+    const rows = listSegments(db, tables).toSorted((a, b) => b.passages - a.passages)
+    const keys = rows.map(({ segment, buried }) => `${tables.segments} ${segment} ${buried}`)
+    // Those that are kept are used before others are read. So of a collection that is larger than the bound, only what
+    // is beyond it is read each time.
+    const kept = keys.map((key) => this.#kept.get(key))
+    if (kept.includes(undefined)) {
+      const live = new Set(keys)
+      this.#kept.dropAll((key) => key.startsWith(`${tables.segments} `) && !live.has(key))
+    }
+    return rows.map((row, i) => kept[i] ?? this.#read(db, tables, row, keys[i]!))
   }
 
-  #find(db: DatabaseSync, tables: SegmentTables, row: SegmentRow): Segment {
-    const key = `${tables.segments} ${row.segment} ${row.buried}`
-    const found = this.#kept.get(key)
-    if (found) return found
+  #read(db: DatabaseSync, tables: SegmentTables, row: SegmentRow, key: string): Segment {
     const segment = readSegment(db, tables, row)
     const { chunks, words, grams, codes } = segment
     const arrays = [chunks, words, grams, codes.scales, codes.bits, codes.fineScales, codes.fineBits]

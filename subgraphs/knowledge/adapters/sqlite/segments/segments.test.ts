@@ -74,7 +74,7 @@ class Collection {
   }
 
   lists() {
-    return this.#lists.open(this.db, tables)
+    return this.#lists.open(this.db, tables, listSegments(this.db, tables))
   }
 
   #bury(ids: readonly number[]): void {

@@ -1,3 +1,5 @@
+import type { Kernels } from './segments/kernels.ts'
+
 /**
  * How often each term is in a chunk, as bytes: for each term, in ascending order of ids, the difference to the id
  * before and the count, both as little-endian base 128. About two bytes for each term.
@@ -33,42 +35,35 @@ export function decodeCounts(bytes: Uint8Array): Uint32Array {
   return numbers.subarray(0, length)
 }
 
-/** Reads the counts of some terms out of a chunk's many. */
+/** Reads the counts of some terms out of those of chunks, which lie one after another in `encoded`. */
 export class CountReader {
   /** Of each term, in the order in which they were given. `read` overwrites them. */
   readonly counts: Uint32Array
-  /** Ascending. */
-  readonly #terms: Uint32Array
+  readonly #kernels: Kernels
   readonly #places: readonly number[]
+  readonly #found: Uint32Array
+  readonly #termsAt: number
+  #at: number
 
-  constructor(terms: readonly number[]) {
+  /** Until all are read, nothing else may use the kernels. */
+  constructor(kernels: Kernels, terms: readonly number[], encoded: Uint8Array) {
     this.counts = new Uint32Array(terms.length)
+    this.#kernels = kernels
     this.#places = [...terms.keys()].sort((a, b) => terms[a]! - terms[b]!)
-    this.#terms = Uint32Array.from(this.#places, (place) => terms[place]!)
+    this.#termsAt = 4 * terms.length
+    this.#at = 2 * this.#termsAt
+    const buffer = kernels.reserve(this.#at + encoded.length)
+    this.#found = new Uint32Array(buffer, 0, terms.length)
+    new Uint32Array(buffer, this.#termsAt).set(this.#places.map((place) => terms[place]!))
+    new Uint8Array(buffer).set(encoded, this.#at)
   }
 
-  read(encoded: Uint8Array): void {
-    const terms = this.#terms
-    this.counts.fill(0)
-    let next = 0
-    let id = 0
-    for (let at = 0; at < encoded.length && next < terms.length; ) {
-      let byte = encoded[at++]!
-      let difference = byte & 127
-      for (let shift = 7; byte > 127; shift += 7) {
-        byte = encoded[at++]!
-        difference |= (byte & 127) << shift
-      }
-      id += difference
-      byte = encoded[at++]!
-      let count = byte & 127
-      for (let shift = 7; byte > 127; shift += 7) {
-        byte = encoded[at++]!
-        count |= (byte & 127) << shift
-      }
-      while (terms[next]! < id) next++
-      if (terms[next] === id) this.counts[this.#places[next]!] = count
-    }
+  /** The counts of the next chunk, which take so many bytes. */
+  read(bytes: number): void {
+    const from = this.#at
+    this.#at += bytes
+    this.#kernels.functions.counts(from, this.#at, this.#termsAt, 2 * this.#termsAt, 0)
+    for (let i = 0; i < this.#found.length; i++) this.counts[this.#places[i]!] = this.#found[i]!
   }
 }
 

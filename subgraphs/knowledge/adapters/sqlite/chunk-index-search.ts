@@ -43,16 +43,16 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
     : new Map<number, number>()
   const lexical = [words, grams].flatMap((leg) => leg.best(segments, findList, query.candidates, isEligible))
 
-  const reader = new CountReader([...words.termIds, ...grams.termIds])
-  const wordCounts = reader.counts.subarray(0, words.termIds.length)
-  const gramCounts = reader.counts.subarray(words.termIds.length)
-  const rows = readRows(db, tables, new Set([...nearest.keys(), ...lexical]))
+  const { rows, counts } = readRows(db, tables, new Set([...nearest.keys(), ...lexical]))
   const ids = rows.map(({ id }) => id)
   const others = ids.filter((id) => !nearest.has(id))
   const cosines = query.vector ? new Map([...nearest, ...cosinesOf(db, tables, kernels, query.vector, others)]) : null
   const anchorCosines = query.anchor ? cosinesOf(db, tables, kernels, query.anchor, ids) : null
+  const reader = new CountReader(kernels, [...words.termIds, ...grams.termIds], counts)
+  const wordCounts = reader.counts.subarray(0, words.termIds.length)
+  const gramCounts = reader.counts.subarray(words.termIds.length)
   const scored = rows.map((row): ScoredRow => {
-    reader.read(row.counts)
+    reader.read(row.countsBytes)
     return {
       id: row.id,
       chunkId: row.chunkId,
@@ -99,26 +99,18 @@ type Row = {
   readonly language: string | null
   readonly words: number
   readonly grams: number
-  readonly counts: Uint8Array
+  readonly countsBytes: number
 }
 
-type Columns = readonly [number, string, string, string, string | null, number, number, Uint8Array]
-
-function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): Row[] {
-  const read = db.prepare(
-    `SELECT c.id, c.chunk_id, d.document_id, d.generation, c.language, c.words, c.grams, c.counts
-     FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
-  )
-  read.setReturnArrays(true)
-  const rows = read.all(`[${Uint32Array.from(ids).sort().join()}]`) as unknown as Columns[]
-  return rows.map(([id, chunkId, documentId, generation, language, words, grams, counts]) => ({
-    id,
-    chunkId,
-    documentId,
-    generation,
-    language,
-    words,
-    grams,
-    counts,
-  }))
+/** Chunks, and the counts of their terms one after another. As two values: one for each chunk takes longer to read. */
+function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): { rows: readonly Row[]; counts: Uint8Array } {
+  const { rows, counts } = db
+    .prepare(
+      `SELECT json_group_array(json_object('id', c.id, 'chunkId', c.chunk_id, 'documentId', d.document_id, 'generation', d.generation,
+         'language', c.language, 'words', c.words, 'grams', c.grams, 'countsBytes', length(c.counts))) AS rows,
+         CAST(group_concat(c.counts, '') AS BLOB) AS counts
+       FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
+    )
+    .get(`[${Uint32Array.from(ids).sort().join()}]`) as { rows: string; counts: Uint8Array | null }
+  return { rows: JSON.parse(rows) as Row[], counts: counts ?? new Uint8Array() }
 }

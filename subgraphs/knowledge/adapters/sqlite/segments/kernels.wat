@@ -4,7 +4,7 @@
 
   ;; Writes to `out` the dot product, an i32 each, of the i16 vector at `query` with `count` i8 vectors that lie one after another from
   ;; `vectors`. `length` is their number of components, a multiple of 16. The caller sees to it that no sum leaves 32 bits.
-  (func (export "dots") (param $query i32) (param $vectors i32) (param $count i32) (param $length i32) (param $out i32)
+  (func (export "dots") (param $query i32) (param $vectors i32) (param $count i32) (param $length i32) (param $stride i32) (param $out i32)
     (local $sum v128) (local $at i32) (local $part v128) (local $q i32)
     (block $done
       (loop $each
@@ -22,7 +22,7 @@
         (i32.store (local.get $out) (i32.add
           (i32.add (i32x4.extract_lane 0 (local.get $sum)) (i32x4.extract_lane 1 (local.get $sum)))
           (i32.add (i32x4.extract_lane 2 (local.get $sum)) (i32x4.extract_lane 3 (local.get $sum)))))
-        (local.set $vectors (i32.add (local.get $vectors) (local.get $length)))
+        (local.set $vectors (i32.add (local.get $vectors) (local.get $stride)))
         (local.set $out (i32.add (local.get $out) (i32.const 4)))
         (local.set $count (i32.sub (local.get $count) (i32.const 1)))
         (br $each))))
@@ -289,4 +289,47 @@
         (i32.store8 (local.get $out) (v128.any_true (local.get $any)))
         (local.set $out (i32.add (local.get $out) (i32.const 1)))
         (local.set $ranges (i32.sub (local.get $ranges) (i32.const 1)))
-        (br $each)))))
+        (br $each))))
+  ;; Writes to `out` how often each term between `terms` and `termsEnd`, ascending ids of i32, is in the list between `list` and `end`,
+  ;; as i32. The list has for each of its terms, in ascending order, the difference to the id before and the count, in base 128.
+  (func (export "counts") (param $list i32) (param $end i32) (param $terms i32) (param $termsEnd i32) (param $out i32)
+    (local $id i32) (local $number i32) (local $byte i32) (local $shift i32)
+    (memory.fill (local.get $out) (i32.const 0) (i32.sub (local.get $termsEnd) (local.get $terms)))
+    (block $done
+      (br_if $done (i32.ge_u (local.get $terms) (local.get $termsEnd)))
+      (loop $next
+        (br_if $done (i32.ge_u (local.get $list) (local.get $end)))
+        (local.set $number (i32.load8_u (local.get $list)))
+        (local.set $list (i32.add (local.get $list) (i32.const 1)))
+        (if (i32.ge_u (local.get $number) (i32.const 128)) (then
+          (local.set $number (i32.and (local.get $number) (i32.const 127)))
+          (local.set $shift (i32.const 7))
+          (loop $longer
+            (local.set $byte (i32.load8_u (local.get $list)))
+            (local.set $list (i32.add (local.get $list) (i32.const 1)))
+            (local.set $number (i32.or (local.get $number)
+              (i32.shl (i32.and (local.get $byte) (i32.const 127)) (local.get $shift))))
+            (local.set $shift (i32.add (local.get $shift) (i32.const 7)))
+            (br_if $longer (i32.ge_u (local.get $byte) (i32.const 128))))))
+        (local.set $id (i32.add (local.get $id) (local.get $number)))
+        (local.set $number (i32.load8_u (local.get $list)))
+        (local.set $list (i32.add (local.get $list) (i32.const 1)))
+        (if (i32.ge_u (local.get $number) (i32.const 128)) (then
+          (local.set $number (i32.and (local.get $number) (i32.const 127)))
+          (local.set $shift (i32.const 7))
+          (loop $longer
+            (local.set $byte (i32.load8_u (local.get $list)))
+            (local.set $list (i32.add (local.get $list) (i32.const 1)))
+            (local.set $number (i32.or (local.get $number)
+              (i32.shl (i32.and (local.get $byte) (i32.const 127)) (local.get $shift))))
+            (local.set $shift (i32.add (local.get $shift) (i32.const 7)))
+            (br_if $longer (i32.ge_u (local.get $byte) (i32.const 128))))))
+        (block $reached
+          (loop $skip
+            (br_if $reached (i32.ge_u (i32.load (local.get $terms)) (local.get $id)))
+            (local.set $terms (i32.add (local.get $terms) (i32.const 4)))
+            (local.set $out (i32.add (local.get $out) (i32.const 4)))
+            (br_if $done (i32.ge_u (local.get $terms) (local.get $termsEnd)))
+            (br $skip)))
+        (if (i32.eq (i32.load (local.get $terms)) (local.get $id)) (then (i32.store (local.get $out) (local.get $number))))
+        (br $next)))))

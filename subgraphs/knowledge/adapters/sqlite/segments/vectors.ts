@@ -40,23 +40,26 @@ export function cosinesOf(
   query: Float32Array,
   ids: readonly number[],
 ): ReadonlyMap<number, number> {
-  const length = aligned(query.length)
+  // One statement for all, in the order of the file, and one value: a call for each takes three times as long. As text,
+  // which `group_concat` takes them for, bytes stay what they are.
+  const found = db
+    .prepare(
+      `SELECT group_concat(v.id) AS ids, CAST(group_concat(v.data, '') AS BLOB) AS rows
+       FROM json_each(?) wanted CROSS JOIN ${tables.vectors} v ON v.id = wanted.value`,
+    )
+    .get(`[${Uint32Array.from(ids).sort().join()}]`) as { ids: string | null; rows: Uint8Array | null }
+  if (!found.ids || !found.rows) return new Map()
+  const { buffer, byteOffset } = found.rows
+  const lengths = new DataView(buffer, byteOffset)
+  const dots = dotsWith(kernels, query, found.rows, LENGTH_BYTES)
+  const bytes = LENGTH_BYTES + aligned(query.length)
   const ownLength = vectorLength(query)
-  const components = new Uint8Array(ids.length * length)
-  const lengths = new Float64Array(ids.length)
-  const found: number[] = []
-  // One statement for all, in the order of the file: a call for each takes twice as long.
-  const read = db.prepare(`SELECT v.id, v.data FROM json_each(?) wanted CROSS JOIN ${tables.vectors} v ON v.id = wanted.value`)
-  read.setReturnArrays(true)
-  for (const [id, data] of read.all(`[${Uint32Array.from(ids).sort().join()}]`) as unknown as [number, Uint8Array][]) {
-    const vectorsLength = readLength(data)
-    if (vectorsLength === 0) continue
-    lengths[found.length] = vectorsLength
-    components.set(data.subarray(LENGTH_BYTES), found.length * length)
-    found.push(id)
+  const cosines = new Map<number, number>()
+  for (const [i, id] of found.ids.split(',').entries()) {
+    const length = lengths.getFloat32(i * bytes, true)
+    if (length > 0) cosines.set(Number(id), Math.max(-1, Math.min(1, dots[i]! / (length * ownLength))))
   }
-  const dots = dotsWith(kernels, query, components, found.length)
-  return new Map(found.map((id, i) => [id, Math.max(-1, Math.min(1, dots[i]! / (lengths[i]! * ownLength)))]))
+  return cosines
 }
 
 function readLength({ buffer, byteOffset }: Uint8Array): number {

@@ -9,6 +9,8 @@ if (node) {
   runIn(node, process.argv.slice(2))
 } else {
   await import('./require-node.js')
+  // Packages then leave out what helps whoever develops them: graphql-js looks for a second copy of itself at each step.
+  process.env.NODE_ENV ??= 'production'
   if (process.argv[2] === 'start') becomeLean()
   keepCompiledCode()
   resolveOwnFilesByName()

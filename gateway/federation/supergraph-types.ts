@@ -23,7 +23,7 @@ export class SupergraphTypes {
     for (const type of abstractTypes) known.add(type.name.value)
   }
 
-  /** Whether a type is the other one, implements it, or is a member of it. False for types that do not exist. */
+  /** Whether a type is the other one, implements it, or is a member of it. */
   isSubType(name: string, other: string): boolean {
     return name === other || this.#abstractTypes.get(name)?.has(other) === true
   }

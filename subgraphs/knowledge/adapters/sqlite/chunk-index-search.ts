@@ -102,7 +102,7 @@ type Row = {
   readonly countsBytes: number
 }
 
-/** Chunks, and the counts of their terms one after another. As two values: one for each chunk takes longer to read. */
+/** Chunks, and the counts of their terms one after another. As two values, like vectors. */
 function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): { rows: readonly Row[]; counts: Uint8Array } {
   const { rows, counts } = db
     .prepare(

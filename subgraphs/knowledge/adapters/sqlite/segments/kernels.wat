@@ -2,8 +2,9 @@
 (module
   (memory (export "memory") 1)
 
-  ;; Writes to `out` the dot product, an i32 each, of the i16 vector at `query` with `count` i8 vectors that lie one after another from
-  ;; `vectors`. `length` is their number of components, a multiple of 16. The caller sees to it that no sum leaves 32 bits.
+  ;; Writes to `out` the dot product, an i32 each, of the i16 vector at `query` with `count` i8 vectors: the first at
+  ;; `vectors`, and each `stride` bytes after the one before. `length` is their number of components, a multiple of 16. The caller sees to
+  ;; it that no sum leaves 32 bits.
   (func (export "dots") (param $query i32) (param $vectors i32) (param $count i32) (param $length i32) (param $stride i32) (param $out i32)
     (local $sum v128) (local $at i32) (local $part v128) (local $q i32)
     (block $done
@@ -290,6 +291,7 @@
         (local.set $out (i32.add (local.get $out) (i32.const 1)))
         (local.set $ranges (i32.sub (local.get $ranges) (i32.const 1)))
         (br $each))))
+
   ;; Writes to `out` how often each term between `terms` and `termsEnd`, ascending ids of i32, is in the list between `list` and `end`,
   ;; as i32. The list has for each of its terms, in ascending order, the difference to the id before and the count, in base 128.
   (func (export "counts") (param $list i32) (param $end i32) (param $terms i32) (param $termsEnd i32) (param $out i32)

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { findInPack, isLong, openList, type PostingList } from './posting-lists.ts'
 import { RecentlyUsed } from './recently-used.ts'
-import { type SegmentRow, type SegmentTables, TERMS } from './segment-tables.ts'
+import { packKey, type SegmentRow, type SegmentTables, TERM_BITS } from './segment-tables.ts'
 
 /**
  * Bytes of long lists that a thread keeps: of the commonest 240 terms of a million passages. With 64 MB a search of a
@@ -24,16 +24,14 @@ export class ListCache {
 
   /** Finds the lists of a collection, as the transaction sees them. `segments` are all that it has. */
   open(db: DatabaseSync, { lists }: SegmentTables, segments: readonly Pick<SegmentRow, 'segment'>[]): FindList {
-    const read = db.prepare(`SELECT id, data FROM ${lists} WHERE id <= ? ORDER BY id DESC LIMIT 1`)
+    const read = db.prepare(`SELECT id & ${TERM_BITS} AS first, data FROM ${lists} WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1`)
     let mayHaveGone = true
     return (segment, term) => {
-      const first = segment * TERMS
       const key = `${lists} ${segment} ${term}`
       const kept = this.#kept.get(key)
       if (kept) return kept
-      const row = read.get(first + term) as { id: number; data: Uint8Array } | undefined
-      if (!row || row.id < first) return null
-      const found = findInPack(row.id - first, row.data, term)
+      const row = read.get(packKey(segment, 0), packKey(segment, term)) as { first: number; data: Uint8Array } | undefined
+      const found = row && findInPack(row.first, row.data, term)
       if (!found) return null
       const list = openList(found)
       if (!isLong(list.passages)) return list

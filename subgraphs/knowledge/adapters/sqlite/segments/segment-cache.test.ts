@@ -75,8 +75,8 @@ it('drops lists of segments that are gone before anything else', () => {
   const [db, tables, others] = makeFile()
   add(db, others, 1)
   const open = (lists: ListCache, of: Tables) => lists.open(db, of, listSegments(db, of))
-  // A byte for each passage, and for each range of 64 where it begins: there is room for four.
-  const lists = new ListCache(4.5 * PASSAGES)
+  // A dense list has half a byte for each passage: there is room for four.
+  const lists = new ListCache((4.5 * PASSAGES) / 2)
   const other = open(lists, others)(1, TERM)
   expect(other!.passages).toBe(PASSAGES)
   add(db, tables, 100_001)

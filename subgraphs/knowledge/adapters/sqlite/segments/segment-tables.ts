@@ -67,11 +67,16 @@ export function isBuried(graves: Uint8Array | null, place: number): boolean {
   return graves !== null && (graves[place >> 3]! & (1 << (place & 7))) !== 0
 }
 
+/** The lowest 31 bits of a pack's key are its first term, the 32 above them its segment. */
+export const TERM_BITS = 2 ** 31 - 1
+
 /**
- * A pack of lists has its segment and its first term as its key. Both stay below what a whole number of JavaScript
- * holds: 2^31 terms, 2^22 segments.
+ * The key of a pack of lists with this first term. A number would hold only 2^22 segments, and each replacement of a
+ * document makes up to two.
  */
-export const TERMS = 2 ** 31
+export function packKey(segment: number, term: number): bigint {
+  return BigInt(segment) * BigInt(TERM_BITS + 1) + BigInt(term)
+}
 
 /** The ids of the chunks of a segment, by place. */
 export function readChunks(db: DatabaseSync, { segmentData }: SegmentTables, segment: number): Uint32Array {

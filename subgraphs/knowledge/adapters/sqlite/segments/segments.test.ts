@@ -191,6 +191,17 @@ it('merges segments as they become many, and leaves out what is buried', () => {
   collection.db.close()
 })
 
+it('finds, merges and drops lists of segments whose keys are beyond the whole numbers of JavaScript', () => {
+  const collection = new Collection()
+  collection.put([makePassage(1, [1, 2])], vectorFor)
+  collection.db.prepare(`UPDATE sqlite_sequence SET seq = ? WHERE name = '${tables.segments}'`).run(2 ** 31)
+  for (let id = 2; id <= 20; id++) collection.put([makePassage(id, [1, id])], vectorFor)
+  collection.delete([3])
+  for (const query of [[1], [2], [3], [19, 20]]) expectExact(collection, query, 5, () => true)
+  const least = collection.db.prepare(`SELECT min(id) >> 31 AS segment FROM ${tables.lists}`).get()
+  expect(least).toEqual({ segment: Math.min(...collection.segments().map(({ segment }) => segment)) })
+})
+
 it('erases what segments have of the vector of a chunk, in each place that it has had', () => {
   const collection = new Collection({ isTidied: false })
   const putIds = (ids: readonly number[], seed: number) =>

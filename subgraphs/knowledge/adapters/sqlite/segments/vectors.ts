@@ -32,7 +32,7 @@ export function vectorReader(db: DatabaseSync, tables: Tables, dimensions: numbe
   }
 }
 
-/** Cosines of a vector with these chunks, by id. Chunks without a vector are left out. */
+/** Cosines of a vector with these chunks, by id. Chunks without a vector of its dimensions are left out. */
 export function cosinesOf(
   db: DatabaseSync,
   tables: Tables,
@@ -40,19 +40,19 @@ export function cosinesOf(
   query: Float32Array,
   ids: readonly number[],
 ): ReadonlyMap<number, number> {
+  const bytes = LENGTH_BYTES + aligned(query.length)
   // One statement for all, in the order of the file, and one value: a call for each takes three times as long. As text,
   // which `group_concat` takes them for, bytes stay what they are.
   const found = db
     .prepare(
       `SELECT group_concat(v.id) AS ids, CAST(group_concat(v.data, '') AS BLOB) AS rows
-       FROM json_each(?) wanted CROSS JOIN ${tables.vectors} v ON v.id = wanted.value`,
+       FROM json_each(?) wanted CROSS JOIN ${tables.vectors} v ON v.id = wanted.value WHERE length(v.data) = ?`,
     )
-    .get(`[${Uint32Array.from(ids).sort().join()}]`) as { ids: string | null; rows: Uint8Array | null }
+    .get(`[${Uint32Array.from(ids).sort().join()}]`, bytes) as { ids: string | null; rows: Uint8Array | null }
   if (!found.ids || !found.rows) return new Map()
   const { buffer, byteOffset } = found.rows
   const lengths = new DataView(buffer, byteOffset)
   const dots = dotsWith(kernels, query, found.rows, LENGTH_BYTES)
-  const bytes = LENGTH_BYTES + aligned(query.length)
   const ownLength = vectorLength(query)
   const cosines = new Map<number, number>()
   for (const [i, id] of found.ids.split(',').entries()) {

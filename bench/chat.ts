@@ -73,8 +73,18 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   }
   const fsync = `fsync of the disk ${p50AndP99(await fsyncTimes(service.folder))}`
   return [
-    { what: 'chat, unary', figure: formatCost(unary.ours), bar: withPeers(peers ? "≤ 0.95 ms and 1.1 × Portkey's" : '≤ 0.95 ms', 5, 0.5), beside: unary.beside },
-    { what: 'chat, stream of 20 chunks at once', figure: formatCost(stream.ours), bar: withPeers('≤ 1.5 ms', 6, 0.8), beside: stream.beside },
+    {
+      what: 'chat, unary',
+      figure: formatCost(unary.ours),
+      bar: withPeers(peers ? "≤ 0.95 ms and 1.1 × Portkey's" : '≤ 0.95 ms', 5, 0.5),
+      beside: unary.beside,
+    },
+    {
+      what: 'chat, stream of 20 chunks at once',
+      figure: formatCost(stream.ours),
+      bar: withPeers('≤ 1.5 ms', 6, 0.8),
+      beside: stream.beside,
+    },
     { what: 'chat, stream of 20 chunks, 5 ms apart', figure: formatCost(paced.ours), bar: '≤ 2.5 ms CPU', beside: paced.beside },
     await firstByte([through, direct], PER_SECOND, fsync),
     ...(peers ? [await firstByte(subjects, PER_SECOND_WITH_PEERS, fsync)] : []),

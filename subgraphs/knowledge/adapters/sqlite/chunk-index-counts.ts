@@ -58,7 +58,7 @@ export class CountReader {
     new Uint8Array(buffer).set(encoded, this.#at)
   }
 
-  /** The counts of the next chunk, which take so many bytes. */
+  /** Reads the next chunk, whose counts take so many bytes, into `counts`. */
   read(bytes: number): void {
     const from = this.#at
     this.#at += bytes

@@ -102,7 +102,7 @@ type Row = {
   readonly countsBytes: number
 }
 
-/** Chunks, and the counts of their terms one after another. As two values, like vectors. */
+/** Chunks, and the counts of their terms one after another: two values for all chunks, as `cosinesOf` reads vectors. */
 function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): { rows: readonly Row[]; counts: Uint8Array } {
   const { rows, counts } = db
     .prepare(

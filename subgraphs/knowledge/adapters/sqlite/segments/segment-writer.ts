@@ -187,7 +187,8 @@ function dueSegments(all: readonly Sized[]): readonly number[] {
     }
     if (fitting.length === MERGED || (fitting.length > 1 && sum * 2 > MAX_PASSAGES)) return fitting
   }
-  // Its exact mean has a share of what is buried. Writing it anew takes at most 40 ms, less than half of a full `put`.
+  // The mean of so few vectors is exact, and still has a share of those that are buried. Writing the segment anew takes
+  // at most 40 ms, less than half of a full `put`.
   const small = all.find(({ passages, live }) => live < passages && passages <= MAX_EXACT)
   return small ? [small.segment] : []
 }

@@ -104,11 +104,11 @@ function signsFor(length: number): Int8Array {
 
 /** Vectors whose mean is the centre: more change it hardly. */
 const MAX_SAMPLE = 2_048
-/** Vectors up to which the centre is their exact mean. Who erases the code of one of so few encodes the others anew. */
+/** Up to so many vectors the centre is their exact mean. Whoever erases the code of one of them encodes the others anew. */
 export const MAX_EXACT = 256
 /**
- * The mean of more vectors is rounded to so many times what a component of the usual size adds to it. Otherwise who
- * knows all the others could subtract them, and had the one whose code was erased.
+ * The mean of more vectors is rounded to so many times what a component of the usual size adds to it. Otherwise, whoever
+ * has all other vectors could subtract them, and get the one whose code was erased.
  */
 const ROUNDED_SHARES = 128
 

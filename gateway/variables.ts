@@ -17,6 +17,7 @@ import {
 } from 'graphql'
 import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
+import { coerceInput } from '../subgraphs/common/link/execution/input-values.ts'
 import type { Variables } from './federation/values.ts'
 
 /** The check of one operation's variables stops after this many errors. */
@@ -89,13 +90,17 @@ export function coerceVariables(
       complain(definition, error)
       continue
     }
-    coerced[name] = coerceInputValue(
-      value,
-      type,
-      (path, _value, { message }) =>
-        refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
-      !suggestions,
-    )
+    try {
+      coerced[name] = coerceInput(type, value)
+    } catch {
+      coerced[name] = coerceInputValue(
+        value,
+        type,
+        (path, _value, { message }) =>
+          refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
+        !suggestions,
+      )
+    }
   }
   if (complaints.length > 0) throw new InvalidVariables(complaints)
   return coerced

@@ -11,9 +11,10 @@ import {
 import { KisError } from '../errors.ts'
 import { changedSteps, endableIterator, openedLater } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
-import { documentWeight } from './document-weight.ts'
-import { type EventOperation, eventOperation } from './events/event-operation.ts'
-import { type EventReader, eventReader } from './events/event-reader.ts'
+import { compiledWeight, documentWeight } from './document-weight.ts'
+import { type BoundOperation, type CompiledOperation, compileOperation } from './execution/compiled-operation.ts'
+import { compileVariables } from './execution/input-values.ts'
+import { type PlainOperation, plainOperation } from './execution/plain-operation.ts'
 import { formatError } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Subgraph } from './subgraph.ts'
@@ -27,36 +28,48 @@ const MAX_KEPT_BYTES = 32 * 1024 * 1024
 /** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
+/** An operation that was parsed and validated. */
+interface Executable {
+  readonly document: DocumentNode
+  /** Undefined: graphql-js executes it. */
+  readonly compiled:
+    | { readonly name: string | undefined; readonly bind: CompiledOperation; readonly coerce: ReturnType<typeof compileVariables> }
+    | undefined
+}
+
 /** A link to a subgraph of this process. */
 export function localLink(subgraph: Subgraph, log: Log): Link {
-  const documents = keptDocuments(subgraph.schema)
+  const operations = keptOperations(subgraph.schema)
   const format = (result: ExecutionResult, context: LinkContext): ExecutionResult =>
     result.errors ? { ...result, errors: result.errors.map((error) => formatError(error, log, context.requestId) as GraphQLError) } : result
 
   return {
     async execute(operation, context) {
       context.signal.throwIfAborted()
-      const document = documents.of(operation.query)
-      if (!('kind' in document)) return format({ errors: document }, context)
-      const result = await execute(toExecutionArguments(subgraph, document, operation, context))
-      documents.keep(operation.query, document, result, context.caller)
+      const executable = operations.of(operation)
+      if (!('document' in executable)) return format({ errors: executable }, context)
+      const bound = bind(subgraph, executable, operation, context)
+      if (!('execute' in bound)) return format(bound, context)
+      const result = await bound.execute()
+      operations.keep(operation.query, executable, result, context.caller)
       return format(result, context)
     },
 
     subscribe(operation, context) {
+      const formatted = (result: ExecutionResult) => format(result, context)
       const thrown = (error: unknown) => {
         const asError = new GraphQLError(error instanceof Error ? error.message : String(error), { originalError: error as Error })
-        return format({ errors: [asError] }, context)
+        return formatted({ errors: [error instanceof GraphQLError ? error : asError] })
       }
       const open = async () => {
-        const document = documents.of(operation.query)
-        if (!('kind' in document)) return single(format({ errors: document }, context))
+        const executable = operations.of(operation)
+        if (!('document' in executable)) return single(formatted({ errors: executable }))
         try {
-          const given = toExecutionArguments(subgraph, document, operation, context)
-          const source = await createSourceEventStream(given)
-          if (!(Symbol.asyncIterator in source)) return single(format(source, context))
-          documents.keep(operation.query, document, {}, context.caller)
-          return toResults(source[Symbol.asyncIterator](), given, (result) => format(result, context), thrown)
+          const bound = bind(subgraph, executable, operation, context)
+          if (!('execute' in bound)) return single(formatted(bound))
+          const source = await bound.subscribe()
+          operations.keep(operation.query, executable, {}, context.caller)
+          return toResults(source[Symbol.asyncIterator]() as AsyncIterator<unknown, undefined>, bound, formatted, thrown)
         } catch (error) {
           return single(thrown(error))
         }
@@ -66,59 +79,46 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
   }
 }
 
-type Arguments = ReturnType<typeof toExecutionArguments>
-
 /**
- * The events of a source as results: read by a compiled operation, or executed with one of their own. An error that the
- * source throws is the last result, as in GraphQL over WebSocket.
+ * The events of a source as results. An error that the source throws is the last result, as in GraphQL over WebSocket.
  */
 function toResults(
   source: AsyncIterator<unknown, undefined>,
-  given: Arguments,
+  { execute: executeEvent }: BoundOperation,
   format: (result: ExecutionResult) => ExecutionResult,
   thrown: (error: unknown) => ExecutionResult,
 ): AsyncIterableIterator<ExecutionResult, undefined> {
-  const { document, toVariables: variablesOf, read } = getEventOperation(given.schema, given.document)
-  const forEvents = { ...given, document, variableValues: variablesOf(given.variableValues) }
-  const executed = async (rootValue: unknown) => {
-    try {
-      return { done: false, value: format(await execute({ ...forEvents, rootValue })) } as const
-    } catch (error) {
-      // A defect. The source must not go on without a reader.
-      await source.return?.()
-      return { done: false, value: thrown(error) } as const
-    }
-  }
   return changedSteps<unknown, ExecutionResult>(
     source,
     (step) => {
       if (step.done) return step
-      const data = read?.(step.value, given.contextValue)
-      return data ? { done: false, value: { data } } : executed(step.value)
+      const result = executeEvent(step.value)
+      if (!(result instanceof Promise)) return { done: false, value: format(result) }
+      return result.then((later) => ({ done: false, value: format(later) }))
     },
     (error) => ({ done: false, value: thrown(error) }),
   )
 }
 
-/** Each document belongs to one schema. */
-const eventOperations = new WeakMap<DocumentNode, EventOperation & { readonly read: EventReader | null }>()
-
-function getEventOperation(schema: GraphQLSchema, document: DocumentNode) {
-  let operation = eventOperations.get(document)
-  if (!operation) {
-    operation = { ...eventOperation(document), read: eventReader(schema, document) }
-    eventOperations.set(document, operation)
+function bind(
+  subgraph: Subgraph,
+  { document, compiled }: Executable,
+  { operationName, variables: variableValues = {} }: Operation,
+  context: LinkContext,
+): BoundOperation | ExecutionResult {
+  const contextValue = subgraph.toResolverContext(context)
+  if (compiled && (!operationName || operationName === compiled.name)) {
+    const variables = compiled.coerce(variableValues)
+    return 'errors' in variables ? variables : compiled.bind(contextValue, variables.coerced)
   }
-  return operation
-}
-
-function toExecutionArguments(subgraph: Subgraph, document: DocumentNode, operation: Operation, context: LinkContext) {
+  const given = { schema: subgraph.schema, document, contextValue, variableValues, operationName: operationName ?? null }
   return {
-    schema: subgraph.schema,
-    document,
-    contextValue: subgraph.toResolverContext(context),
-    variableValues: operation.variables ?? {},
-    operationName: operation.operationName ?? null,
+    execute: (rootValue) => execute({ ...given, rootValue }),
+    async subscribe() {
+      const source = await createSourceEventStream(given)
+      if (Symbol.asyncIterator in source) return source
+      throw source.errors![0]!
+    },
   }
 }
 
@@ -132,25 +132,27 @@ function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult,
   return endableIterator(next, () => {})
 }
 
-interface KeptDocuments {
-  /** Gives the text parsed and validated, or what is wrong with it. */
-  of(query: string): DocumentNode | readonly GraphQLError[]
+interface KeptOperations {
+  /** Gives the operation ready to run, or what is wrong with its text. */
+  of(operation: Operation): Executable | readonly GraphQLError[]
   /** Keeps it if it ran without an error, so that failing operations take no memory. */
-  keep(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
+  keep(query: string, executable: Executable, result: ExecutionResult, caller: LinkContext['caller']): void
 }
 
-function keptDocuments(schema: GraphQLSchema): KeptDocuments {
-  const kept = new WeighedCache<DocumentNode>(MAX_KEPT_BYTES)
+function keptOperations(schema: GraphQLSchema): KeptOperations {
+  const kept = new WeighedCache<Executable>(MAX_KEPT_BYTES)
   return {
-    of: (query) => kept.get(query) ?? check(schema, query),
-    keep(query, document, { errors }, caller) {
-      if (errors?.length || kept.get(query) === document) return
-      kept.set(query, document, documentWeight(document, query), caller && 'organizationId' in caller ? caller.organizationId : '')
+    of: ({ query }) => kept.get(query) ?? check(schema, query),
+    keep(query, executable, { errors }, caller) {
+      if (errors?.length || kept.get(query) === executable) return
+      const { document, compiled } = executable
+      const weight = documentWeight(document, query) + (compiled ? compiledWeight(document) : 0)
+      kept.set(query, executable, weight, caller && 'organizationId' in caller ? caller.organizationId : '')
     },
   }
 }
 
-function check(schema: GraphQLSchema, query: string): DocumentNode | readonly GraphQLError[] {
+function check(schema: GraphQLSchema, query: string): Executable | readonly GraphQLError[] {
   if (query.length > MAX_TEXT_CHARACTERS) {
     const { message, extensions } = new KisError(
       'operation_too_complex',
@@ -161,7 +163,8 @@ function check(schema: GraphQLSchema, query: string): DocumentNode | readonly Gr
   try {
     const document = parse(query, { noLocation: true })
     const errors = validate(schema, document)
-    return errors.length ? errors : document
+    if (errors.length > 0) return errors
+    return { document, compiled: compile(schema, plainOperation(document)) }
   } catch (error) {
     // `validate` itself throws on `@include` at the root of a subscription (SingleFieldSubscriptionsRule of graphql-js
     // 16).
@@ -171,4 +174,10 @@ function check(schema: GraphQLSchema, query: string): DocumentNode | readonly Gr
         : new GraphQLError('The operation cannot be validated.', { extensions: { ...new KisError('invalid_request', '').extensions } }),
     ]
   }
+}
+
+function compile(schema: GraphQLSchema, plain: PlainOperation | null): Executable['compiled'] {
+  if (!plain) return undefined
+  const { operation } = plain
+  return { name: operation.name?.value, bind: compileOperation(schema, plain), coerce: compileVariables(schema, operation) }
 }

@@ -70,6 +70,7 @@ function build(name: SubgraphName, resolvers: object): GraphQLSchema {
   addResolversToSchema(schema, { Query: { _service: () => ({ sdl }), _entities: resolveEntities }, _Entity: { __resolveType } })
   addResolversToSchema(schema, { ...ownScalars, ...enums, ...connections, ...resolvers })
   coerceDefaults(schema)
+  checkResolvers(schema)
   return schema
 }
 
@@ -88,5 +89,16 @@ function coerceDefaults(schema: GraphQLSchema): void {
         ? Object.values(type.getFields()).flatMap((field) => field.args)
         : []
     for (const input of inputs) if (input.astNode?.defaultValue) input.defaultValue = valueFromAST(input.astNode.defaultValue, input.type)
+  }
+}
+
+/** Checks that the schema has only what a compiled operation can do. */
+function checkResolvers(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type) || type.name.startsWith('__')) continue
+    if (type.isTypeOf) throw new Error(`${type.name} has \`isTypeOf\`; give its interfaces and unions \`__resolveType\` instead`)
+    for (const { name, resolve, subscribe } of Object.values(type.getFields()))
+      if (resolve !== resolveEntities && Math.max(resolve?.length ?? 0, subscribe?.length ?? 0) > 3)
+        throw new Error(`The resolver of ${type.name}.${name} takes \`info\`, of which it would get the schema alone`)
   }
 }

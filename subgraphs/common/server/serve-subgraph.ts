@@ -31,11 +31,6 @@ import { answerUnreadable } from './unreadable.ts'
 /** Uploads pass through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
 const MAX_BODY_BYTES = 48 * 1024 * 1024
 const PATH = '/graphql'
-/**
- * Parsed operations that Mercurius keeps, by number. It keeps up to twice as many, of half a megabyte at most. The
- * gateway and the services need fewer.
- */
-const MAX_DOCUMENTS = 128
 /** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
 
@@ -61,7 +56,7 @@ export interface ServeOptions {
 
 /**
  * Serves a subgraph to other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own
- * server. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a
+ * server. Both pass them to a local link, as a process of all roles does. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a
  * model would go on billing.) Only signed callers are answered. Disposing drains for `drainMs`.
  */
 export async function serveSubgraph(
@@ -116,7 +111,7 @@ export async function serveSubgraph(
         telemetry.requests.end(requestId)
       })
       const caller = await verifyCaller(request.headers.authorization)
-      ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
+      ;(request as LinkRequest).link = { caller, requestId, signal: gone.signal }
       await bodies.admit(request, reply, () => ('service' in caller ? caller.service : caller.organizationId), MAX_BODY_BYTES)
     } catch (error) {
       if (!(error instanceof KisError)) throw error
@@ -142,7 +137,7 @@ export async function serveSubgraph(
       span.within(done)
     })
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { link } = request as { link?: LinkContext }
+    const { link } = request as LinkRequest
     const facts = link && telemetry.requests.takeUnsent(link.requestId)
     if (facts) reply.header(FACTS_HEADER, facts)
     done(null, payload)
@@ -152,18 +147,15 @@ export async function serveSubgraph(
     schema: subgraph.schema,
     graphiql: false,
     subscription: false,
-    cache: MAX_DOCUMENTS,
-    graphql: { parseOptions: { noLocation: true } },
-    context: (request) => subgraph.toResolverContext((request as { link?: LinkContext }).link!),
-    errorFormatter: (result, context) => ({
+    errorFormatter: ({ errors }) => ({
       statusCode: 200,
-      response: {
-        data: result.data ?? null,
-        errors: complaints(result.errors ?? []).map((error) => formatError(error, log, (context as Partial<LinkContext>).requestId ?? '')),
-      },
+      response: { data: null, errors: (errors ?? []).map((error) => formatError(asGraphQLError(error), log, '')) },
     }),
   })
   const link = localLink(subgraph, log)
+  const execute: MercuriusExecute = (query, { reply }, variables, operationName) =>
+    link.execute({ query, variables: variables ?? undefined, operationName: operationName ?? undefined }, reply.request.link!)
+  Object.assign(app, { graphql: execute })
   const sockets = serveSubscriptions(
     app,
     subgraph.name,
@@ -181,6 +173,18 @@ export async function serveSubgraph(
     },
   }
 }
+
+interface LinkRequest {
+  link?: LinkContext
+}
+
+/** What a route of Mercurius calls for an operation. Its own would execute by graphql-js alone. */
+type MercuriusExecute = (
+  query: string,
+  context: { readonly reply: { readonly request: LinkRequest } },
+  variables: Operation['variables'] | null,
+  operationName: string | null | undefined,
+) => Promise<ExecutionResult>
 
 interface LinkCall {
   readonly told: SocketOperation
@@ -280,14 +284,6 @@ function serveSubscriptions(
 /** graphql-ws calls `toJSON` of each error, and closes the whole socket when there is none. */
 function withErrorObjects(result: ExecutionResult): ExecutionResult {
   return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
-}
-
-/** Mercurius wraps the errors of parsing and validation into one error of its own. */
-function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
-  return errors.flatMap((error) => {
-    const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors
-    return Array.isArray(found) ? (found as Error[]).map(asGraphQLError) : [asGraphQLError(error)]
-  })
 }
 
 function asGraphQLError(error: Error): GraphQLError {

@@ -1,0 +1,123 @@
+import {
+  type GraphQLError,
+  type GraphQLInputObjectType,
+  type GraphQLInputType,
+  type GraphQLLeafType,
+  type GraphQLSchema,
+  getVariableValues,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  type OperationDefinitionNode,
+  typeFromAST,
+  valueFromAST,
+} from 'graphql'
+
+type Values = Readonly<Record<string, unknown>>
+/** Throws `UNFIT`, or what a scalar throws, for a value that does not fit the type. */
+type Coerce = (value: unknown) => unknown
+
+/** More errors are not told. */
+const MAX_ERRORS = 50
+const UNFIT = new Error('The value does not fit its type.')
+/** By type: each belongs to one schema. */
+const coercers = new WeakMap<GraphQLInputType, Coerce>()
+
+/**
+ * Coerces JSON to an input type, as `coerceInputValue` of graphql-js does, which keeps the path of each value for its
+ * errors. @throws {Error} the value does not fit; `coerceInputValue` says where
+ */
+export function coerceInput(type: GraphQLInputType, value: unknown): unknown {
+  return coercerOf(type)(value)
+}
+
+function coercerOf(type: GraphQLInputType): Coerce {
+  const known = coercers.get(type)
+  if (known) return known
+  // A type may contain itself, so its coercer is known before it is made.
+  let made: Coerce | undefined
+  const coerce: Coerce = (value) => {
+    made ??= makeCoercer(type)
+    return made(value)
+  }
+  coercers.set(type, coerce)
+  return coerce
+}
+
+function makeCoercer(type: GraphQLInputType): Coerce {
+  if (isNonNullType(type)) {
+    const coerce = coercerOf(type.ofType)
+    return (value) => (value === undefined || value === null ? unfit() : coerce(value))
+  }
+  const coerce = isListType(type) ? listCoercer(type.ofType) : isInputObjectType(type) ? objectCoercer(type) : leafCoercer(type)
+  return (value) => (value === undefined || value === null ? null : coerce(value))
+}
+
+function listCoercer(item: GraphQLInputType): Coerce {
+  const coerce = coercerOf(item)
+  // One value stands for a list of it.
+  return (value) => (Array.isArray(value) ? value.map(coerce) : [coerce(value)])
+}
+
+function objectCoercer(type: GraphQLInputObjectType): Coerce {
+  const definitions = type.getFields()
+  const fields = Object.values(definitions).map(({ name, type: fieldType, defaultValue }) => ({
+    name,
+    defaultValue,
+    isRequired: isNonNullType(fieldType) && defaultValue === undefined,
+    coerce: coercerOf(fieldType),
+  }))
+  return (value) => {
+    if (typeof value !== 'object' || Array.isArray(value) || type.isOneOf) return unfit()
+    const given = value as Values
+    for (const name of Object.keys(given)) if (!Object.hasOwn(definitions, name)) return unfit()
+    const coerced: Record<string, unknown> = {}
+    for (const { name, defaultValue, isRequired, coerce } of fields) {
+      const field = Object.hasOwn(given, name) ? given[name] : undefined
+      if (field !== undefined) coerced[name] = coerce(field)
+      else if (isRequired) return unfit()
+      else if (defaultValue !== undefined) coerced[name] = defaultValue
+    }
+    return coerced
+  }
+}
+
+function leafCoercer(type: GraphQLLeafType): Coerce {
+  return (value) => {
+    const parsed = type.parseValue(value)
+    return parsed === undefined ? unfit() : parsed
+  }
+}
+
+function unfit(): never {
+  throw UNFIT
+}
+
+export type CoercedVariables = { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] }
+
+/** Gives the function that coerces the variables of a valid operation, once for all its runs. */
+export function compileVariables(schema: GraphQLSchema, operation: OperationDefinitionNode): (inputs: Values) => CoercedVariables {
+  const nodes = operation.variableDefinitions ?? []
+  const definitions = nodes.map(({ variable, type: node, defaultValue }) => {
+    const type = typeFromAST(schema, node) as GraphQLInputType
+    return {
+      name: variable.name.value,
+      isRequired: isNonNullType(type) && !defaultValue,
+      defaultValue: defaultValue && valueFromAST(defaultValue, type),
+      coerce: coercerOf(type),
+    }
+  })
+  return (inputs) => {
+    const coerced: Record<string, unknown> = {}
+    try {
+      for (const { name, isRequired, defaultValue, coerce } of definitions) {
+        if (Object.hasOwn(inputs, name)) coerced[name] = coerce(inputs[name])
+        else if (isRequired) return unfit()
+        else if (defaultValue !== undefined) coerced[name] = defaultValue
+      }
+      return { coerced }
+    } catch {
+      return getVariableValues(schema, nodes, inputs, { maxErrors: MAX_ERRORS }) as CoercedVariables
+    }
+  }
+}

@@ -14,6 +14,7 @@ import { encodeDocument, parseDocument, type StoredObject, toStored, withDates }
 import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
+import { RecentDocuments } from './recent-documents.ts'
 
 /** What a collection needs from its store. */
 export interface StoreAccess {
@@ -38,6 +39,7 @@ const MAX_READ_NOW = 64
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #store: StoreAccess
+  readonly #recent = new RecentDocuments<T>()
 
   constructor(spec: CollectionSpec, store: StoreAccess) {
     this.spec = spec
@@ -47,7 +49,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   async findOne(filter: Filter): Promise<T | null> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, undefined, filter)
-    const [found] = await this.#read(access, tests, 1, selectSql('doc', this.spec, access))
+    const [found] = await this.#read(access, tests, 1, selectSql('id, doc', this.spec, access))
     return found ?? null
   }
 
@@ -58,14 +60,14 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const [direction = 1] = directions
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
-    return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
+    return this.#read(access, tests, limit, ordered(selectSql('id, doc', this.spec, access), access, direction))
   }
 
   async countDocuments(filter: Filter, { limit }: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, toCountSort(tests, limit), filter)
     if (access.judged.length > 0) {
-      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))
+      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('id, doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
     await this.#store.ready
@@ -142,17 +144,18 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const isShort = !access.walks && (access.judged.length > 0 ? countKeys(access.served) : limit) <= MAX_READ_NOW
     const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
-    return this.#toDocuments(rows as readonly [string][], access, tests).slice(0, limit)
+    return this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
   }
 
-  #toDocuments(rows: readonly [text: string][], access: Access, tests: readonly Test[]): readonly T[] {
+  #toDocuments(rows: readonly Row[], access: Access, tests: readonly Test[]): readonly T[] {
     const documents: T[] = []
-    for (const [text] of rows) {
-      const document = parseDocument(text)
-      if (meets(document, tests)) documents.push(withDates(document) as T)
+    for (const [id, text] of rows) {
+      const recent = this.#recent.find(id, text)
+      const stored = recent?.stored ?? parseDocument(text)
+      if (meets(stored, tests)) documents.push(recent ? { ...recent.document } : (withDates(stored) as T))
       // In an index, true is 1 and a date is its milliseconds. So documents of another type could be found instead of
       // the right ones, or between them.
-      else if (!meets(document, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)
+      else if (!meets(stored, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)
     }
     return documents
   }

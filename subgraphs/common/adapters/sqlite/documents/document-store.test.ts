@@ -216,6 +216,21 @@ it('a write that fails leaves the others of its commit alone', async () => {
   expect(await items.find({ _id: { $gt: 'id' } }, { limit: 100 })).toHaveLength(20)
 })
 
+it('a document that is read again and again is the one that is stored, whatever callers do with theirs', async () => {
+  const items = collection({ fields: ['at'] })
+  await items.insertOne({ _id: 'a', n: 1, at: new Date(5), below: { tags: ['x'] } })
+  for (let read = 0; read < 4; read++) {
+    const [found] = await items.find({ at: new Date(5) }, { limit: 1 })
+    expect(found).toEqual({ _id: 'a', n: 1, at: new Date(5), below: { tags: ['x'] } })
+    Object.assign(found!, { n: 2 })
+  }
+  await items.updateOne({ _id: 'a' }, { $set: { n: 3 } })
+  expect(await items.findOne({ _id: 'a' })).toMatchObject({ n: 3 })
+  await items.findOneAndDelete({ _id: 'a' })
+  await items.insertOne({ _id: 'a', n: 4 })
+  for (let read = 0; read < 3; read++) expect(await items.findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 4 })
+})
+
 it('insertMissing says that another unique key is taken, and keeps the rest', async () => {
   const items = collection({ fields: ['code'], unique: true })
   await items.insertOne({ _id: 'a', code: 'taken' })

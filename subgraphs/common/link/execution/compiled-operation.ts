@@ -134,27 +134,27 @@ export function compileOperation(schema: GraphQLSchema, { operation, fragments }
 }
 
 function runAtOnce(run: Run, fields: Fields, rootValue: unknown): ExecutionResult | Promise<ExecutionResult> {
-  try {
-    for (const field of fields) readField(run, field, rootValue, run.data!, null)
-  } catch (error) {
-    run.errors.push(error as GraphQLError)
-    run.data = null
-  }
+  for (const field of fields) readRootField(run, field, rootValue)
   return run.missing === 0 ? resultOf(run) : complete(run).then(() => resultOf(run))
 }
 
 async function runSerially(run: Run, fields: Fields, rootValue: unknown): Promise<ExecutionResult> {
   for (const field of fields) {
-    try {
-      readField(run, field, rootValue, run.data!, null)
-    } catch (error) {
-      run.errors.push(error as GraphQLError)
-      run.data = null
-    }
+    readRootField(run, field, rootValue)
     if (run.missing > 0) await complete(run)
-    if (!run.data) break
   }
   return resultOf(run)
+}
+
+/** Does nothing if an error has already made the whole answer null. */
+function readRootField(run: Run, field: Field, rootValue: unknown): void {
+  if (!run.data) return
+  try {
+    readField(run, field, rootValue, run.data, null)
+  } catch (error) {
+    run.errors.push(error as GraphQLError)
+    run.data = null
+  }
 }
 
 function complete(run: Run): Promise<void> {

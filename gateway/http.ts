@@ -209,9 +209,7 @@ async function buildContext(
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   telemetry.requests.begin(requestId, isOurs)
   const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)
-  })
+  reply.raw.once('close', () => gone.abort(REQUEST_OVER))
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
   const caller = await authenticator.getPrincipal(credentials, requestId)
   return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }

@@ -11,7 +11,7 @@ import {
 import { KisError } from '../errors.ts'
 import { changedSteps, endableIterator, openedLater } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
-import { compiledWeight, documentWeight } from './document-weight.ts'
+import { documentWeight, FIELD_BYTES } from './document-weight.ts'
 import { type BoundOperation, type CompiledOperation, compileOperation } from './execution/compiled-operation.ts'
 import { compileVariables } from './execution/input-values.ts'
 import { type PlainOperation, plainOperation } from './execution/plain-operation.ts'
@@ -28,13 +28,18 @@ const MAX_KEPT_BYTES = 32 * 1024 * 1024
 /** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
+interface Compiled {
+  readonly name: string | undefined
+  readonly fieldCount: number
+  readonly bind: CompiledOperation
+  readonly coerce: ReturnType<typeof compileVariables>
+}
+
 /** An operation that was parsed and validated. */
 interface Executable {
   readonly document: DocumentNode
   /** Undefined: graphql-js executes it. */
-  readonly compiled:
-    | { readonly name: string | undefined; readonly bind: CompiledOperation; readonly coerce: ReturnType<typeof compileVariables> }
-    | undefined
+  readonly compiled: Compiled | undefined
 }
 
 /** A link to a subgraph of this process. */
@@ -146,7 +151,7 @@ function keptOperations(schema: GraphQLSchema): KeptOperations {
     keep(query, executable, { errors }, caller) {
       if (errors?.length || kept.get(query) === executable) return
       const { document, compiled } = executable
-      const weight = documentWeight(document, query) + (compiled ? compiledWeight(document) : 0)
+      const weight = documentWeight(document, query) + (compiled?.fieldCount ?? 0) * FIELD_BYTES
       kept.set(query, executable, weight, caller && 'organizationId' in caller ? caller.organizationId : '')
     },
   }
@@ -176,8 +181,8 @@ function check(schema: GraphQLSchema, query: string): Executable | readonly Grap
   }
 }
 
-function compile(schema: GraphQLSchema, plain: PlainOperation | null): Executable['compiled'] {
+function compile(schema: GraphQLSchema, plain: PlainOperation | null): Compiled | undefined {
   if (!plain) return undefined
-  const { operation } = plain
-  return { name: operation.name?.value, bind: compileOperation(schema, plain), coerce: compileVariables(schema, operation) }
+  const { operation, fieldCount } = plain
+  return { name: operation.name?.value, fieldCount, bind: compileOperation(schema, plain), coerce: compileVariables(schema, operation) }
 }

@@ -56,8 +56,9 @@ export interface ServeOptions {
 
 /**
  * Serves a subgraph to other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own
- * server. Both pass them to a local link, as a process of all roles does. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a
- * model would go on billing.) Only signed callers are answered. Disposing drains for `drainMs`.
+ * server. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a model
+ * would go on billing.) Both pass them to a local link, as in a process of all roles. Only signed callers are answered.
+ * Disposing drains for `drainMs`.
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
@@ -107,7 +108,7 @@ export async function serveSubgraph(
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => {
-        if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)
+        gone.abort(REQUEST_OVER)
         telemetry.requests.end(requestId)
       })
       const caller = await verifyCaller(request.headers.authorization)
@@ -147,10 +148,13 @@ export async function serveSubgraph(
     schema: subgraph.schema,
     graphiql: false,
     subscription: false,
-    errorFormatter: ({ errors }) => ({
-      statusCode: 200,
-      response: { data: null, errors: (errors ?? []).map((error) => formatError(asGraphQLError(error), log, '')) },
-    }),
+    errorFormatter: ({ errors }, context) => {
+      const { requestId = '' } = (context as unknown as MercuriusContext).reply?.request.link ?? {}
+      return {
+        statusCode: 200,
+        response: { data: null, errors: complaints(errors ?? []).map((error) => formatError(error, log, requestId)) },
+      }
+    },
   })
   const link = localLink(subgraph, log)
   const execute: MercuriusExecute = (query, { reply }, variables, operationName) =>
@@ -178,10 +182,14 @@ interface LinkRequest {
   link?: LinkContext
 }
 
+interface MercuriusContext {
+  readonly reply: { readonly request: LinkRequest }
+}
+
 /** What a route of Mercurius calls for an operation. Its own would execute by graphql-js alone. */
 type MercuriusExecute = (
   query: string,
-  context: { readonly reply: { readonly request: LinkRequest } },
+  context: MercuriusContext,
   variables: Operation['variables'] | null,
   operationName: string | null | undefined,
 ) => Promise<ExecutionResult>
@@ -284,6 +292,14 @@ function serveSubscriptions(
 /** graphql-ws calls `toJSON` of each error, and closes the whole socket when there is none. */
 function withErrorObjects(result: ExecutionResult): ExecutionResult {
   return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
+}
+
+/** Mercurius wraps what is wrong with the body of a request into one error of its own. */
+function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
+  return errors.flatMap((error) => {
+    const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors
+    return Array.isArray(found) ? (found as Error[]).map(asGraphQLError) : [asGraphQLError(error)]
+  })
 }
 
 function asGraphQLError(error: Error): GraphQLError {

@@ -72,7 +72,7 @@ const NO_ARGUMENTS: Arguments = Object.freeze({})
 
 /** Runs of one operation with the same context and variables. */
 export interface BoundOperation {
-  /** Never rejects. */
+  /** Never rejects. Waits for every resolver that began, also where an error has made null what it answers for. */
   execute(rootValue?: unknown): ExecutionResult | Promise<ExecutionResult>
   /**
    * Opens the events of a subscription, each of which is the root value of an execution. Throws what its resolver
@@ -85,8 +85,9 @@ export interface BoundOperation {
 export type CompiledOperation = (context: unknown, variables: Arguments) => BoundOperation
 
 /**
- * Makes the functions that answer an operation, once for all its runs. They answer as graphql-js does, which looks up
- * the fields and the arguments anew for each object, and makes several promises for each value that comes later.
+ * Makes the functions that answer an operation, once for all its runs; those of an object when it first occurs. They
+ * answer as graphql-js does, which looks up the fields and the arguments anew for each object, and makes several
+ * promises for each value that comes later.
  */
 export function compileOperation(schema: GraphQLSchema, { operation, fragments }: PlainOperation): CompiledOperation {
   const info = { schema } as GraphQLResolveInfo
@@ -198,7 +199,6 @@ function fail(run: Run, { nodes, isNullable }: Slot, error: unknown, holder: Hol
 function fillLater(run: Run, slot: Slot, later: PromiseLike<unknown>, holder: Holder, key: string | number, above: Place | null): void {
   // Keeps the order of the keys.
   holder[key] = null
-  run.missing++
   const isOver = () => {
     if (--run.missing === 0) run.whenComplete()
   }
@@ -207,8 +207,8 @@ function fillLater(run: Run, slot: Slot, later: PromiseLike<unknown>, holder: Ho
     run.errors.push(locatedError(error, slot.nodes, pathOf(key, above)))
     if (!slot.isNullable) makeNull(run, above)
   }
-  // A foreign promise could answer at once.
-  const promise = later instanceof Promise ? later : Promise.resolve(later)
+  // Another kind of promise could answer at once.
+  const promise = later instanceof Promise && later.constructor === Promise ? later : Promise.resolve(later)
   promise.then(
     (value) => {
       try {
@@ -223,6 +223,7 @@ function fillLater(run: Run, slot: Slot, later: PromiseLike<unknown>, holder: Ho
       isOver()
     },
   )
+  run.missing++
 }
 
 /** Whether no error has made null what is there, or something above it. */
@@ -333,7 +334,7 @@ function completerOfPresent(
   const abstract = type as GraphQLAbstractType
   const fieldsOf = new Map<GraphQLObjectType, Fields>()
   return (run, value, holder, key, above) => {
-    const actual = actualType(schema, abstract, value, run)
+    const actual = actualType(schema, abstract, value, run, what)
     const fields = fieldsOf.get(actual) ?? below(actual, nodes)
     fieldsOf.set(actual, fields)
     return readObject(run, fields, value, { above, holder, key, isNullable, value: {} })
@@ -345,11 +346,17 @@ function readObject(run: Run, fields: Fields, source: unknown, place: Place): Ho
   return place.value
 }
 
-function actualType(schema: GraphQLSchema, abstract: GraphQLAbstractType, value: unknown, { context, info }: Run): GraphQLObjectType {
+function actualType(
+  schema: GraphQLSchema,
+  abstract: GraphQLAbstractType,
+  value: unknown,
+  { context, info }: Run,
+  what: string,
+): GraphQLObjectType {
   const name = abstract.resolveType?.(value, context, info, abstract) ?? (value as { readonly __typename?: unknown }).__typename
   const type = typeof name === 'string' ? schema.getType(name) : undefined
   if (!isObjectType(type) || !schema.isSubType(abstract, type))
-    throw new GraphQLError(`Runtime Object type "${String(name)}" is not a possible type for "${abstract.name}".`)
+    throw new GraphQLError(`A value of ${what} has the type ${String(name)}, which is not one of ${abstract.name}.`)
   return type
 }
 

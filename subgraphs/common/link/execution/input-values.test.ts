@@ -103,4 +103,11 @@ describe('the variables of an operation', () => {
     const theirs = getVariableValues(schema, operationOf(query).variableDefinitions!, inputs)
     expect(coerce(inputs)).toEqual(theirs)
   })
+
+  it('have defaults of their own in each run', () => {
+    const own = compileVariables(schema, operationOf('query ($ids: [ID!] = ["a"]) { ask(n: 1, ids: $ids) }'))
+    const [first, second] = [own({}), own({})] as { coerced: { ids: string[] } }[]
+    first!.coerced.ids.push('b')
+    expect(second).toEqual({ coerced: { ids: ['a'] } })
+  })
 })

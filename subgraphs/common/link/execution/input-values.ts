@@ -103,17 +103,18 @@ export function compileVariables(schema: GraphQLSchema, operation: OperationDefi
     return {
       name: variable.name.value,
       isRequired: isNonNullType(type) && !defaultValue,
-      defaultValue: defaultValue && valueFromAST(defaultValue, type),
+      // Anew for each run, whose resolvers may change it.
+      defaultOf: defaultValue && (() => valueFromAST(defaultValue, type)),
       coerce: coercerOf(type),
     }
   })
   return (inputs) => {
     const coerced: Record<string, unknown> = {}
     try {
-      for (const { name, isRequired, defaultValue, coerce } of definitions) {
+      for (const { name, isRequired, defaultOf, coerce } of definitions) {
         if (Object.hasOwn(inputs, name)) coerced[name] = coerce(inputs[name])
         else if (isRequired) return unfit()
-        else if (defaultValue !== undefined) coerced[name] = defaultValue
+        else if (defaultOf) coerced[name] = defaultOf()
       }
       return { coerced }
     } catch {

@@ -51,7 +51,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
   return {
     async execute(operation, context) {
       context.signal.throwIfAborted()
-      const executable = operations.of(operation)
+      const executable = operations.of(operation.query)
       if (!('document' in executable)) return format({ errors: executable }, context)
       const bound = bind(subgraph, executable, operation, context)
       if (!('execute' in bound)) return format(bound, context)
@@ -67,7 +67,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
         return formatted({ errors: [error instanceof GraphQLError ? error : asError] })
       }
       const open = async () => {
-        const executable = operations.of(operation)
+        const executable = operations.of(operation.query)
         if (!('document' in executable)) return single(formatted({ errors: executable }))
         try {
           const bound = bind(subgraph, executable, operation, context)
@@ -139,7 +139,7 @@ function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult,
 
 interface KeptOperations {
   /** Gives the operation ready to run, or what is wrong with its text. */
-  of(operation: Operation): Executable | readonly GraphQLError[]
+  of(query: string): Executable | readonly GraphQLError[]
   /** Keeps it if it ran without an error, so that failing operations take no memory. */
   keep(query: string, executable: Executable, result: ExecutionResult, caller: LinkContext['caller']): void
 }
@@ -147,7 +147,7 @@ interface KeptOperations {
 function keptOperations(schema: GraphQLSchema): KeptOperations {
   const kept = new WeighedCache<Executable>(MAX_KEPT_BYTES)
   return {
-    of: ({ query }) => kept.get(query) ?? check(schema, query),
+    of: (query) => kept.get(query) ?? check(schema, query),
     keep(query, executable, { errors }, caller) {
       if (errors?.length || kept.get(query) === executable) return
       const { document, compiled } = executable

@@ -32,7 +32,7 @@ interface Place {
 
 /** What the runs of an operation have in common if they differ in the root value alone. */
 interface Given {
-  /** Of what graphql-js tells resolvers, the schema alone. `subgraphSchema` sees to it that none wants more. */
+  /** Has the schema alone. `subgraphSchema` refuses resolvers that take more. */
   readonly info: GraphQLResolveInfo
   readonly context: unknown
   readonly variables: Arguments
@@ -67,6 +67,16 @@ interface Field extends Slot {
 /** The fields of an object. */
 type Fields = readonly Field[]
 type FieldsOf = (type: GraphQLObjectType, nodes: FieldNodes) => Fields
+
+/** A field of one type, while its functions are made. */
+interface Site {
+  readonly schema: GraphQLSchema
+  readonly nodes: FieldNodes
+  /** Names the field in errors, such as `Document.file`. */
+  readonly what: string
+  /** Gives the fields of its objects. */
+  readonly below: FieldsOf
+}
 
 const NO_ARGUMENTS: Arguments = Object.freeze({})
 
@@ -104,7 +114,7 @@ export function compileOperation(schema: GraphQLSchema, { operation, fragments }
     const name = nodes[0].name.value
     if (name === '__typename') return { key, nodes, isNullable: false, read: () => type.name, complete: (_run, value) => value }
     const definition = type.getFields()[name]!
-    const slot = slotOf(schema, definition.type, nodes, `${type.name}.${name}`, below)
+    const slot = slotOf(definition.type, { schema, nodes, what: `${type.name}.${name}`, below })
     return { key, ...slot, read: reader(definition, nodes, next) }
   }
   // Validation has passed, so the schema has such a root.
@@ -226,13 +236,13 @@ function fillLater(run: Run, slot: Slot, later: PromiseLike<unknown>, holder: Ho
   run.missing++
 }
 
-/** Whether no error has made null what is there, or something above it. */
+/** Whether the place is still part of the answer: no error has made it or a place above it null. */
 function isInAnswer({ data }: Run, place: Place | null): boolean {
   for (let at = place; at; at = at.above) if (at.holder[at.key] !== at.value) return false
   return data !== null
 }
 
-/** Makes null what is there, or the next above it that may be null. */
+/** Makes the place null. If it must not be null, the nearest place above that may be. */
 function makeNull(run: Run, place: Place | null): void {
   let at = place
   while (at && !at.isNullable) at = at.above
@@ -268,10 +278,10 @@ function propertyOf(source: unknown, name: string, args: Arguments, { context, i
   return typeof value === 'function' ? value.call(source, args, context, info) : value
 }
 
-/** `what` names the field in errors. */
-function slotOf(schema: GraphQLSchema, type: GraphQLOutputType, nodes: FieldNodes, what: string, below: FieldsOf): Slot {
-  if (!isNonNullType(type)) return { nodes, isNullable: true, complete: completer(schema, type, nodes, what, below, true) }
-  const nullable = completer(schema, type.ofType, nodes, what, below, false)
+function slotOf(type: GraphQLOutputType, site: Site): Slot {
+  const { nodes, what } = site
+  if (!isNonNullType(type)) return { nodes, isNullable: true, complete: completer(type, site, true) }
+  const nullable = completer(type.ofType, site, false)
   return {
     nodes,
     isNullable: false,
@@ -283,15 +293,8 @@ function slotOf(schema: GraphQLSchema, type: GraphQLOutputType, nodes: FieldNode
   }
 }
 
-function completer(
-  schema: GraphQLSchema,
-  type: GraphQLOutputType,
-  nodes: FieldNodes,
-  what: string,
-  below: FieldsOf,
-  isNullable: boolean,
-): Complete {
-  const present = completerOfPresent(schema, type, nodes, what, below, isNullable)
+function completer(type: GraphQLOutputType, site: Site, isNullable: boolean): Complete {
+  const present = completerOfPresent(type, site, isNullable)
   return (run, value, holder, key, above) => {
     if (value === undefined || value === null) return null
     if (value instanceof Error) throw value
@@ -299,14 +302,8 @@ function completer(
   }
 }
 
-function completerOfPresent(
-  schema: GraphQLSchema,
-  type: GraphQLOutputType,
-  nodes: FieldNodes,
-  what: string,
-  below: FieldsOf,
-  isNullable: boolean,
-): Complete {
+function completerOfPresent(type: GraphQLOutputType, site: Site, isNullable: boolean): Complete {
+  const { schema, nodes, what, below } = site
   if (isLeafType(type))
     return (_run, value) => {
       const serialized = type.serialize(value)
@@ -314,7 +311,7 @@ function completerOfPresent(
       return serialized
     }
   if (isListType(type)) {
-    const items = slotOf(schema, type.ofType, nodes, what, below)
+    const items = slotOf(type.ofType, site)
     return (run, value, holder, key, above) => {
       if (!isIterable(value)) throw new GraphQLError(`Expected Iterable, but did not find one for field "${what}".`)
       const list: unknown[] = []

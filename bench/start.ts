@@ -8,6 +8,7 @@ import { makeCaller } from '../test/support/client.ts'
 import { residentBytes } from '../test/support/processes/resident-bytes.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
+import { residentBytesOfTree } from './support/process-tree.ts'
 import { quantile } from './support/quantile.ts'
 
 const ROUNDS = 3
@@ -56,8 +57,10 @@ async function benchResident(): Promise<BenchRow[]> {
       await sleep(SETTLES_MS)
       for (const [name, { pid }] of service.processes) {
         const bytes = residentBytes(pid)
-        const figure = bytes === null ? 'not known on this system' : `${Math.round(bytes / 1024 ** 2)} MB`
-        rows.push({ what: `resident ${when}: ${name}`, figure, bar, beside: '' })
+        const figure = bytes === null ? 'not known on this system' : megabytes(bytes)
+        // The parser's process waits for its first document.
+        const beside = bytes === null ? '' : `with its child processes ${megabytes(residentBytesOfTree(pid))}`
+        rows.push({ what: `resident ${when}: ${name}`, figure, bar, beside })
       }
     }
     try {
@@ -70,6 +73,10 @@ async function benchResident(): Promise<BenchRow[]> {
     }
   }
   return rows
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MB`
 }
 
 function seconds(times: readonly number[]): string {

@@ -1,4 +1,5 @@
 import { type MessagePort, parentPort } from 'node:worker_threads'
+import { collectGarbage } from './collect-garbage.ts'
 import { loadServed, type RemoteError, remoteError } from './worker-rpc.ts'
 
 /** The thread that `SharedThread` starts. */
@@ -16,12 +17,19 @@ export interface Failed {
   readonly failed: RemoteError
 }
 
+/** The thread's users come one soon after the other. */
+const LOADED_MS = 1_000
+
 let last = Promise.resolve()
+let loaded: NodeJS.Timeout | undefined
 
 parentPort!.on('message', ({ user, file, data, line }: Asked) => {
   last = last.then(async () => {
     try {
       await loadServed(file, { line, data })
+      clearTimeout(loaded)
+      loaded = setTimeout(collectGarbage, LOADED_MS)
+      loaded.unref()
     } catch (error) {
       parentPort!.postMessage({ user, failed: remoteError(error) } satisfies Failed)
     }

@@ -26,7 +26,7 @@ const running = new Set<Promise<Finished>>()
 serveWorker({
   ready: async () => {
     await loading
-    collectGarbage()
+    void collectGarbage()
   },
   finish: async (halfway: Halfway, asked: Asked) => {
     const half = await loading

@@ -75,7 +75,7 @@ async function load(): Promise<{ readonly model: Model; readonly finish: Finish 
   await Promise.allSettled(parts)
   const [model, finish] = await Promise.all(parts)
   await model.check(directory, queue, finish)
-  collectGarbage()
+  void collectGarbage()
   return { model, finish }
 }
 

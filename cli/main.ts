@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { collectGarbage } from '../subgraphs/common/process/collect-garbage.ts'
-import { collectWhenIdle } from '../subgraphs/common/process/idle-collection.ts'
+import { collectWhenIdle } from '../subgraphs/common/process/garbage/idle-collection.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { refuseHalfRestored } from './backup/restoring.ts'
 import { refuseHalfCopied } from './copy/copying.ts'
@@ -76,7 +75,6 @@ export async function main(args: readonly string[]): Promise<void> {
       else stop.signal.addEventListener('abort', resolve, { once: true })
     })
     const isReady = await Promise.race([running.ready.then(() => true), stopped])
-    await collectGarbage()
     collectWhenIdle()
     await stopped
     if (isReady) await sleep(config.drainDelayMs)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
-import { collectRecentGarbage } from '../../../common/process/collect-garbage.ts'
+import { collectRecentGarbage } from '../../../common/process/garbage/collect-garbage.ts'
 import { fasterNetwork } from './faster-network.ts'
 import { NETWORK_FILE } from './model-files.ts'
 import { modelParts } from './model-parts.ts'

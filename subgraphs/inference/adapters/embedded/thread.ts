@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import { collectGarbage } from '../../../common/process/collect-garbage.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { collectGarbage } from '../../../common/process/garbage/collect-garbage.ts'
 import { createLog } from '../../../common/process/log.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'

@@ -1,7 +1,7 @@
 /**
- * Has V8 collect this thread's garbage soon, and give back to the system what its heap then does not need. After a start
- * half of the heap is garbage, which an idle process would keep: 20 MB in each. Stops the thread three times, in all
- * for 120 ms with a heap of 45 MB. Resolves when it is done. Does nothing in a Node without `--expose-gc`.
+ * Has V8 collect this thread's garbage soon, and give back to the system what its heap then does not need. Stops the
+ * thread two or three times, in all for 120 ms if 45 MB are in use. Resolves when it is done. Does nothing in a Node
+ * without `--expose-gc`.
  */
 export async function collectGarbage(): Promise<void> {
   await globalThis.gc?.({ type: 'major', execution: 'async', flavor: 'last-resort' })

@@ -1,21 +1,23 @@
 import { getHeapStatistics } from 'node:v8'
 import { collectGarbage } from './collect-garbage.ts'
 
-const LOOK_MS = 10_000
+const LOOK_MS = 1_000
 /** Of the time between two looks, for which the event loop ran. A service that nobody calls takes .01 to .03. */
 const QUIET = 0.1
-const QUIET_LOOKS = 3
+/** Quiet looks in a row before the start's garbage is collected, and before that of a busy time is. */
+const QUIET_LOOKS = { afterStart: 1, later: 30 }
 /** A collection is worth its 120 ms when the heap has grown by this much. Young generations alone are 16 MB. */
 const WORTH_BYTES = 24 * 1024 ** 2
 /** At most one collection in five minutes. */
-const LOOKS_BETWEEN = 30
+const LOOKS_BETWEEN = 300
 
 /**
- * Gives memory back to the system when a busy time is over. V8 keeps what its heap has grown to: after 500 slow streams
- * 60 MB that nothing needs. Call it once, when the start's garbage is collected.
+ * Gives memory back to the system while nobody is kept waiting: first what a start leaves, and later what a busy time
+ * leaves. V8 keeps what its heap has grown to: after 500 slow streams 60 MB that nothing needs. Call it when the service
+ * is ready.
  */
 export function collectWhenIdle(): void {
-  const heap = new IdleHeap(heapBytes())
+  const heap = new IdleHeap()
   let before = performance.eventLoopUtilization()
   const look = async () => {
     const now = performance.eventLoopUtilization()
@@ -30,20 +32,17 @@ export function collectWhenIdle(): void {
 
 /** Decides when a collection pays, by looks that are evenly spaced. */
 export class IdleHeap {
-  #neededBytes: number
+  /** The size of the heap after the last collection; undefined before the first. */
+  #neededBytes: number | undefined
   #quietLooks = 0
-  #looks = LOOKS_BETWEEN
-
-  /** @param neededBytes the size of the heap after a collection */
-  constructor(neededBytes: number) {
-    this.#neededBytes = neededBytes
-  }
+  #looks = 0
 
   /** @param utilization the share of the time since the last look for which the event loop ran, 0 to 1 */
   isWorthCollecting(utilization: number, bytes: number): boolean {
     this.#looks++
     this.#quietLooks = utilization < QUIET ? this.#quietLooks + 1 : 0
-    return this.#quietLooks >= QUIET_LOOKS && this.#looks >= LOOKS_BETWEEN && bytes - this.#neededBytes >= WORTH_BYTES
+    if (this.#neededBytes === undefined) return this.#quietLooks >= QUIET_LOOKS.afterStart
+    return this.#quietLooks >= QUIET_LOOKS.later && this.#looks >= LOOKS_BETWEEN && bytes - this.#neededBytes >= WORTH_BYTES
   }
 
   noteCollected(neededBytes: number): void {

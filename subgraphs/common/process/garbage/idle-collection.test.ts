@@ -42,6 +42,12 @@ it('leaves a heap that has grown by less than 24 MB since the last collection', 
   expect(looks(heap, 1, 0.02, 74 * MB)).toEqual([true])
 })
 
+it('leaves a heap of more than 512 MB, whose collection could stop the process too long', () => {
+  expect(looks(new IdleHeap(), 50, 0.02, 513 * MB)).not.toContain(true)
+  expect(looks(collected(), 50, 0.02, 513 * MB)).not.toContain(true)
+  expect(looks(collected(), 30, 0.02, 512 * MB)).toContain(true)
+})
+
 it('collects no more than once in 300 looks', () => {
   const heap = collected()
   heap.noteCollected(50 * MB)

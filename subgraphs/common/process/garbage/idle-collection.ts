@@ -8,6 +8,8 @@ const QUIET = 0.1
 const QUIET_LOOKS = { afterStart: 1, later: 30 }
 /** A collection is worth its 120 ms when the heap has grown by this much. Young generations alone are 16 MB. */
 const WORTH_BYTES = 24 * 1024 ** 2
+/** The stop grows with what is in use, to 1.4 s with this much. A link gives a silent process 4 s. */
+const MOST_BYTES = 512 * 1024 ** 2
 /** At most one collection in five minutes. */
 const LOOKS_BETWEEN = 300
 
@@ -41,6 +43,7 @@ export class IdleHeap {
   isWorthCollecting(utilization: number, bytes: number): boolean {
     this.#looks++
     this.#quietLooks = utilization < QUIET ? this.#quietLooks + 1 : 0
+    if (bytes > MOST_BYTES) return false
     if (this.#neededBytes === undefined) return this.#quietLooks >= QUIET_LOOKS.afterStart
     return this.#quietLooks >= QUIET_LOOKS.later && this.#looks >= LOOKS_BETWEEN && bytes - this.#neededBytes >= WORTH_BYTES
   }

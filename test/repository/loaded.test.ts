@@ -9,7 +9,7 @@ const ROLES = ['gateway', 'rest-adapter', 'subgraphs/billing', 'subgraphs/infere
   (name) => `${name}/main.ts`,
 )
 
-it('starts without the fetch and WebSockets of Node, which take 13 MB in each process', async () => {
+it('starts without the fetch and WebSockets of Node, which would take memory and time in each process', async () => {
   const files = [...FILES, ...ROLES, 'subgraphs/common/server/serve-subgraph.ts'].map((file) => new URL(file, ROOT).href)
   const code = `import { resolveOwnFilesByName } from ${JSON.stringify(new URL('cli/own-files.js', ROOT).href)}
     resolveOwnFilesByName()

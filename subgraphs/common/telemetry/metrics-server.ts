@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { PrometheusMetrics } from './metrics.ts'
 
-/** An import of it as a module would run its getters, of which one loads `fetch`, WebSockets and all they need: 13 MB. */
+/** An import of it would run its getters, of which one loads Node's `fetch` and WebSockets: 13 MB in an empty Node. */
 const { createServer } = process.getBuiltinModule('node:http')
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'

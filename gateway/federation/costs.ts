@@ -24,14 +24,11 @@ import {
   valueFromASTUntyped,
   visit,
 } from 'graphql'
-import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Prepared } from '../documents.ts'
 import type { Variables } from './values.ts'
 
 /** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
 const ASSUMED_SIZE = 10
-/** Fields of one operation with its fragments expanded. Two thousand tokens can expand to far more. */
-const MAX_FIELDS = 5_000
 /** Costs of one operation that are kept. Pages have one size or two. */
 const MAX_KEPT = 16
 
@@ -83,10 +80,7 @@ export class Costs {
     }
   }
 
-  /**
-   * The variables must be coerced.
-   * @throws {KisError} `operation_too_complex`: it has more than `MAX_FIELDS` fields
-   */
+  /** The variables must be coerced. */
   of(prepared: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
     const { names, costs } = this.#countedOf(prepared)
     const key = names.map((name) => sizeKey(variables[name])).join()
@@ -120,7 +114,6 @@ export class Costs {
       document.definitions.flatMap((each) => (each.kind === Kind.FRAGMENT_DEFINITION ? [[each.name.value, each] as const] : [])),
     )
     const root = schema.getRootType(operation.operation)!
-    let fields = 0
 
     /** Collects the fields of a selection by their names in the answer, as execution merges them for a value of the type. */
     const collect = ({ selections }: SelectionSetNode, type: GraphQLNamedType, places: Map<string, Place>, spread: Set<string>): void => {
@@ -150,9 +143,6 @@ export class Costs {
     const sumNodes = (places: Map<string, Place>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
       let sum = 0
       for (const [key, { type, nodes }] of places) {
-        fields += 1
-        if (fields > MAX_FIELDS)
-          throw new KisError('operation_too_complex', `The operation has more than ${MAX_FIELDS} fields when its fragments are expanded.`)
         const nodesHere = nodesOfField(type, nodes, sized)
         noted?.(key, nodesHere)
         sum += nodesHere
@@ -175,17 +165,12 @@ export class Costs {
       const slicing = list?.sizedFields && { fields: list.sizedFields, size: size ?? ASSUMED_SIZE }
       // A value has one of the types: the dearest counts.
       let dearest = 0
-      const fieldsAbove = fields
-      let fieldsBelow = 0
       for (const runtime of isAbstractType(type) ? schema.getPossibleTypes(type) : [type]) {
-        fields = fieldsAbove
         const below = new Map<string, Place>()
         const spread = new Set<string>()
         for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet, runtime, below, spread)
         dearest = Math.max(dearest, sumNodes(below, slicing))
-        fieldsBelow = Math.max(fieldsBelow, fields - fieldsAbove)
       }
-      fields = fieldsAbove + fieldsBelow
       return count * (weight + dearest)
     }
 

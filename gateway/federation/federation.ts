@@ -1,4 +1,5 @@
 import type { ExecutionResult, GraphQLSchema } from 'graphql'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Metrics } from '../../subgraphs/common/telemetry/metrics.ts'
 import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
@@ -58,17 +59,17 @@ export class Federation {
     this.#subscriptions = new FederatedSubscriptions({ supergraph, links, services: this.#services, requests })
   }
 
-  /**
-   * The most that the operation, or one of its events, may return. The variables must be coerced.
-   * @throws {KisError} `operation_too_complex`: it has too many fields to count
-   */
+  /** The most that the operation, or one of its events, may return. The variables must be coerced. */
   estimateCost(prepared: Prepared, variables: Variables): Cost {
     return this.#costs.of(prepared, this.schema, variables)
   }
 
-  /** Runs a query or mutation. The variables must be coerced. */
-  async execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
-    const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
+  /**
+   * Runs a query or mutation. The variables must be coerced.
+   * @throws as `LoadedSupergraph.plan`
+   */
+  async execute(prepared: Prepared, variables: Variables, context: LinkContext<Principal>): Promise<ExecutionResult> {
+    const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared, context.caller))
     this.#requests.planned(context.requestId, () => describePlan(plan))
     return executePlan(plan, this.#supergraph.types, this.#services, variables, context)
   }
@@ -79,8 +80,8 @@ export class Federation {
     return kept
   }
 
-  async #makePlan(prepared: Prepared): Promise<ExecutablePlan> {
-    const { node } = await this.#supergraph.plan(prepared)
+  async #makePlan(prepared: Prepared, { organizationId }: Principal): Promise<ExecutablePlan> {
+    const { node } = await this.#supergraph.plan(prepared, organizationId)
     if (node?.kind === 'Subscription') throw new Error('a subscription is not executed, but subscribed to')
     const plan = { node, shapes: new AnswerShapes(this.schema, prepared) }
     this.#plans.set(prepared, plan)
@@ -93,7 +94,7 @@ export class Federation {
   }
 
   /** Starts a subscription. The variables must be coerced. */
-  subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
+  subscribe(prepared: Prepared, variables: Variables, context: LinkContext<Principal>): UpstreamEvents {
     return this.#subscriptions.subscribe(prepared, variables, context)
   }
 }

@@ -52,21 +52,15 @@ describe('what `npm run compose` has made of the supergraph', () => {
     for (const text of texts) {
       const prepared = { text, operationName: undefined, hash: hash('sha256', text) }
       expect(composed.plans).toHaveProperty([prepared.hash])
-      const planned = await byApollo.plan(prepared)
-      expect(await ahead.plan(prepared)).toEqual(planned)
+      const planned = await byApollo.plan(prepared, 'org_a')
+      expect(await ahead.plan(prepared, 'org_a')).toEqual(planned)
     }
   })
 
   it('leaves the plans of other operations to Apollo', async () => {
     const text = 'query Chosen { organization { id } } query Other { collections { totalCount } }'
-    const { node } = await ahead.plan({ text, operationName: 'Chosen', hash: 'of this text' })
+    const { node } = await ahead.plan({ text, operationName: 'Chosen', hash: 'of this text' }, 'org_a')
     expect(node).toMatchObject({ kind: 'Fetch', serviceName: 'billing' })
-  })
-
-  it('plans again after its thread has ended', async () => {
-    await ahead[Symbol.asyncDispose]()
-    const { node } = await ahead.plan({ text: '{ collections { totalCount } }', operationName: undefined, hash: 'of this text' })
-    expect(node).toMatchObject({ kind: 'Fetch', serviceName: 'knowledge' })
   })
 })
 

@@ -1,7 +1,6 @@
 import type { QueryPlan } from '@apollo/query-planner'
 import { buildASTSchema, type DocumentNode, type GraphQLSchema, Kind, parse } from 'graphql'
-import type { Prepared } from '../documents.ts'
-import { PlannerClient } from './planner-client.ts'
+import { PlannerClient, type ToPlan } from './planner-client.ts'
 import { SupergraphTypes } from './supergraph-types.ts'
 
 /** What `npm run compose` has made of a supergraph, so that a start need not. */
@@ -20,8 +19,12 @@ export interface LoadedSupergraph extends AsyncDisposable {
   /** What clients see. */
   readonly schema: GraphQLSchema
   readonly types: SupergraphTypes
-  /** Plans a valid operation. */
-  plan(prepared: Pick<Prepared, 'text' | 'operationName' | 'hash'>): Promise<QueryPlan>
+  /**
+   * Plans a valid operation. Organizations take turns.
+   * @throws {KisError} `operation_too_complex`: planning it takes too long, or too much memory
+   * @throws {ServiceUnavailable} the planner has ended, or too many operations of the organization wait
+   */
+  plan(operation: ToPlan, organizationId: string): Promise<QueryPlan>
 }
 
 /** It is valid: composition has checked it. */
@@ -55,7 +58,7 @@ function usePlannerThread(sdl: string, { apiSdl, plans }: ComposedSupergraph): P
   const planner = new PlannerClient(sdl)
   return {
     apiSdl,
-    plan: async (prepared) => plans[prepared.hash] ?? planner.plan(prepared),
+    plan: async (operation, organizationId) => plans[operation.hash] ?? planner.plan(operation, organizationId),
     end: () => planner[Symbol.asyncDispose](),
   }
 }

@@ -1,7 +1,12 @@
-import { serveWorker, workerInput } from '../../subgraphs/common/process/worker-rpc.ts'
+import { workerData } from 'node:worker_threads'
+import { serveQuestions } from '../../subgraphs/common/process/threads/bounded-thread.ts'
+import type { Prepared } from '../documents.ts'
 import { createPlanner } from './planner.ts'
 
-const { plan } = createPlanner(workerInput<string>())
+/** An operation to plan. */
+export type Planned = Pick<Prepared, 'text' | 'operationName'>
+
+const planner = createPlanner(workerData as string)
 
 /** The other side of `PlannerClient`. */
-serveWorker({ plan })
+serveQuestions(({ text, operationName }: Planned) => planner.plan(text, operationName))

@@ -12,7 +12,7 @@ const text = 'subscription { walletChanged { cursor } }'
 const document = parse(text)
 const operation = document.definitions[0] as OperationDefinitionNode
 const prepared: Prepared = { document, text, operation, operationName: undefined, hash: hash('sha256', text), requirements: [] }
-const context = { caller: null as never, requestId: 'req_1', signal: new AbortController().signal }
+const context = { caller: { organizationId: 'org_a' } as never, requestId: 'req_1', signal: new AbortController().signal }
 const cursors = ['1', '2']
 
 describe('a subscription to one subgraph', () => {
@@ -28,9 +28,9 @@ describe('a subscription to one subgraph', () => {
     const { promise: maySay, resolve: plan } = Promise.withResolvers<void>()
     const supergraph: LoadedSupergraph = {
       ...loaded,
-      async plan(asked) {
+      async plan(...asked) {
         await maySay
-        return loaded.plan(asked)
+        return loaded.plan(...asked)
       },
     }
     const billing: Pick<Link, 'subscribe'> = {

@@ -1,5 +1,6 @@
 import type { FetchNode, QueryPlan } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type OperationDefinitionNode, parse } from 'graphql'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
 import type { RequestFacts } from '../../subgraphs/common/telemetry/request-facts.ts'
@@ -57,11 +58,11 @@ export class FederatedSubscriptions {
   }
 
   /** Asks nothing before the first `next()`, which rejects when the operation cannot be planned. */
-  subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
+  subscribe(prepared: Prepared, variables: Variables, context: LinkContext<Principal>): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult, undefined> | undefined
     let isOver = false
     let next: UpstreamEvents['next'] = async () => {
-      const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared))
+      const plan = this.#findPlan(prepared) ?? (await this.#makePlan(prepared, context.caller))
       // A first `next()` upstream would begin work that nobody waits for any more.
       if (isOver) return { done: true, value: undefined }
       this.#parts.requests.planned(context.requestId, () => describePlan(plan.whole))
@@ -89,10 +90,10 @@ export class FederatedSubscriptions {
     return this.#plans.get(document)?.get(operationName)
   }
 
-  async #makePlan(prepared: Prepared): Promise<Plan> {
+  async #makePlan(prepared: Prepared, { organizationId }: Principal): Promise<Plan> {
     const { document, operation, operationName = '' } = prepared
     const { schema, types } = this.#parts.supergraph
-    const whole = await this.#parts.supergraph.plan(prepared)
+    const whole = await this.#parts.supergraph.plan(prepared, organizationId)
     const { node } = whole
     if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
     const { primary, rest } = node

@@ -6,6 +6,10 @@ const times = (count: number, text: (i: number) => string) => Array.from({ lengt
 
 const nests = (count: number, last: string) => `${'nest { '.repeat(count)}${last}${' }'.repeat(count)}`
 
+/** Each fragment spreads the next one twice: ten make 2,556 fields and fragments, eleven 5,116. */
+const twice = (count: number) =>
+  `{ nest { ...F1 } } ${times(count - 1, (i) => `fragment F${i + 1} on Nest { ... { ...F${i + 2} } ... on Nest { ...F${i + 2} } }`)} fragment F${count} on Nest { n }`
+
 const lists = (count: number) => `${'['.repeat(count)}1${']'.repeat(count)}`
 
 /** Each at its limit, and above it. */
@@ -38,6 +42,8 @@ const CASES: readonly { readonly what: string; readonly most: string; readonly a
     most: `query ($j: JSON = ${lists(8)}) { find(input: { query: "x", filter: $j }) }`,
     above: `query ($j: JSON = ${lists(60)}) { find(input: { query: "x", filter: $j }) }`,
   },
+  { what: 'selections, by fragments that are spread twice', most: twice(10), above: twice(11) },
+  { what: 'selections, far too many to follow', most: twice(1), above: twice(90) },
   { what: 'tokens', most: `# ${'x '.repeat(5_000)}\n{ ping }`, above: `{ ${'ping '.repeat(2_000)} }` },
 ]
 

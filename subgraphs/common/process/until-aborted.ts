@@ -1,13 +1,14 @@
 /**
- * Gives the result of `work`, or rejects with the signal's reason if that aborts first. The work then goes on alone.
+ * Gives the result of `work`, or rejects with the signal's reason if that aborts first. The work then goes on alone, and
+ * nobody hears of its failure.
  */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = () => reject(signal.reason)
+  if (signal.aborted) onAbort()
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await Promise.race([work, aborted])
+    return await Promise.race([aborted, work])
   } finally {
     signal.removeEventListener('abort', onAbort)
   }

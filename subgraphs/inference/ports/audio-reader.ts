@@ -12,6 +12,11 @@ export interface Audio {
 
 /** Identifies an audio file without decoding it. */
 export interface AudioReader {
-  /** Decides by the bytes, not by a name. Null: the format is not accepted, or there is no audio in it. */
-  read(bytes: Uint8Array): Promise<Audio | null>
+  /**
+   * Decides by the bytes, not by a name. Null: the format is not accepted, or there is no audio in it. Organizations take
+   * turns.
+   * @throws {ServiceUnavailable} too many files of the organization wait
+   * @throws the reason of the aborted signal, while the file waits
+   */
+  read(bytes: Uint8Array, organizationId: string, signal: AbortSignal): Promise<Audio | null>
 }

@@ -1,4 +1,4 @@
-import { serveWorker, workerInput } from '../../process/worker-rpc.ts'
+import { serveWorker, workerInput } from '../../process/threads/worker-rpc.ts'
 import { damageSeenAtStart, readEnds } from './damage-at-start.ts'
 import { Connection, orFailure } from './database.ts'
 

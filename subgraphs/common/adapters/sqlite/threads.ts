@@ -2,8 +2,8 @@ import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
 import { type Damaged, Unfit } from '../../process/opening.ts'
-import { SharedThread } from '../../process/shared-thread.ts'
-import { type RemoteError, WorkerClient } from '../../process/worker-rpc.ts'
+import { SharedThread } from '../../process/threads/shared-thread.ts'
+import { type RemoteError, WorkerClient } from '../../process/threads/worker-rpc.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write. The log gets one line in this time. */

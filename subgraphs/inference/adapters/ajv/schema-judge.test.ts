@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { ThreadLimits } from '../../../common/process/threads/bounded-thread.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
-import type { JudgeLimits } from './judge-thread.ts'
 import { AjvSchemaJudge } from './schema-judge.ts'
 
 const { signal } = new AbortController()
@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const judge of open.splice(0)) await judge[Symbol.asyncDispose]()
 })
 
-function judgeWith(limits: Partial<JudgeLimits> = {}): AjvSchemaJudge {
+function judgeWith(limits: Partial<ThreadLimits> = {}): AjvSchemaJudge {
   const judge = new AjvSchemaJudge({ cpuMs: 500, wallMs: 20_000, heapMb: 128, ...limits })
   open.push(judge)
   return judge

@@ -230,7 +230,7 @@ describe('a model that fails', () => {
     writeFileSync(
       file,
       `import { writeFileSync } from 'node:fs'
-       import { serveWorker } from '${new URL('../../../common/process/worker-rpc.ts', import.meta.url).href}'
+       import { serveWorker } from '${new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href}'
        writeFileSync(${JSON.stringify(started)}, '')
        serveWorker({ ready: () => undefined, countTokens: () => [1] })`,
     )
@@ -243,7 +243,7 @@ describe('a model that fails', () => {
 
   it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
     const file = join(folder, 'mortal.ts')
-    const rpc = new URL('../../../common/process/worker-rpc.ts', import.meta.url).href
+    const rpc = new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href
     writeFileSync(
       file,
       `import { serveWorker } from '${rpc}'
@@ -274,7 +274,7 @@ describe('a model that fails', () => {
     writeFileSync(
       file,
       `import { existsSync, writeFileSync } from 'node:fs'
-       import { serveWorker, workerInput } from ${code('../../../common/process/worker-rpc.ts')}
+       import { serveWorker, workerInput } from ${code('../../../common/process/threads/worker-rpc.ts')}
        import { SecondHalf } from ${code('./second-half.ts')}
        import { StepQueue } from ${code('./step-queue.ts')}
        const loading = SecondHalf.load(new URL(workerInput<{ modelDirectory: string }>().modelDirectory), new StepQueue(), 1)
@@ -306,7 +306,7 @@ describe('a model that fails', () => {
     writeFileSync(
       file,
       `import { writeFileSync } from 'node:fs'
-       import { serveWorker } from '${new URL('../../../common/process/worker-rpc.ts', import.meta.url).href}'
+       import { serveWorker } from '${new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href}'
        let running = 0
        serveWorker({
          ready: () => undefined,

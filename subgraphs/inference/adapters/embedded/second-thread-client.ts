@@ -1,7 +1,7 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
 import type { Asked, Finished, Halfway } from './second-half.ts'
 import type { SecondInput } from './second-thread.ts'
 import { StartLimit } from './start-limit.ts'

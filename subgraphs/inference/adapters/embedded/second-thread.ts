@@ -1,5 +1,5 @@
 import { collectGarbage } from '../../../common/process/garbage/collect-garbage.ts'
-import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
+import { Moved, serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { ModelNotLoaded } from './model-not-loaded.ts'
 import { type Asked, type Finished, type Halfway, SecondHalf } from './second-half.ts'
 import { StepQueue } from './step-queue.ts'

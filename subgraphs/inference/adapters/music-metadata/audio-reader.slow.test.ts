@@ -4,6 +4,9 @@ import { wav } from '../../../../test/support/data/sound.ts'
 import { createAudioReader } from './audio-reader.ts'
 import { measure } from './frames/measure.ts'
 
+const { signal } = new AbortController()
+const read = (bytes: Uint8Array) => createAudioReader().read(bytes, 'org_a', signal)
+
 /** Two seconds of a tone each, encoded by FFmpeg 7; `unfinished` as a browser records, without a length. */
 const fixture = (name: string) => readFileSync(new URL(`__fixtures__/${name}`, import.meta.url))
 const filled = (size: number, byte: number, head: string) => {
@@ -21,11 +24,11 @@ it.each([
   ['tone.webm', 'webm', 2_014],
   ['unfinished.webm', 'webm', 2_020],
 ])('%s is %s of %s ms', async (name, format, durationMs) => {
-  expect(await createAudioReader().read(fixture(name))).toEqual({ format, durationMs })
+  expect(await read(fixture(name))).toEqual({ format, durationMs })
 })
 
 it('a WAV file is as long as it says', async () => {
-  expect(await createAudioReader().read(wav(2.5))).toEqual({ format: 'wav', durationMs: 2_500 })
+  expect(await read(wav(2.5))).toEqual({ format: 'wav', durationMs: 2_500 })
 })
 
 /** With all that a header says of the length made next to nothing. */
@@ -51,7 +54,7 @@ it.each(Object.entries(lies))('%s is as long as its frames, whatever its header 
   const [honest, file] = [fixture(name), fixture(name)]
   lie(file)
   expect(file.equals(honest)).toBe(false)
-  const { durationMs } = (await createAudioReader().read(file))!
+  const { durationMs } = (await read(file))!
   expect(durationMs).toBeGreaterThanOrEqual(2_000)
   expect(durationMs).toBeLessThanOrEqual(2_200)
 })
@@ -73,7 +76,7 @@ it.each([
 it('a WAV file is as long as its samples', async () => {
   const file = wav(2.5)
   file.writeUInt32LE(16, 40)
-  expect(await createAudioReader().read(file)).toEqual({ format: 'wav', durationMs: 2_500 })
+  expect(await read(file)).toEqual({ format: 'wav', durationMs: 2_500 })
 })
 
 /** A WAV file of other facts than it has: format, channels, rate, bytes a second, bits. */
@@ -97,7 +100,7 @@ const chunk = (id: string, content: Buffer) => {
   return Buffer.concat([head, content])
 }
 /** Infinite: it is refused, as nothing that is known to be sound. */
-const measureLength = async (file: Buffer) => (await createAudioReader().read(file))?.durationMs ?? Number.POSITIVE_INFINITY
+const measureLength = async (file: Buffer) => (await read(file))?.durationMs ?? Number.POSITIVE_INFINITY
 
 it('sound that decoders hear and a header hides is heard here too', async () => {
   const ogg = fixture('tone.ogg')
@@ -145,7 +148,7 @@ it.each(['tone.flac', 'tone.mp3', 'tone.m4a', 'tone.ogg', 'tone.webm'])('%s is n
   const more = Buffer.alloc(10_000_000, 0x55)
   if (name === 'tone.m4a') more.write('free', more.writeUInt32BE(more.length))
   const file = Buffer.concat([fixture(name), more])
-  expect((await createAudioReader().read(file))!.durationMs).toBeGreaterThan(8_000)
+  expect((await read(file))!.durationMs).toBeGreaterThan(8_000)
 })
 
 it.each<readonly [string, Buffer]>([
@@ -157,12 +160,26 @@ it.each<readonly [string, Buffer]>([
     (head) => [`${JSON.stringify(head)} and no sound`, filled(1_000, 0x41, head)] as const,
   ),
 ])('%s is not sound', async (_name, bytes) => {
-  expect(await createAudioReader().read(bytes)).toBeNull()
+  expect(await read(bytes)).toBeNull()
 })
 
 it('a file that holds its parser up is given up, and others are read after it', async () => {
   const reader = createAudioReader(4_000)
   const bad = filled(25 * 1024 * 1024, 0xff, '\xff\xfb')
-  expect(await Promise.all([reader.read(bad), reader.read(bad), reader.read(bad)])).toEqual([null, null, null])
-  expect(await reader.read(wav(1))).toEqual({ format: 'wav', durationMs: 1_000 })
+  expect(await Promise.all([bad, bad].map((file) => reader.read(file, 'org_a', signal)))).toEqual([null, null])
+  expect(await reader.read(wav(1), 'org_a', signal)).toEqual({ format: 'wav', durationMs: 1_000 })
+})
+
+it('files that hold their parser up keep only their own organization waiting, in a bounded queue', async () => {
+  const reader = createAudioReader()
+  const leaving = new AbortController()
+  const bad = filled(25 * 1024 * 1024, 0xff, '\xff\xfb')
+  const first = reader.read(bad, 'org_a', signal)
+  const waiting = Array.from({ length: 65 }, () => reader.read(bad, 'org_a', leaving.signal))
+  await expect(waiting[64]).rejects.toMatchObject({ code: 'service_unavailable' })
+  const order = [first.then(() => 'org_a'), reader.read(wav(1), 'org_b', signal).then(() => 'org_b')]
+  expect(await Promise.race(order)).toBe('org_b')
+  leaving.abort(new Error('left'))
+  for (const each of waiting.slice(0, 64)) await expect(each).rejects.toThrow('left')
+  expect(await first).toBeNull()
 })

@@ -1,4 +1,6 @@
 import { Worker } from 'node:worker_threads'
+import { TooBusy } from '../../../common/errors.ts'
+import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import type { AudioFormat, AudioReader } from '../../ports/audio-reader.ts'
 
 const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
@@ -12,8 +14,10 @@ const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
 
 /** A real file takes about 50 ms, most of it to start the thread. */
 const MAX_READ_MS = 5_000
-/** Files read at once, each in a thread. Others wait. */
+/** Files read at once, each in a thread. Others wait; an organization has one thread at most. */
 const MAX_THREADS = 2
+/** Waiting files of one organization. `LargeBodies` bounds their bytes. */
+const MAX_WAITING = 64
 
 interface Found {
   readonly hasSound: boolean
@@ -28,18 +32,15 @@ interface Found {
  * deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
-  const waiting: (() => void)[] = []
-  let running = 0
+  const places = new FairPlaces(MAX_THREADS, MAX_WAITING)
   return {
-    async read(bytes) {
+    async read(bytes, organizationId, signal) {
       const format = detectFormat(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       if (!format) return null
-      if (running >= MAX_THREADS) await new Promise<void>((resolve) => waiting.push(resolve))
-      else running++
-      const found = await inThread(bytes, format, maxReadMs)
-      const next = waiting.shift()
-      if (next) next()
-      else running--
+      const leave = await places.take(organizationId, signal).catch((error) => {
+        throw error instanceof NoPlace ? new TooBusy('Too many sound files of your organization wait to be read.') : error
+      })
+      const found = await inThread(bytes, format, maxReadMs).finally(leave)
       return found?.hasSound ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
     },
   }

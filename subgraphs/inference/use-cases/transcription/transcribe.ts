@@ -57,6 +57,7 @@ export interface Hearing<Value> {
  * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
  * @throws {KisError} `unsupported_value`: the file is not audio in a supported format.
  * @throws {KisError} `engine_error`: the engine gave no usable answer.
+ * @throws {ServiceUnavailable} too many files of the organization wait to be read.
  */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,
@@ -69,7 +70,7 @@ export async function transcribe<Value extends object>(
     kind: 'transcription',
   })
   const { bytes } = request
-  const audio = await deps.audio.read(bytes)
+  const audio = await deps.audio.read(bytes, principal.organizationId, ask.signal)
   if (!audio) return refuse('unsupported_value', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
   if (longestMs !== undefined && (audio.durationMs ?? 0) > longestMs)
     refuse('payload_too_large', 'contentBase64', `The file is longer than ${longestMs / 3_600_000} hours. Split it into shorter files.`)

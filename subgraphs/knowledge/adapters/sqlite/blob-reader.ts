@@ -1,6 +1,6 @@
 import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
-import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
+import { Moved, serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import type { BlobEntry } from '../../ports/blob-store.ts'
 import { type ReadRows, readBlob } from './read-blob.ts'
 

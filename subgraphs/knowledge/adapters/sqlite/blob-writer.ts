@@ -1,7 +1,7 @@
 import { Connection } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
-import { serveWorkerInBatches, workerInput } from '../../../common/process/worker-rpc.ts'
+import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that writes the blobs of one file. It answers a write after its commit. */

@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import type { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
 
 /** Calls waiting for a thread: about ten seconds of searches. Beyond that a caller should be told to come back. */
 const MAX_WAITING = 500

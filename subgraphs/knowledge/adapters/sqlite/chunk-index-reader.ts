@@ -1,5 +1,5 @@
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
-import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
+import { serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'

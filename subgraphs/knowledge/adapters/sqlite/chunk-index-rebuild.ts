@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
+import type { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
 import type { Passage, RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
 import { joinedTerms } from './chunk-index-packing.ts'
 import type { ReaderPool } from './chunk-index-reader-pool.ts'

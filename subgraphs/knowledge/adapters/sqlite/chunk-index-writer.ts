@@ -1,6 +1,6 @@
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
-import { serveWorkerInBatches, workerInput } from '../../../common/process/worker-rpc.ts'
+import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'

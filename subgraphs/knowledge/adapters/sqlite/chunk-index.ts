@@ -6,8 +6,8 @@ import { BULK_WRITES, StoreFile, startRowReader, startThread } from '../../../co
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
+import type { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
-import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,

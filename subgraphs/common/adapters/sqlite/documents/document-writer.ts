@@ -1,5 +1,5 @@
 import { type CollectionSpec, DuplicateKey } from '../../../ports/document-store.ts'
-import { serveWorkerInBatches, workerInput } from '../../../process/worker-rpc.ts'
+import { serveWorkerInBatches, workerInput } from '../../../process/threads/worker-rpc.ts'
 import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'

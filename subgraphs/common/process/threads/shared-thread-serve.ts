@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort } from 'node:worker_threads'
-import { collectGarbage } from './garbage/collect-garbage.ts'
+import { collectGarbage } from '../garbage/collect-garbage.ts'
 import { loadServed, type RemoteError, remoteError } from './worker-rpc.ts'
 
 /** The thread that `SharedThread` starts. */

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, Worker, workerData } from 'node:worker_threads'
-import { ServiceUnavailable } from '../errors.ts'
+import { ServiceUnavailable } from '../../errors.ts'
 import type { SharedThread } from './shared-thread.ts'
 
 /** A call, as sent to the thread. */

@@ -88,6 +88,8 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
   const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
   const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
+  /** Of requests that are forms. */
+  const forms = new WeakMap<FastifyRequest, StoredFiles>()
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeContentTypeParser('application/json')
@@ -100,10 +102,9 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     return parseJson(request, text as string, done)
   })
   app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, stream: IncomingMessage) => {
-    const context = contexts.get(request)!
-    const files = new StoredFiles(parts.operations, context)
+    const files = forms.get(request)!
     return readMultipart(request.headers, stream, {
-      judge: (operation) => canRun(operation, parts, context),
+      judge: (operation) => canRun(operation, parts, contexts.get(request)!),
       store: (fileName, bytes, param) => files.store(fileName, bytes, param),
     })
   })
@@ -119,7 +120,12 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       contexts.set(request, context)
       requirePlainBody(request.headers)
       const isForm = isMultipart(request.headers)
-      if (isForm) requirePreflight(request.headers)
+      if (isForm) {
+        requirePreflight(request.headers)
+        const files = new StoredFiles(parts.operations, context)
+        forms.set(request, files)
+        reply.raw.once('close', () => files.end())
+      }
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
@@ -209,7 +215,9 @@ async function buildContext(
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
   telemetry.requests.begin(requestId, isOurs)
   const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort(REQUEST_OVER))
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)
+  })
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
   const caller = await authenticator.getPrincipal(credentials, requestId)
   return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }

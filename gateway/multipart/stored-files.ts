@@ -13,14 +13,14 @@ const CANCEL = gatewayOperation('mutation CancelMultipartUpload($id: ID!) { canc
 /** As long as any call inside the service may take. */
 const THROUGH_MS = 10_000
 
-/** The files of one request, stored as uploads. What its operation has not made a file of goes with its answer. */
+/** The files of one request, stored as uploads. What its operation has not made a file of goes at the `end`. */
 export class StoredFiles {
   readonly #asker: Asker
   readonly #ids: string[] = []
+  #isOver = false
 
   constructor(operations: Operations, context: OperationContext) {
     this.#asker = askerOf(operations, context)
-    context.signal.addEventListener('abort', () => this.#cancel(), { once: true })
   }
 
   /**
@@ -32,7 +32,7 @@ export class StoredFiles {
     try {
       const { id } = (await this.#asker.askThrough(CREATE, { input: { name } })).createUpload.upload
       this.#ids.push(id)
-      if (this.#asker.context.signal.aborted) this.#cancel()
+      if (this.#isOver) this.#cancel()
       await appendStream(this.#asker, id, 0, bytes)
       return id
     } catch (error) {
@@ -40,6 +40,12 @@ export class StoredFiles {
       const { code, message, retryAfterMs, shouldRetry } = error
       throw new KisError(code, message, { param, retryAfterMs, shouldRetry, cause: error })
     }
+  }
+
+  /** Call it when the request is answered, or its client has left. */
+  end(): void {
+    this.#isOver = true
+    this.#cancel()
   }
 
   #cancel(): void {

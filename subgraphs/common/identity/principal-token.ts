@@ -31,11 +31,14 @@ const loadJose = () => import('jose')
  */
 export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: readonly Uint8Array[]): PrincipalTokens {
   const signed = new LRUCache<string, { token: Promise<string>; until: number }>({ max: MAX_CACHED })
+  const texts = new WeakMap<Caller, string>()
   const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_CACHED })
 
   return {
     sign(caller, audience) {
-      const cacheKey = `${audience} ${JSON.stringify(caller)}`
+      const text = texts.get(caller) ?? JSON.stringify(caller)
+      texts.set(caller, text)
+      const cacheKey = `${audience} ${text}`
       const now = clock.now().getTime()
       const known = signed.get(cacheKey)
       if (known && known.until - now > LEAST_LEFT_MS) return known.token

@@ -108,7 +108,7 @@ export async function serveSubgraph(
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => {
-        gone.abort(REQUEST_OVER)
+        if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)
         telemetry.requests.end(requestId)
       })
       const caller = await verifyCaller(request.headers.authorization)

@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import { isIP, isIPv6 } from 'node:net'
+import { isIP, isIPv6, type Socket } from 'node:net'
 import { isPublicAddress } from '../egress/egress-address.ts'
+
+/** Connections whose other end has a public address, or not. A connection carries many requests. */
+const publicPeers = new WeakMap<Socket, boolean>()
 
 /**
  * The address that a request comes from. A proxy in front of the service, which is on the same machine or network, adds
@@ -8,7 +11,9 @@ import { isPublicAddress } from '../egress/egress-address.ts'
  */
 export function clientAddress({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string {
   const peer = socket.remoteAddress ?? ''
-  if (isPublicAddress(peer)) return peer
+  const isPublic = publicPeers.get(socket) ?? isPublicAddress(peer)
+  publicPeers.set(socket, isPublic)
+  if (isPublic) return peer
   const last = String(headers['x-forwarded-for'] ?? '')
     .split(',')
     .at(-1)!

@@ -7,7 +7,6 @@ import {
   type GraphQLOutputType,
   type GraphQLResolveInfo,
   type GraphQLSchema,
-  getArgumentValues,
   isLeafType,
   isListType,
   isNonNullType,
@@ -15,6 +14,7 @@ import {
   locatedError,
   OperationTypeNode,
 } from 'graphql'
+import { compileArguments } from './input-values.ts'
 import { collectFields, type FieldNodes, type PlainOperation } from './plain-operation.ts'
 
 type Arguments = Readonly<Record<string, unknown>>
@@ -132,7 +132,7 @@ export function compileOperation(schema: GraphQLSchema, { operation, fragments }
         const [{ key, nodes }] = fields as readonly [Field]
         const definition = root.getFields()[nodes[0].name.value]!
         try {
-          const args = getArgumentValues(definition, nodes[0], variables)
+          const args = compileArguments(definition, nodes[0])(variables)
           const events: unknown = await definition.subscribe?.(undefined, args, context, info)
           if (events instanceof Error) throw events
           return events as AsyncIterable<unknown>
@@ -264,8 +264,9 @@ function reader(definition: GraphQLField<unknown, unknown>, nodes: FieldNodes, n
     return (run, source) => propertyOf(source, name, NO_ARGUMENTS, run)
   }
   const number = next()
+  const argumentsFor = compileArguments(definition, nodes[0])
   const argsOf = ({ args, variables }: Run) => {
-    args[number] ??= getArgumentValues(definition, nodes[0], variables)
+    args[number] ??= argumentsFor(variables)
     return args[number]
   }
   if (resolve) return (run, source) => resolve(source, argsOf(run), run.context, run.info)

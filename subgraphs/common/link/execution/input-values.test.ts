@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import {
   buildSchema,
   coerceInputValue,
+  type FieldNode,
   type GraphQLInputType,
+  getArgumentValues,
   getVariableValues,
   Kind,
   type OperationDefinitionNode,
@@ -11,14 +13,14 @@ import {
   validate,
 } from 'graphql'
 import { describe, expect, it } from 'vitest'
-import { coerceInput, compileVariables } from './input-values.ts'
+import { coerceInput, compileArguments, compileVariables } from './input-values.ts'
 
 const schema = buildSchema(`
   enum Kind { OLD NEW }
   scalar Any
   input Ask { text: String! = "none" n: Int kind: Kind = NEW tags: [String!] rows: [[Int]] below: Ask more: [Ask!] any: Any must: ID! on: Boolean x: Float }
   input One @oneOf { a: Int b: String }
-  type Query { ask(ask: Ask, one: One, n: Int!, ids: [ID!], kind: Kind): Int }
+  type Query { ask(ask: Ask, one: One, n: Int!, ids: [ID!], kind: Kind, any: Any, m: Int! = 4, last: Int = 9): Int }
 `)
 const operationOf = (query: string) => parse(query).definitions[0] as OperationDefinitionNode
 
@@ -109,5 +111,49 @@ describe('the variables of an operation', () => {
     const [first, second] = [own({}), own({})] as { coerced: { ids: string[] } }[]
     first!.coerced.ids.push('b')
     expect(second).toEqual({ coerced: { ids: ['a'] } })
+  })
+})
+
+describe('the arguments of a field', () => {
+  const definition = schema.getQueryType()!.getFields().ask!
+  const nodeOf = (text: string) => operationOf(`{ ask(${text}) }`).selectionSet.selections[0] as FieldNode
+
+  it.each<readonly [string, Record<string, unknown>] | readonly [string]>([
+    ['n: 1'],
+    ['n: $n', { n: 7 }],
+    ['n: $n, m: $m, last: $last', { n: 7 }],
+    ['n: $n, m: $m, last: $last', { n: 7, m: 1, last: null }],
+    ['n: $n', { n: null }],
+    ['n: $n', {}],
+    ['n: 1, m: null'],
+    ['n: 1, m: $m', { m: null }],
+    ['n: 1, last: null, kind: OLD, any: "text", ids: "a"'],
+    ['n: 1, kind: $kind, ids: $ids', { kind: 'NEW', ids: ['a', 'b'] }],
+    ['n: 1, ids: ["a", $id], any: { a: [$id] }', { id: 'b' }],
+    ['n: 1, ids: ["a", $id]', {}],
+    ['n: 1, ask: { must: $id, more: [{ must: "b", n: $n }], kind: OLD }', { id: 'a', n: 3 }],
+    ['n: 1, one: { a: 1 }, ask: null'],
+    ['last: 1'],
+    ['n: "many"'],
+    ['n: 1, kind: LOST'],
+  ])('are as from graphql-js, with its errors: %s %j', (text: string, variables: Record<string, unknown> = {}) => {
+    const result = (give: () => unknown) => {
+      try {
+        return give()
+      } catch (error) {
+        return (error as Error).message
+      }
+    }
+    const argumentsFor = compileArguments(definition, nodeOf(text))
+    const theirs = result(() => getArgumentValues(definition, nodeOf(text), variables))
+    for (let run = 0; run < 2; run++) expect(result(() => argumentsFor(variables))).toEqual(theirs)
+  })
+
+  it('are objects of their own in each run', () => {
+    const argumentsFor = compileArguments(definition, nodeOf('n: 1, ids: ["a"], any: { a: 1 }'))
+    const first = argumentsFor({}) as { ids: string[]; any: { a: number } }
+    first.ids.push('b')
+    first.any.a = 2
+    expect(argumentsFor({})).toEqual({ n: 1, ids: ['a'], any: { a: 1 }, m: 4, last: 9 })
   })
 })

@@ -1,15 +1,21 @@
 import {
+  type FieldNode,
+  type GraphQLArgument,
   type GraphQLError,
+  type GraphQLField,
   type GraphQLInputObjectType,
   type GraphQLInputType,
   type GraphQLLeafType,
   type GraphQLSchema,
+  getArgumentValues,
   getVariableValues,
   isInputObjectType,
   isListType,
   isNonNullType,
+  Kind,
   type OperationDefinitionNode,
   typeFromAST,
+  type ValueNode,
   valueFromAST,
 } from 'graphql'
 
@@ -121,4 +127,42 @@ export function compileVariables(schema: GraphQLSchema, operation: OperationDefi
       return getVariableValues(schema, nodes, inputs, { maxErrors: MAX_ERRORS }) as CoercedVariables
     }
   }
+}
+
+/** Gives the value of an argument for the coerced variables. Undefined: it has none. Throws if it does not fit its type. */
+type ArgumentOf = (variables: Values) => unknown
+
+/** Gives the function that gives the arguments of a field of a valid operation, once for all its runs. */
+export function compileArguments(definition: GraphQLField<unknown, unknown>, node: FieldNode): (variables: Values) => Values {
+  const nodes = new Map(node.arguments?.map(({ name, value }) => [name.value, value]))
+  const all = definition.args.map((argument) => ({ name: argument.name, read: argumentOf(argument, nodes.get(argument.name)) }))
+  return (variables) => {
+    const values: Record<string, unknown> = {}
+    try {
+      for (const { name, read } of all) {
+        const value = read(variables)
+        if (value !== undefined) values[name] = value
+      }
+      return values
+    } catch {
+      return getArgumentValues(definition, node, variables)
+    }
+  }
+}
+
+function argumentOf({ type, defaultValue }: GraphQLArgument, node: ValueNode | undefined): ArgumentOf {
+  const orDefault = (value: unknown) => value ?? (isNonNullType(type) ? unfit() : value)
+  if (!node) return () => (defaultValue === undefined ? orDefault(undefined) : defaultValue)
+  if (node.kind === Kind.VARIABLE) {
+    const name = node.name.value
+    return (variables) => orDefault(Object.hasOwn(variables, name) ? variables[name] : defaultValue)
+  }
+  const read: ArgumentOf = (variables) => {
+    const value = valueFromAST(node, type, variables)
+    return value === undefined ? unfit() : value
+  }
+  if (node.kind === Kind.LIST || node.kind === Kind.OBJECT) return read
+  const constant = valueFromAST(node, type)
+  // A resolver may change an object, and one that does not fit is told anew.
+  return constant === undefined || (typeof constant === 'object' && constant !== null) ? read : () => constant
 }

@@ -28,6 +28,11 @@ const MAX_KEPT_BYTES = 48 * 1024 * 1024
  * block string of 4 million.
  */
 export const MAX_TEXT_CHARACTERS = 262_144
+/**
+ * Line ends of an operation's text: five for each of its tokens. graphql-js looks for all of them again to say where an
+ * error is.
+ */
+const MAX_LINE_ENDS = 10_000
 /** Locations would keep every token of the text in memory. `locate` finds those of errors. */
 export const PARSE_OPTIONS = { maxTokens: MAX_TOKENS, noLocation: true }
 /** Validation of one document stops after this many errors. */
@@ -169,12 +174,18 @@ function withCode(code: ErrorCode, error: GraphQLError): GraphQLError {
   return new GraphQLError(message, { source, positions, extensions: { ...new KisError(code, message).extensions } })
 }
 
-/** @throws {KisError} `operation_too_complex`: the text is longer than `MAX_TEXT_CHARACTERS` */
+/** @throws {KisError} `operation_too_complex`: the text has too many characters or lines */
 export function checkText(query: string): void {
-  if (query.length <= MAX_TEXT_CHARACTERS) return
-  throw new KisError(
+  if (query.length > MAX_TEXT_CHARACTERS) throw tooLong('characters', MAX_TEXT_CHARACTERS, query.length)
+  if (query.length <= MAX_LINE_ENDS) return
+  const lineEnds = query.match(/[\n\r]/g)?.length ?? 0
+  if (lineEnds > MAX_LINE_ENDS) throw tooLong('line ends', MAX_LINE_ENDS, lineEnds)
+}
+
+function tooLong(what: string, most: number, found: number): KisError {
+  return new KisError(
     'operation_too_complex',
-    `The text of an operation has at most ${MAX_TEXT_CHARACTERS} characters; this one has ${query.length}. Put long values, such as the content of a file, into variables.`,
+    `The text of an operation has at most ${most} ${what}; this one has ${found}. Put long values, such as the content of a file, into variables.`,
   )
 }
 

@@ -84,7 +84,7 @@ export class Federation {
     const { node } = await this.#supergraph.plan(prepared, organizationId)
     if (node?.kind === 'Subscription') throw new Error('a subscription is not executed, but subscribed to')
     const plan = { node, shapes: new AnswerShapes(this.schema, prepared) }
-    this.#plans.set(prepared, plan)
+    this.#plans.set(prepared, plan, organizationId)
     return plan
   }
 

@@ -9,7 +9,7 @@ const BYTES_PER_CHARACTER = 4
 /** Memory that the shape of the answer takes for each token of the operation: a field is a few functions. */
 const BYTES_PER_TOKEN = 512
 
-/** Plans, by operation. Plans of operations that fail are dropped again. */
+/** Plans, by operation. Each counts against the organization that sent it first. Those of operations that fail are dropped again. */
 export class PlanCache {
   readonly #plans = new WeighedCache<ExecutablePlan>(MAX_KEPT_BYTES)
 
@@ -17,13 +17,10 @@ export class PlanCache {
     return this.#plans.get(keyOf(prepared))
   }
 
-  set(prepared: Prepared, plan: ExecutablePlan): void {
-    const key = keyOf(prepared)
+  set(prepared: Prepared, plan: ExecutablePlan, organizationId: string): void {
     const { node = null } = plan
     const weight = JSON.stringify(node).length * BYTES_PER_CHARACTER + (prepared.document.tokenCount ?? 0) * BYTES_PER_TOKEN
-    // It is not known whose plan it is, so the first digit of the hash stands for an owner: a sixteenth of all
-    // operations.
-    this.#plans.set(key, plan, weight, key.slice(0, 1))
+    this.#plans.set(keyOf(prepared), plan, weight, organizationId)
   }
 
   forget(prepared: Prepared): void {

@@ -44,6 +44,17 @@ const CASES: readonly { readonly what: string; readonly most: string; readonly a
   },
   { what: 'selections, by fragments that are spread twice', most: twice(10), above: twice(11) },
   { what: 'selections, far too many to follow', most: twice(1), above: twice(90) },
+  {
+    what: 'introspections',
+    most: '{ __schema { types { name } } __type(name: "Query") { name } }',
+    above: '{ a: __schema { description } b: __schema { description } ...T } fragment T on Query { __type(name: "Query") { name } }',
+  },
+  {
+    what: 'introspections, by aliases',
+    most: '{ __schema { types { name } all: types { name } } }',
+    above: '{ __schema { types { f: fields { name } } ...S } } fragment S on __Schema { all: types { name } }',
+  },
+  { what: 'line ends', most: `{${'\n'.repeat(9_999)}ping\r}`, above: `{${'\r\n'.repeat(5_000)} ping\n}` },
   { what: 'tokens', most: `# ${'x '.repeat(5_000)}\n{ ping }`, above: `{ ${'ping '.repeat(2_000)} }` },
 ]
 

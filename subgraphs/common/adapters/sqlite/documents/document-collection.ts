@@ -22,8 +22,8 @@ export interface StoreAccess {
   readonly ready: Promise<void>
   /** On the event loop: for a few documents by key, or in the order of an index. */
   readNow(sql: Sql): readonly unknown[][]
-  /** In a thread: for reads that may pass over many entries. */
-  readAside(sql: Sql): Promise<readonly unknown[][]>
+  /** In a thread: for reads that may pass over many entries. Organizations take turns; empty: it is for none. */
+  readAside(sql: Sql, organizationId: string): Promise<readonly unknown[][]>
   /** Resolves after the commit. */
   write<Method extends keyof DocumentWriter>(
     method: Method,
@@ -71,7 +71,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
       return Math.min(length, limit ?? length)
     }
     await this.#store.ready
-    const [row] = await this.#store.readAside(countSql(this.spec, access, limit))
+    const [row] = await this.#store.readAside(countSql(this.spec, access, limit), organizationOf(tests))
     return Number(row?.[0])
   }
 
@@ -143,7 +143,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const isShort = !access.walks && (access.judged.length > 0 ? countKeys(access.served) : limit) <= MAX_READ_NOW
-    const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
+    const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded, organizationOf(tests))
     return this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
   }
 
@@ -163,6 +163,12 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   #decoded(text: string | null): T | null {
     return text === null ? null : (withDates(parseDocument(text)) as T)
   }
+}
+
+/** Empty: the filter names none. */
+function organizationOf(tests: readonly Test[]): string {
+  const test = tests.find(({ path, operator }) => path === 'organizationId' && operator === 'eq')
+  return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
 }
 
 /** How many documents a unique key finds at most: one, or one for each value of a list. */

@@ -257,6 +257,27 @@ it('names of built-in properties are fields like others', async () => {
   expect(after).toEqual({ _id: 'a', constructor: { n: 1 }, hasOwnProperty: [1] })
 })
 
+it('long reads of one organization do not keep another waiting, in a bounded queue', async () => {
+  const items = collection({ fields: ['organizationId'] })
+  const documents = (organizationId: string) => Array.from({ length: 500 }, (_, i) => ({ _id: `${organizationId} ${i}`, organizationId }))
+  for (const organizationId of ['org_a', 'org_b']) await items.insertMissing(documents(organizationId) as never)
+  const read = (organizationId: string) => items.find({ organizationId }, { limit: 1_000 })
+  let done = 0
+  const many = Array.from({ length: 200 }, () => read('org_a').then(() => done++))
+  expect(await read('org_b')).toHaveLength(500)
+  expect(done).toBeLessThan(20)
+  await Promise.all(many)
+  const codes = await Promise.all(
+    Array.from({ length: 1_010 }, () =>
+      read('org_a').then(
+        () => 'read',
+        ({ code }) => code,
+      ),
+    ),
+  )
+  expect(codes.filter((code) => code === 'service_unavailable')).toHaveLength(8)
+})
+
 it('a store that is closed has kept what was written before, and refuses what comes later', async () => {
   const file = join(folder, 'closing.sqlite')
   const spec: CollectionSpec = { name: 'items', indexes: [] }

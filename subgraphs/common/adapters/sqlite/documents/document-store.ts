@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ServiceUnavailable } from '../../../errors.ts'
+import { ServiceUnavailable, TooBusy } from '../../../errors.ts'
 import type { OwnInstallation } from '../../../identity/installation.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
+import { FairPlaces, NoPlace } from '../../../process/fair-places.ts'
 import type { Log } from '../../../process/log.ts'
 import type { WorkerClient } from '../../../process/threads/worker-rpc.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
@@ -14,6 +15,14 @@ import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
 
 const WHAT = 'The document store'
+/** Reads that the thread for scans has at once. An organization alone has half of them, so that the thread never waits. */
+const READS_AT_ONCE = 4
+/** Reads of one organization that wait. */
+const MAX_WAITING_READS = 1_000
+/** Of all files, which share the thread. */
+const reads = new FairPlaces(READS_AT_ONCE, MAX_WAITING_READS)
+/** A read is a page at most, so it runs although its caller has left. */
+const NO_END = new AbortController().signal
 
 export interface SqliteStoreOptions {
   readonly file: string
@@ -108,7 +117,12 @@ class SqliteDocumentStore implements DocumentStore {
     return {
       ready,
       readNow: ({ text, parameters }) => this.#readNow(text, parameters),
-      readAside: ({ text, parameters }) => reader.call('all', [text, parameters]),
+      readAside: async ({ text, parameters }, organizationId) => {
+        const leave = await reads.take(organizationId, NO_END).catch((error) => {
+          throw error instanceof NoPlace ? new TooBusy('Too many reads of your organization wait.') : error
+        })
+        return reader.call<readonly unknown[][]>('all', [text, parameters]).finally(leave)
+      },
       write: (method, ...args) => writer.call(method, args),
     }
   }

@@ -15,6 +15,13 @@ import type { RequestsUnderWay } from './under-way.ts'
 
 const SESSION_HEADER = 'mcp-session-id'
 const ACCEPTED: Answer = { status: 202, body: '' }
+/**
+ * Values of one message: its objects, lists and all that is in them. The longest filter of a search has some 500. The
+ * SDK describes each wrong value, so that a message of 600,000 would take seconds of the event loop.
+ */
+const MAX_VALUES = 1_000
+/** Characters of what a client calls a request or its progress. It comes back with each notification. */
+const MAX_ID = 256
 
 /** Answers a message of the Model Context Protocol; undefined: the answer was streamed. */
 export async function answerMessage(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
@@ -45,7 +52,27 @@ export async function answerMessage(call: Call, underWay: RequestsUnderWay): Pro
 }
 
 function parseMessage({ body }: Call): JSONRPCMessage {
+  if (countValues(body, MAX_VALUES) > MAX_VALUES)
+    throw new KisError('payload_too_large', `The message has more than ${MAX_VALUES} values, the most that this address takes.`)
   const parsed = JSONRPCMessageSchema.safeParse(body)
-  if (parsed.success) return parsed.data
-  throw new KisError('invalid_request', 'The body must be one message of JSON-RPC 2.0: a request, a notification or a response.')
+  if (!parsed.success)
+    throw new KisError('invalid_request', 'The body must be one message of JSON-RPC 2.0: a request, a notification or a response.')
+  const message = parsed.data
+  if (isJSONRPCRequest(message))
+    for (const id of [message.id, message.params?._meta?.progressToken])
+      if (String(id).length > MAX_ID)
+        throw new KisError('invalid_request', `The id of a request and its progress token have at most ${MAX_ID} characters.`)
+  return message
+}
+
+/** The values of a JSON value, itself among them. It does not count far beyond `most`. */
+function countValues(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 1
+  const parts = Object.values(value)
+  let count = 1 + parts.length
+  for (const part of parts) {
+    if (count > most) break
+    count += countValues(part, most - count + 1) - 1
+  }
+  return count
 }

@@ -1,5 +1,6 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
+import type { JSONRPCErrorResponse, JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
+import { cut } from '../../subgraphs/common/errors.ts'
 import { type Answer, type Call, ok } from '../http/route.ts'
 import type { RestEventStream } from '../http/sse.ts'
 
@@ -55,8 +56,9 @@ export class Exchange implements Transport {
       return
     }
     this.#isOver = true
-    if (!this.#stream) return this.#resolve(ok(message))
-    await this.#send(JSON.stringify(message))
+    const response = 'error' in message ? withShortError(message) : message
+    if (!this.#stream) return this.#resolve(ok(response))
+    await this.#send(JSON.stringify(response))
     this.#end()
   }
 
@@ -84,4 +86,10 @@ export class Exchange implements Transport {
     this.#stream?.end()
     this.#resolve(undefined)
   }
+}
+
+/** The SDK's errors tell all that is wrong in a request. */
+function withShortError(response: JSONRPCErrorResponse): JSONRPCErrorResponse {
+  const { error } = response
+  return { ...response, error: { ...error, message: cut(error.message) } }
 }

@@ -130,3 +130,75 @@ describe('a run of an agent', () => {
     expect(cancelled).toEqual([])
   })
 })
+
+describe('a message', () => {
+  const clientInfo = { name: 'x', version: '1' }
+  const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
+  const call = { name: 'run_agent_pilot', arguments: { input: 'Where?' } }
+  const request = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params })
+
+  it.each([
+    ['of numbers', request('initialize', { ...hello, clientInfo: { ...clientInfo, icons: Array(100_000).fill(1) } })],
+    ['of fields', request('initialize', { ...hello, capabilities: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [i, 1])) })],
+    ['in a call', request('tools/call', { ...call, arguments: { input: 'Where?', x: Array(1_000).fill({}) } })],
+    ['in a list of tools', request('tools/list', { _meta: { a: Array(1_000).fill(1) } })],
+    ['in a ping', request('ping', { _meta: { a: Array(1_000).fill(1) } })],
+    [
+      'in a notification',
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, _meta: { a: Array(1_000).fill(1) } } },
+    ],
+    ['in a response', { jsonrpc: '2.0', id: 1, result: { a: Array(1_000).fill(1) } }],
+    ['of lists', request('ping', { _meta: { a: Array(40).fill(Array(40).fill([])) } })],
+  ])('with too many values %s is refused', async (_what, body) => {
+    await using adapter = await startAdapter()
+    const response = await adapter.fetch('/mcp', { body, headers: { accept } })
+    expect(response.status).toBe(413)
+    expect(await response.json()).toMatchObject({ id: null, error: { code: -32000, data: { code: 'payload_too_large' } } })
+    expect((await adapter.fetch('/mcp', { body: request('ping', {}), headers: { accept } })).status).toBe(200)
+  })
+
+  it('that is wrong gets a short answer', async () => {
+    await using adapter = await startAdapter()
+    for (const body of [
+      request('initialize', { ...hello, clientInfo: { ...clientInfo, icons: Array(900).fill(1) } }),
+      request('tools/call', { name: 1, arguments: 1, _meta: 1, task: Object.fromEntries(Array.from({ length: 900 }, (_, i) => [i, 1])) }),
+      request('tools/call', { name: 'x'.repeat(100_000) }),
+    ]) {
+      const response = await adapter.fetch('/mcp', { body, headers: { accept } })
+      const text = await response.text()
+      expect(JSON.parse(text)).toMatchObject({ error: { message: expect.stringMatching(/./) } })
+      expect(text.length).toBeLessThan(1_000)
+    }
+  })
+
+  it('has a short id and progress token, because they come back again and again', async () => {
+    await using adapter = await startAdapter()
+    const long = 'x'.repeat(300)
+    for (const body of [{ ...request('ping', {}), id: long }, request('tools/call', { ...call, _meta: { progressToken: long } })]) {
+      const response = await adapter.fetch('/mcp', { body, headers: { accept } })
+      expect(response.status).toBe(400)
+      expect((await response.text()).length).toBeLessThan(1_000)
+    }
+  })
+
+  it('has room for the longest search and its filter', async () => {
+    const inputs: unknown[] = []
+    await using adapter = await startAdapter({
+      McpCollectionByCode: () => ({ item: { id: `col_${'0'.repeat(32)}`, code: 'files', name: 'Files', searchTool: null } }),
+      Search: ({ input }: { input: unknown }) => {
+        inputs.push(input)
+        return { searchCollection: { hits: [] } }
+      },
+    })
+    const one = (i: number) => ({ op: 'not', filter: { op: 'eq', field: `metadata.f${i}`, value: 'v' } })
+    const filter = { op: 'and', filters: Array.from({ length: 50 }, (_, i) => one(i)) }
+    const body = request('tools/call', {
+      name: 'search_files',
+      arguments: { query: 'x'.repeat(8_192), filter },
+      _meta: { progressToken: 'a-b-c' },
+    })
+    const answer = (await (await adapter.fetch('/mcp', { body, headers: { accept } })).json()) as { result: object }
+    expect(answer.result).toMatchObject({ content: [{ text: expect.stringContaining('Nothing was found') }] })
+    expect(inputs).toMatchObject([{ filter }])
+  })
+})

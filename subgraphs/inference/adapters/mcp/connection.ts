@@ -1,9 +1,10 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { CallToolResultSchema, ErrorCode, ListToolsResultSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
+import { ErrorCode, ListToolsResultSchema, McpError, type Result, ResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
+import { cut } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
@@ -20,8 +21,6 @@ export interface McpWaits {
 const CLOSE_MS = 2_000
 const MAX_PAGES = 10
 const MAX_TOOLS = 200
-/** Characters of a server's error message. */
-const MAX_MESSAGE = 500
 
 /**
  * Otherwise the SDK creates one for each client. Servers' answers are not checked against their own schemas, because
@@ -88,10 +87,8 @@ class Connection implements McpConnection {
     const request = { method: 'tools/call', params: { name, arguments: { ...args } } } as const
     try {
       const options = { signal, timeout: this.#waits.callMs, maxTotalTimeout: this.#waits.callMs }
-      const { content, structuredContent, isError } = await this.#client.request(request, CallToolResultSchema, options)
-      const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type} left out]`))
-      const text = texts.length > 0 || structuredContent === undefined ? texts.join('\n') : JSON.stringify(structuredContent)
-      return { text, isError: isError === true }
+      // Not the SDK's schema of it: it would describe each wrong part in each of the ways in which it is wrong.
+      return readAnswer(await this.#client.request(request, ResultSchema, options))
     } catch (error) {
       throw toFailure(error, signal)
     }
@@ -104,11 +101,35 @@ class Connection implements McpConnection {
   }
 }
 
+/** @throws {TypeError} the result of the call is malformed */
+function readAnswer({ content = [], structuredContent, isError }: Result): McpAnswer {
+  if (!Array.isArray(content)) throw new TypeError('`content` is not a list.')
+  const texts = content.map(readPart)
+  const text = texts.length > 0 || structuredContent === undefined ? texts.join('\n') : JSON.stringify(structuredContent)
+  return { text, isError: isError === true }
+}
+
+function readPart(part: { readonly type?: unknown; readonly text?: unknown } | null): string {
+  if (part?.type === 'text' && typeof part.text === 'string') return part.text
+  if (typeof part?.type !== 'string' || part.type === 'text') throw new TypeError('A part of `content` is malformed.')
+  return `[${part.type} left out]`
+}
+
 function toFailure(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
-  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', error)
-  if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed)
-    return new McpFailure(`It refused: ${error.message.slice(0, MAX_MESSAGE)}`, error)
   if (error instanceof EgressError) return new McpFailure(error.message, error)
-  return new McpFailure('It did not answer by the protocol.', error)
+  const cause = new Error(describe(error))
+  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', cause)
+  if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) return new McpFailure(`It refused: ${cause.message}`, cause)
+  return new McpFailure('It did not answer by the protocol.', cause)
+}
+
+/** For the log. The SDK's errors quote whole answers, and those of zod all that is wrong in them, once one reads it. */
+function describe(error: unknown): string {
+  const { issues, message } = error as {
+    readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+    readonly message?: unknown
+  }
+  const [issue] = issues ?? []
+  return cut(issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(message))
 }

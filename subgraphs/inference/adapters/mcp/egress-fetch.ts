@@ -1,9 +1,22 @@
+import { mediaTypeEssence } from '@modelcontextprotocol/sdk/shared/mediaType.js'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
-import type { Egress } from '../../../common/egress/egress.ts'
+import { type Egress, EgressError } from '../../../common/egress/egress.ts'
+import { EventStreamParser } from '../openai/event-stream.ts'
+import { JsonGauge } from '../vendor/json-gauge.ts'
 
 /** Bytes of one answer with all its events. A model can read far less of it. */
 const MAX_BYTES = 2 ** 20
+/**
+ * Lists, objects and fields of one message, and items of its lists and objects. A list of 200 tools with eight parameters
+ * each has 8,500. The SDK describes each wrong value of a message in some hundred bytes or more: a message of 1 MiB would
+ * take seconds of the event loop and a gigabyte.
+ */
+const MAX_VALUES = 15_000
+/** Events of one answer. A call of 30 s may tell its progress every 30 ms. */
+const MAX_EVENTS = 1_000
+/** Requests of a server that are answered over one connection. It may only ask whether we are still here. */
+const MAX_REPLIES = 200
 /** These have no body, and `Response` accepts none. */
 const WITHOUT_BODY = [204, 205, 304]
 
@@ -20,11 +33,13 @@ interface Message {
  */
 export function egressFetch(egress: Egress, organizationId: string, totalMs: number): FetchLike {
   const underWay = new Map<unknown, AbortController>()
+  let replies = 0
   return async (address, init = {}) => {
     const method = init.method ?? 'GET'
     if (method !== 'POST' && method !== 'DELETE') return new Response(null, { status: 405 })
     const text = typeof init.body === 'string' ? init.body : undefined
     const { id, method: verb, params } = (text === undefined ? {} : JSON.parse(text)) as Message
+    if (text !== undefined && verb === undefined && ++replies > MAX_REPLIES) throw new EgressError('busy')
     if (verb === 'notifications/cancelled') underWay.get(params?.requestId)?.abort()
 
     const stop = new AbortController()
@@ -48,50 +63,87 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
     const headers = Object.entries(answer.headers).flatMap(([name, value]) =>
       typeof value === 'string' ? [[name, value] as [string, string]] : [],
     )
-    const isEvents = String(answer.headers['content-type']).startsWith('text/event-stream')
-    const lastWords = isEvents && id !== undefined ? unanswered(id) : null
-    const stream = toStream(answer.body, isOver, stop, lastWords)
+    // As the SDK tells it.
+    const isEvents = mediaTypeEssence(new Headers(headers).get('content-type')) === 'text/event-stream'
+    const body = isEvents ? boundedEvents(answer.body) : bounded(answer.body)
+    const stream = toStream(body, isOver, stop, isEvents && id !== undefined ? id : null)
     if (!WITHOUT_BODY.includes(status)) return new Response(stream, { status, headers })
     await stream.cancel()
     return new Response(null, { status, headers })
   }
 }
 
+/** @throws {EgressError} `too_large` */
+async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const gauge = new JsonGauge(MAX_VALUES, MAX_VALUES)
+  for await (const piece of body) {
+    if (gauge.exceeds(piece)) throw new EgressError('too_large')
+    yield piece
+  }
+}
+
+/**
+ * The messages of the events, each in an event of one line. All else is left out: brackets in comments would mislead the
+ * gauge.
+ * @throws {EgressError} `too_large`
+ */
+async function* boundedEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const messages: string[] = []
+  let count = 0
+  const take = (data: string, name: string) => {
+    count += 1
+    if (count > MAX_EVENTS) throw new EgressError('too_large')
+    if (name === '' || name === 'message') messages.push(data.replaceAll('\n', ' '))
+  }
+  const parser = new EventStreamParser(take, MAX_BYTES)
+  function* flush() {
+    for (const message of messages.splice(0)) {
+      if (new JsonGauge(MAX_VALUES, MAX_VALUES).exceeds(Buffer.from(message))) throw new EgressError('too_large')
+      yield toEvent(message)
+    }
+  }
+  for await (const piece of body) {
+    parser.push(Buffer.from(piece.buffer, piece.byteOffset, piece.length))
+    yield* flush()
+  }
+  parser.end()
+  yield* flush()
+}
+
+function toEvent(message: string): Uint8Array {
+  return Buffer.from(`data: ${message}\n\n`)
+}
+
 /**
  * An event that fails the request. Without it the SDK would wait for a response after the end of the events. After a
  * response it has no effect.
  */
-function unanswered(id: unknown): Uint8Array {
-  const error = { code: ErrorCode.ConnectionClosed, message: 'The events ended without a response.' }
-  return Buffer.from(`\n\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, error })}\n\n`)
+function unanswered(id: unknown, why: unknown): Uint8Array {
+  const message = why instanceof EgressError ? why.message : 'The events ended without a response.'
+  return toEvent(JSON.stringify({ jsonrpc: '2.0', id, error: { code: ErrorCode.ConnectionClosed, message } }))
 }
 
 /**
  * Leaving the stream ends the request, even before its first piece: the SDK leaves the answers to its notifications
  * this way.
- * @param lastWords what ends the stream, even after a failure; null: a failure is an error
+ * @param id the request that events answer, which has failed when they end, for whatever reason; null: a failure is an
+ * error
  */
-function toStream(
-  body: AsyncIterable<Uint8Array>,
-  isOver: () => void,
-  stop: AbortController,
-  lastWords: Uint8Array | null,
-): ReadableStream<Uint8Array> {
+function toStream(body: AsyncIterable<Uint8Array>, isOver: () => void, stop: AbortController, id: unknown): ReadableStream<Uint8Array> {
   const pieces = body[Symbol.asyncIterator]()
   return new ReadableStream(
     {
       async pull(controller) {
+        let why: unknown
         try {
           const { done, value } = await pieces.next()
           if (!done) return controller.enqueue(value)
         } catch (error) {
-          if (!lastWords) {
-            isOver()
-            throw error
-          }
+          why = error
         }
         isOver()
-        if (lastWords) controller.enqueue(lastWords)
+        if (id !== null) controller.enqueue(unanswered(id, why))
+        else if (why !== undefined) throw why
         controller.close()
       },
       cancel() {

@@ -16,14 +16,16 @@ const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]
  */
 export class JsonGauge {
   readonly #maxParts: number
+  readonly #maxItems: number
   #depth = 0
   #parts = 0
   #items = 0
   #isString = false
   #isEscaped = false
 
-  constructor(maxParts: number) {
+  constructor(maxParts: number, maxItems: number = MAX_ITEMS) {
     this.#maxParts = maxParts
+    this.#maxItems = maxItems
   }
 
   /** Counts the next bytes, and gives whether the value is larger or deeper than any right answer. */
@@ -35,7 +37,7 @@ export class JsonGauge {
         this.#depth += 1
         if (this.#depth > MAX_DEPTH) return true
       } else if (this.#depth > 0) this.#readValue(byte)
-      if (this.#parts > this.#maxParts || this.#items > MAX_ITEMS) return true
+      if (this.#parts > this.#maxParts || this.#items > this.#maxItems) return true
     }
     return false
   }

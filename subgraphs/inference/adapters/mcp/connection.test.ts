@@ -1,0 +1,207 @@
+import { setImmediate } from 'node:timers/promises'
+import { inspect } from 'node:util'
+import { expect, it } from 'vitest'
+import type { Egress, EgressRequest } from '../../../common/egress/egress.ts'
+import { openConnection } from './connection.ts'
+
+const never = new AbortController().signal
+const INITIALIZED = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } }
+const GOOD = { content: [{ type: 'text', text: 'Sur' }] }
+
+interface Message {
+  readonly id: unknown
+  readonly method: string
+}
+
+type ToBody = (id: unknown, result: unknown) => string
+
+const asJson: ToBody = (id, result) => JSON.stringify({ jsonrpc: '2.0', id, result })
+const asEvent: ToBody = (id, result) => `event: message\nid: 1\ndata: ${asJson(id, result)}\n\n`
+
+/** A server whose next answer to a method is set by a test. */
+function hostileServer() {
+  const bodies = new Map<string, { readonly type: string; readonly status: number; readonly toBody: (id: unknown) => string }>()
+  const asked: string[] = []
+  const results: Readonly<Record<string, object>> = { initialize: INITIALIZED, 'tools/list': { tools: [] }, 'tools/call': GOOD }
+  const egress = {
+    async open({ url, body }: EgressRequest) {
+      const { id, method } = JSON.parse(String(body ?? '{}')) as Message
+      asked.push(method)
+      const set = bodies.get(method)
+      bodies.delete(method)
+      const result = results[method]
+      const answer = set ?? { type: 'application/json', status: result ? 200 : 202, toBody: () => (result ? asJson(id, result) : '') }
+      async function* pieces() {
+        const bytes = Buffer.from(answer.toBody(id))
+        for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
+      }
+      return { status: answer.status, headers: { 'content-type': answer.type }, url, body: pieces() }
+    },
+  } as unknown as Egress
+  return {
+    asked,
+    connect: () => openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', {}, 'org_a', never),
+    answers(method: string, type: string, toBody: (id: unknown) => string, status = 200) {
+      bodies.set(method, { type, status, toBody })
+    },
+  }
+}
+
+const caught = (promise: Promise<unknown>) =>
+  promise.then(
+    () => null,
+    (error: unknown) => error,
+  )
+/** What a log may write of it. */
+const written = (error: unknown) => inspect(error, { depth: 10, maxArrayLength: null, maxStringLength: null })
+
+const KINDS: readonly (readonly [string, string, ToBody])[] = [
+  ['JSON', 'application/json', asJson],
+  ['events', 'text/event-stream', asEvent],
+  ['events by another spelling', 'Text/Event-Stream; charset=utf-8', asEvent],
+]
+
+for (const [kind, type, toBody] of KINDS) {
+  for (const [what, method, result] of [
+    ['parts of an answer', 'tools/call', { content: Array(80_000).fill({}) }],
+    ['numbers in an answer', 'tools/call', { content: [], structuredContent: { a: Array(200_000).fill(1) } }],
+    ['tools', 'tools/list', { tools: Array(80_000).fill({}) }],
+    ['tools that are numbers', 'tools/list', { tools: Array(200_000).fill(1) }],
+  ] as const) {
+    it(`refuses too many ${what} as ${kind}, in few words, and goes on`, async () => {
+      const server = hostileServer()
+      await using connection = await server.connect()
+      server.answers(method, type, (id) => toBody(id, result))
+      const error = await caught(method === 'tools/list' ? connection.listTools(never) : connection.callTool('a', {}, never))
+      expect(error).toMatchObject({
+        name: 'McpFailure',
+        message: kind === 'JSON' ? 'The answer is too large.' : 'It did not answer by the protocol.',
+      })
+      expect(written(error)).toContain('The answer is too large.')
+      expect(written(error).length).toBeLessThan(3_000)
+      expect(await connection.callTool('a', {}, never)).toEqual({ text: 'Sur', isError: false })
+    })
+  }
+
+  it(`refuses a greeting of too many values as ${kind}`, async () => {
+    const server = hostileServer()
+    server.answers('initialize', type, (id) =>
+      toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(200_000).fill(1) } }),
+    )
+    const error = await caught(server.connect())
+    expect(error).toMatchObject({ name: 'McpFailure' })
+    expect(written(error).length).toBeLessThan(3_000)
+  })
+
+  it(`tells in few words that values are wrong in ${kind}`, async () => {
+    const server = hostileServer()
+    server.answers('initialize', type, (id) =>
+      toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(5_000).fill(1) } }),
+    )
+    const greeting = await caught(server.connect())
+    await using connection = await server.connect()
+    server.answers('tools/call', type, (id) => toBody(id, { content: Array(5_000).fill({}) }))
+    const call = await caught(connection.callTool('a', {}, never))
+    server.answers('tools/list', type, (id) => toBody(id, { tools: Array(5_000).fill({}) }))
+    const list = await caught(connection.listTools(never))
+    for (const error of [greeting, call, list]) {
+      expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+      expect(written(error).length).toBeLessThan(3_000)
+    }
+    expect(written(list)).toContain('tools.0.name')
+  })
+
+  it(`reads a long list of tools as ${kind}`, async () => {
+    const server = hostileServer()
+    await using connection = await server.connect()
+    const properties = Object.fromEntries(
+      Array.from({ length: 8 }, (_, i) => [`p${i}`, { type: 'string', description: 'It is, "so", {a: 1}.' }]),
+    )
+    const inputSchema = { type: 'object', properties, required: ['p0', 'p1'] }
+    const tools = Array.from({ length: 200 }, (_, i) => ({ name: `tool_${i}`, description: 'Does it.', inputSchema }))
+    server.answers('tools/list', type, (id) => toBody(id, { tools }))
+    expect(await connection.listTools(never)).toEqual(tools)
+  })
+}
+
+it.each([
+  ['brackets in comments', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replace('[', '[\n: ]}}}]}\ndata: ')],
+  ['a text in a comment that is none', (id: unknown) => `: {"\\\n${asEvent(id, { content: Array(80_000).fill({}) })}`],
+  ['lines of one value each', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replaceAll('},{', '}\n: ]\ndata: ,{')],
+])('is not misled by %s', async (_what, toBody) => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  server.answers('tools/call', 'text/event-stream', toBody)
+  expect(written(await caught(connection.callTool('a', {}, never)))).toContain('The answer is too large.')
+})
+
+it('reads a message over several lines, after others that nobody asked for', async () => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'on it' } }
+  server.answers('tools/call', 'text/event-stream', (id) => {
+    const lines = JSON.stringify({ jsonrpc: '2.0', id, result: GOOD }, null, 2).replaceAll('\n', '\ndata: ')
+    return `: hello\n\nevent: other\ndata: {}\n\ndata: ${JSON.stringify(notice)}\n\ndata: ${lines}`
+  })
+  expect(await connection.callTool('a', {}, never)).toEqual({ text: 'Sur', isError: false })
+})
+
+const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+
+it.each([
+  ['events', 'text/event-stream', (id: unknown) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD)],
+  ['a list', 'application/json', (id: unknown) => `[${`${PING},`.repeat(3_000)}${asJson(id, GOOD)}]`],
+])('answers few of the requests that a server sends as %s beside its answer', async (_what, type, toBody) => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  server.answers('tools/call', type, toBody)
+  await caught(connection.callTool('a', {}, never))
+  await setImmediate()
+  expect(server.asked.length).toBeLessThan(210)
+})
+
+it('repeats of a server’s own error only its beginning', async () => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  const long = 'x'.repeat(500_000)
+  server.answers('tools/call', 'application/json', (id) =>
+    JSON.stringify({ jsonrpc: '2.0', id, error: { code: 1, message: long, data: long } }),
+  )
+  const refused = await caught(connection.callTool('a', {}, never))
+  expect(refused).toMatchObject({ name: 'McpFailure', message: expect.stringContaining('It refused: ') })
+  server.answers('tools/call', 'text/plain', () => long, 500)
+  const failed = await caught(connection.callTool('a', {}, never))
+  expect(failed).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+  for (const error of [refused, failed]) expect(written(error).length).toBeLessThan(4_000)
+})
+
+it.each([
+  [
+    'names what is no text',
+    {
+      content: [
+        { type: 'text', text: 'a' },
+        { type: 'image', data: '', mimeType: 'image/png' },
+      ],
+    },
+    'a\n[image left out]',
+  ],
+  ['takes the structure if there is nothing else', { structuredContent: { a: 1 } }, '{"a":1}'],
+  ['takes an empty answer', {}, ''],
+])('%s', async (_what, result, text) => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  server.answers('tools/call', 'application/json', (id) => asJson(id, result))
+  expect(await connection.callTool('a', {}, never)).toEqual({ text, isError: false })
+})
+
+it.each([
+  ['parts', { content: 'text' }],
+  ['a part', { content: [null] }],
+  ['a text', { content: [{ type: 'text' }] }],
+])('refuses malformed %s', async (_what, result) => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  server.answers('tools/call', 'application/json', (id) => asJson(id, result))
+  expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'It did not answer by the protocol.' })
+})

@@ -2,6 +2,8 @@
 export const MAX_URL_CHARACTERS = 2_048
 /** Characters of a page or a sitemap that are searched for links. The standard's largest sitemap has 50 MB. */
 const LINKS_CHARACTERS = 5_000_000
+/** Links that are examined, wherever they lead. Each takes about a microsecond, and 5,000,000 characters hold 500,000. */
+const MAX_EXAMINED = 10_000
 
 const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
 const LINK_TAG = /<a\s([^<>]{1,3000})/gi
@@ -21,25 +23,30 @@ export function decodePage(bytes: Uint8Array, contentType: string | undefined): 
 
 /**
  * The addresses that a page links to, or that a sitemap lists: of the same host, each once, in order, without what comes
- * after `#`.
+ * after `#`. Examines `MAX_EXAMINED` links at most.
  */
 export function linksIn(text: string, base: string, most: number): readonly string[] {
-  const searched = text.slice(0, LINKS_CHARACTERS)
   const { host } = new URL(base)
   const found = new Set<string>()
-  const add = (link: string) => {
-    const url = URL.parse(link.replaceAll(/&(?:amp|#38|#x26);/gi, '&'), base)
-    if (!url || url.host !== host || !/^https?:$/.test(url.protocol)) return
+  for (const link of readLinks(text).take(MAX_EXAMINED)) {
+    if (found.size === most) break
+    const url = link && URL.parse(link.replaceAll(/&(?:amp|#38|#x26);/gi, '&'), base)
+    if (!url || url.host !== host || !/^https?:$/.test(url.protocol)) continue
     url.hash = ''
-    if (url.href.length <= MAX_URL_CHARACTERS && found.size < most) found.add(url.href)
+    if (url.href.length <= MAX_URL_CHARACTERS) found.add(url.href)
   }
-  if (isSitemap(text)) for (const { 1: loc } of searched.matchAll(LOC)) add(loc!)
+  return [...found]
+}
+
+/** The links as they are written, as far as the text is searched. Null is a link without an address. */
+function* readLinks(text: string): Generator<string | null> {
+  const searched = text.slice(0, LINKS_CHARACTERS)
+  if (isSitemap(text)) for (const { 1: loc } of searched.matchAll(LOC)) yield loc!
   else
     for (const { 1: attributes } of searched.matchAll(LINK_TAG)) {
       const href = HREF.exec(attributes!)
-      if (href) add((href[1] ?? href[2] ?? href[3])!)
+      yield href && (href[1] ?? href[2] ?? href[3])!
     }
-  return [...found]
 }
 
 export function isSitemap(text: string): boolean {

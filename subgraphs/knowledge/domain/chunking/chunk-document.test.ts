@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { countWords, expectPassageLaws } from '../../../../test/support/passage-laws.ts'
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from './chunk-document.ts'
+import { MAX_CHARS_PER_TOKEN } from './token-counter.ts'
 
 type Part = Pick<Block, 'kind'> & Partial<Block> & { readonly text: string }
 
@@ -227,6 +228,46 @@ describe('chunkDocument', () => {
     for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(480)
     const length = (texts: readonly string[]) => texts.join('').replace(/\s+/g, '').length
     expect(length(readTexts(chunks))).toBe(length(parts.map(({ text }) => text)))
+  })
+
+  it.each([
+    { name: 'spaces', gap: ' '.repeat(10_000) },
+    { name: 'zero-width characters', gap: ` ${'\u200b'.repeat(10_000)}` },
+    { name: 'spaces that fill most of a part', gap: ' '.repeat(2_879) },
+  ])('bounds the characters of a passage whose words are apart by $name', async ({ gap }) => {
+    // The tokenizer of the embedded model takes these for nothing.
+    const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/[^\s\u200b]{1,4}/g)?.length ?? 0)
+    const text = Array.from({ length: 100 }, (_, index) => `w${index}`).join(gap)
+    const parts: Part[] = [
+      { kind: 'heading', level: 1, text },
+      { kind: 'paragraph', text },
+      { kind: 'code', text },
+      { kind: 'table_row', tableHeader: text, text },
+      { kind: 'paragraph', text: text.replaceAll(' ', '\n') },
+    ]
+    const apart = makeParsed(parts)
+    const blocks = [...apart.text.matchAll(/w\d+/g)].map(({ index, 0: word }) => ({
+      kind: 'paragraph' as const,
+      charStart: index,
+      charEnd: index + word.length,
+    }))
+    for (const document of [apart, { ...apart, blocks }]) {
+      const chunks = await chunkDocument(document, { countTokens: countSeen, signal: never })
+      for (const made of chunks) expect(toEmbeddingText(made).length).toBeLessThanOrEqual(480 * MAX_CHARS_PER_TOKEN)
+      expect(readTexts(chunks).join(' ').match(/w\d+/g)).toEqual(document.text.match(/w\d+/g))
+    }
+  })
+
+  it('cuts indented code and tables padded with spaces as they are counted', async () => {
+    const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/\S{1,4}/g)?.length ?? 0)
+    const code = Array.from({ length: 200 }, (_, line) => `${' '.repeat(4 * (line % 6))}call(${line})`).join('\n')
+    const table = Array.from({ length: 40 }, (_, row) => `${`city ${row}`.padEnd(30)}| ${`${row} million people`.padEnd(30)}|`)
+    const document = makeParsed([
+      { kind: 'code', text: code },
+      ...table.map((text) => ({ kind: 'table_row', tableHeader: `${'City'.padEnd(30)}| ${'People'.padEnd(30)}|`, text }) as const),
+    ])
+    const chunks = await chunkDocument(document, { countTokens: countSeen, signal: never })
+    expect(chunks.map(({ tokens }) => tokens)).toEqual(await countSeen(chunks.map(toEmbeddingText)))
   })
 
   it('has no chunks without text', async () => {

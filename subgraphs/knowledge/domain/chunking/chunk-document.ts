@@ -23,7 +23,7 @@ export interface DocumentChunk {
   readonly pageStart: number | null
   readonly pageEnd: number | null
   readonly language: Language | null
-  /** Tokens of `toEmbeddingText(chunk)`. */
+  /** Tokens of `toEmbeddingText(chunk)`, as `TokenCounter` counts them. */
   readonly tokens: number
   /**
    * What a reader of the passage alone would miss: the headings above it, and the header row of the table in which it
@@ -58,8 +58,8 @@ export function toEmbeddingText(chunk: Pick<DocumentChunk, 'context' | 'text'>):
 /**
  * Cuts a document into passages for search. They are in order, do not overlap, and together contain every character of
  * every block except white space. Cuts are between blocks if possible, else at ends of sentences, else at white space,
- * and never inside a grapheme. No embedding text exceeds the cap, except that of a single grapheme. Time and memory are
- * linear in the length of the text.
+ * and never inside a grapheme. No embedding text exceeds the cap, except that of a single grapheme, so none has more than
+ * `MAX_CHARS_PER_TOKEN` characters for each token of the cap. Time and memory are linear in the length of the text.
  */
 export async function chunkDocument(document: ParsedDocument, options: ChunkingOptions): Promise<readonly DocumentChunk[]> {
   const { targetTokens = 256, capTokens = 480, overheadTokens = 0, signal } = options

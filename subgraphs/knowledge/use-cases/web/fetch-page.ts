@@ -1,24 +1,22 @@
 import { LRUCache } from 'lru-cache'
-import robotsModule from 'robots-parser'
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { type EgressAnswer, EgressError } from '../../../common/egress/egress.ts'
 import { KisError, TooBusy } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import type { Deps } from '../deps.ts'
+import { AGENT, parseRobots, type Robots } from './robots.ts'
 
-/** How the service calls itself, to sites and in their robots.txt. */
-const AGENT = 'knowledge-and-inference-service'
 /** Time for one address with its redirects. Together with robots.txt it stays below what a change may take. */
 const FETCH_MS = 15_000
 const ROBOTS_MS = 5_000
 /** What of a robots.txt must be read (RFC 9309, section 2.5). */
 const MAX_ROBOTS_BYTES = 512 * 1024
-/** Wildcards of a robots.txt. Each takes time for each character of an address; 20,000 rules of four took 0.6 s. */
-const MAX_WILDCARDS = 2_000
 /** How long a site's robots.txt is remembered (RFC 9309 allows a day), and of how many sites. */
 const ROBOTS_TTL_MS = 10 * 60_000
 const MAX_ROBOTS = 100
+/** Characters that are remembered of all sites: of four with the largest robots.txt. About 60 MB at most. */
+const MAX_ROBOTS_CHARS = 4 * MAX_ROBOTS_BYTES
 
 const ACCEPT = 'text/html, application/xhtml+xml, application/pdf, application/xml;q=0.9, */*;q=0.8'
 
@@ -46,12 +44,13 @@ export class FetchRefused extends KisError {
   }
 }
 
-/** What the robots.txt of an origin says; null: it cannot be read. */
-type Rules = { isAllowed(url: string, agent: string): boolean | undefined } | null
-/** The package's types describe its other build. */
-const parseRobots = robotsModule as unknown as (url: string, text: string) => NonNullable<Rules>
 /** By origin, for all organizations alike: it is public. */
-const known = new LRUCache<string, { readonly rules: Rules }>({ max: MAX_ROBOTS, ttl: ROBOTS_TTL_MS })
+const known = new LRUCache<string, Robots>({
+  max: MAX_ROBOTS,
+  ttl: ROBOTS_TTL_MS,
+  maxSize: MAX_ROBOTS_CHARS,
+  sizeCalculation: ({ size }) => Math.max(1, size),
+})
 
 /**
  * Fetches what is at an address of the public internet, if robots.txt of its site allows it. Null: it has not changed.
@@ -124,25 +123,25 @@ async function ask(
 
 async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, url: string, signal: AbortSignal): Promise<void> {
   const { origin } = new URL(url)
-  const found = known.get(origin) ?? { rules: await readRobots(deps, organizationId, origin, signal) }
-  if (found.rules !== null) known.set(origin, found)
-  if (found.rules === null) {
+  const kept = known.get(origin)
+  const robots = kept ?? (await readRobots(deps, organizationId, origin, signal))
+  if (robots && !kept) known.set(origin, robots)
+  const isAllowed = robots ? robots.isAllowed(url) : null
+  if (isAllowed === null) {
     const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
     throw new FetchRefused('robots_unreadable', message)
   }
-  if (found.rules.isAllowed(url, AGENT) === false)
-    throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
+  if (!isAllowed) throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
 }
 
-/** A site without one allows everything; one that fails forbids everything (RFC 9309, section 2.3.1). */
-async function readRobots(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, origin: string, signal: AbortSignal): Promise<Rules> {
+/** A site without one allows everything. Null: the site fails, which forbids everything (RFC 9309, section 2.3.1). */
+async function readRobots(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, origin: string, signal: AbortSignal) {
   const url = `${origin}/robots.txt`
   try {
     const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS }
     const { status, body } = await deps.egress.fetch(request, signal)
     if (status >= 500) return null
-    const text = status === 200 ? body.toString() : ''
-    return text.split('*', MAX_WILDCARDS + 2).length > MAX_WILDCARDS + 1 ? null : parseRobots(url, text)
+    return parseRobots(url, status === 200 ? body.toString() : '')
   } catch (error) {
     if (!(error instanceof EgressError)) throw error
     if (error.reason === 'busy') throw new TooBusy('The service fetches as many addresses as it can.')

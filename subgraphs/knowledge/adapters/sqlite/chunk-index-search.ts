@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { CountReader } from './chunk-index-counts.ts'
-import { filterSql } from './chunk-index-filter.ts'
+import { eligibleChunks } from './chunk-index-eligible.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
 import { Kernels } from './segments/kernels.ts'
@@ -80,15 +79,6 @@ function best(rows: readonly ScoredRow[], count: number, toScore: (row: ScoredRo
     .sort((a, b) => toScore(b) - toScore(a) || a.id - b.id)
     .slice(0, count)
     .map(({ id }) => id)
-}
-
-function eligibleChunks(db: DatabaseSync, tables: Tables, filter: SearchFilter): ReadonlySet<number> {
-  const { sql, parameters } = filterSql(filter)
-  // CROSS JOIN keeps the documents outside, so that a document's attributes are tested once, not for each chunk.
-  const { ids } = db
-    .prepare(`SELECT group_concat(c.id) AS ids FROM ${tables.documents} d CROSS JOIN ${tables.chunks} c ON c.document = d.id WHERE ${sql}`)
-    .get(...parameters) as { ids: string | null }
-  return new Set(ids?.split(',').map(Number) ?? [])
 }
 
 type Row = {

@@ -22,12 +22,22 @@ import type {
 } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
 import { packed } from './chunk-index-packing.ts'
-import { ReaderPool } from './chunk-index-reader-pool.ts'
-import { rebuildStep } from './chunk-index-rebuild.ts'
+import { type Caller, ReaderPool } from './chunk-index-reader-pool.ts'
+import { type ReadPassages, rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
-/** Threads that search, once there are searches. Two, so that one long search does not delay the others; each keeps one core busy. */
-const READERS = 2
+/**
+ * Threads that search, once there are searches; each keeps one core busy. An organization uses two at most, so that one
+ * long search does not delay its others. The third starts when another organization finds both busy.
+ */
+const READERS = 3
+/** Searches of an organization that wait: two or three seconds of them. A caller beyond should be told to come back. */
+const MAX_WAITING_SEARCHES = 256
+/**
+ * Reads of passages that wait, with the searches. Those of a search that has begun should still find room. Reads of
+ * ingestions and maintenance are few at once and wait in any case.
+ */
+const MAX_WAITING_READS = 1_024
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
@@ -35,7 +45,11 @@ const MAX_STATES_PER_GET = 100
 const MAX_LISTED = 1_000
 const PROGRESS_EVERY_MS = 5_000
 
+/** Takes turns with organizations, for what belongs to none. */
+const NOBODY = ''
+
 const WHAT = 'The chunk index'
+const ORGANIZATIONS = 'SELECT collection_id, organization_id FROM collections'
 
 export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
   /** True: the installation had this file, and it is missing. It is not recreated without a request. */
@@ -62,6 +76,8 @@ interface Threads extends AsyncDisposable {
   readonly writer: WorkerClient
   readonly checker: WorkerClient
   readonly readers: ReaderPool
+  /** Of all collections, by id. It never changes for one. */
+  readonly organizations: Map<string, string>
 }
 
 async function opened(
@@ -91,8 +107,9 @@ async function opened(
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
     const startReader = () => startThread(new URL('./chunk-index-reader.ts', import.meta.url), file, { revive })
     const readers = opening.use(new ReaderPool(startReader, READERS))
+    const organizations = new Map(await checker.call<[string, string][]>('all', [ORGANIZATIONS, []]))
     const threads = opening.move()
-    return { writer, checker, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
+    return { writer, checker, readers, organizations, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
     const problem = file.toProblem(error)
     if (problem instanceof Unfit) throw problem
@@ -167,16 +184,26 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#threads.readers
   }
 
+  /** Who reads a collection. */
+  #readerOf(collectionId: string): Caller {
+    // What does not exist is quickly read.
+    return { organizationId: this.#threads.organizations.get(collectionId) ?? NOBODY }
+  }
+
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
-    await this.#writer.call('createCollection', [collection.organizationId, collection.collectionId, collection.dimensions])
+    const { writer, organizations } = this.#threads
+    await writer.call('createCollection', [collection.organizationId, collection.collectionId, collection.dimensions])
+    organizations.set(collection.collectionId, collection.organizationId)
   }
 
   async dropCollection(collectionId: string): Promise<void> {
-    await this.#writer.call('dropCollection', [collectionId])
+    const { writer, organizations } = this.#threads
+    await writer.call('dropCollection', [collectionId])
+    organizations.delete(collectionId)
   }
 
   async hasCollection(collectionId: string): Promise<boolean> {
-    return this.#readers.call('hasCollection', [collectionId])
+    return this.#readers.call('hasCollection', [collectionId], this.#readerOf(collectionId))
   }
 
   async put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void> {
@@ -189,7 +216,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
-    return this.#readers.call('ordinals', [collectionId, documentId, generation])
+    return this.#readers.call('ordinals', [collectionId, documentId, generation], this.#readerOf(collectionId))
   }
 
   async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
@@ -202,33 +229,36 @@ class SqliteChunkIndex implements ChunkIndex {
 
   async listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]> {
     atMost(limit, MAX_LISTED, 'collections')
-    return this.#readers.call('listCollections', [after, limit])
+    return this.#readers.call('listCollections', [after, limit], { organizationId: NOBODY })
   }
 
   async listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]> {
     atMost(limit, MAX_LISTED, 'generations')
-    return this.#readers.call('listGenerations', [collectionId, after, limit])
+    return this.#readers.call('listGenerations', [collectionId, after, limit], this.#readerOf(collectionId))
   }
 
   async search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {
     if (!(query.candidates >= 1 && query.candidates <= MAX_CANDIDATES)) {
       throw new KisError('invalid_request', `A search has 1 to ${MAX_CANDIDATES} candidates, not ${query.candidates}.`)
     }
-    return this.#readers.call('search', [query], signal)
+    const caller = { ...this.#readerOf(query.collectionId), maxWaiting: MAX_WAITING_SEARCHES, signal }
+    return this.#readers.call('search', [query], caller)
   }
 
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
     atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
-    return this.#readers.call('get', [collectionId, chunkIds])
+    return this.#readers.call('get', [collectionId, chunkIds], { ...this.#readerOf(collectionId), maxWaiting: MAX_WAITING_READS })
   }
 
   async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
     atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
-    return this.#readers.call('tokenStates', [collectionId, chunkIds])
+    return this.#readers.call('tokenStates', [collectionId, chunkIds], { ...this.#readerOf(collectionId), maxWaiting: MAX_WAITING_READS })
   }
 
   async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
-    return rebuildStep(this.#writer, this.#readers, after, toTerms, signal)
+    const readPassages: ReadPassages = (collectionId, from, limit) =>
+      this.#readers.call('passages', [collectionId, from, limit], { ...this.#readerOf(collectionId), signal })
+    return rebuildStep(this.#writer, readPassages, after, toTerms)
   }
 
   replaceUnreadable(): Promise<boolean> {

@@ -178,7 +178,7 @@ function withCode(code: ErrorCode, error: GraphQLError): GraphQLError {
 export function checkText(query: string): void {
   if (query.length > MAX_TEXT_CHARACTERS) throw tooLong('characters', MAX_TEXT_CHARACTERS, query.length)
   if (query.length <= MAX_LINE_ENDS) return
-  const lineEnds = query.match(/[\n\r]/g)?.length ?? 0
+  const lineEnds = query.match(/\r\n|[\n\r]/g)?.length ?? 0
   if (lineEnds > MAX_LINE_ENDS) throw tooLong('line ends', MAX_LINE_ENDS, lineEnds)
 }
 

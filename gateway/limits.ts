@@ -28,7 +28,7 @@ const WORDS: Record<keyof Size, string> = {
   rootFields: 'root fields',
   directives: 'directives',
   selections: 'fields and fragments, counted wherever they are spread',
-  introspections: 'fields `__schema` and `__type`, with the aliases below them',
+  introspections: 'introspections (`__schema`, `__type`, and each alias below them)',
 }
 
 /** Validation rule: refuses an operation above the limits with `OPERATION_TOO_COMPLEX`. */

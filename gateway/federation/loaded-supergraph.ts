@@ -22,7 +22,8 @@ export interface LoadedSupergraph extends AsyncDisposable {
   /**
    * Plans a valid operation. Organizations take turns.
    * @throws {KisError} `operation_too_complex`: planning it takes too long, or too much memory
-   * @throws {ServiceUnavailable} the planner has ended, or too many operations of the organization wait
+   * @throws {ServiceUnavailable} the planner could not start, or has ended
+   * @throws {TooBusy} too many operations of the organization wait
    */
   plan(operation: ToPlan, organizationId: string): Promise<QueryPlan>
 }

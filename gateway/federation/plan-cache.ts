@@ -2,7 +2,7 @@ import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
 import type { Prepared } from '../documents.ts'
 import type { ExecutablePlan } from './execute-plan.ts'
 
-/** Bytes of plans. A plan has a few kilobytes. */
+/** Bytes of plans. A plan has a few kilobytes, and an organization a quarter of them. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024
 /** Memory that a plan takes for each character of its JSON, because of the objects around its texts. */
 const BYTES_PER_CHARACTER = 4

@@ -37,7 +37,8 @@ export class PlannerClient implements AsyncDisposable {
 
   /**
    * @throws {KisError} `operation_too_complex`: planning it takes too long, or too much memory
-   * @throws {ServiceUnavailable} the thread has ended, or too many operations of the organization wait
+   * @throws {ServiceUnavailable} the thread could not start, or has ended
+   * @throws {TooBusy} too many operations of the organization wait
    */
   plan({ text, operationName, hash }: ToPlan, organizationId: string): Promise<QueryPlan> {
     const key = JSON.stringify([organizationId, hash, operationName])

@@ -32,7 +32,7 @@ export class StoredFiles {
     try {
       const { id } = (await this.#asker.askThrough(CREATE, { input: { name } })).createUpload.upload
       this.#ids.push(id)
-      if (this.#isOver) this.#cancel()
+      if (this.#isOver || this.#asker.context.signal.aborted) this.#cancel()
       await appendStream(this.#asker, id, 0, bytes)
       return id
     } catch (error) {

@@ -54,7 +54,11 @@ const CASES: readonly { readonly what: string; readonly most: string; readonly a
     most: '{ __schema { types { name } all: types { name } } }',
     above: '{ __schema { types { f: fields { name } } ...S } } fragment S on __Schema { all: types { name } }',
   },
-  { what: 'line ends', most: `{${'\n'.repeat(9_999)}ping\r}`, above: `{${'\r\n'.repeat(5_000)} ping\n}` },
+  {
+    what: 'line ends',
+    most: `{${'\n'.repeat(9_999)}ping\r}`,
+    above: `{${'\r\n'.repeat(5_000)} ping${'\r'.repeat(2_500)}${'\n'.repeat(2_502)}}`,
+  },
   { what: 'tokens', most: `# ${'x '.repeat(5_000)}\n{ ping }`, above: `{ ${'ping '.repeat(2_000)} }` },
 ]
 

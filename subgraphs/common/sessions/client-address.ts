@@ -2,23 +2,31 @@ import type { IncomingMessage } from 'node:http'
 import { isIP, isIPv6, type Socket } from 'node:net'
 import { isPublicAddress } from '../egress/egress-address.ts'
 
-/** Connections whose other end has a public address, or not. A connection carries many requests. */
-const publicPeers = new WeakMap<Socket, boolean>()
+/** Other ends of connections, which carry many requests. */
+const peers = new WeakMap<Socket, { readonly address: string; readonly isPublic: boolean }>()
 
 /**
  * The address that a request comes from. A proxy in front of the service, which is on the same machine or network, adds
  * it at the end of `x-forwarded-for`. What others write there does not count.
  */
 export function clientAddress({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string {
-  const peer = socket.remoteAddress ?? ''
-  const isPublic = publicPeers.get(socket) ?? isPublicAddress(peer)
-  publicPeers.set(socket, isPublic)
-  if (isPublic) return peer
+  const { address, isPublic } = peerOf(socket)
+  if (isPublic) return address
   const last = String(headers['x-forwarded-for'] ?? '')
     .split(',')
     .at(-1)!
     .trim()
-  return isIP(last) ? last : peer
+  return isIP(last) ? last : address
+}
+
+function peerOf(socket: Socket): { readonly address: string; readonly isPublic: boolean } {
+  const known = peers.get(socket)
+  if (known) return known
+  const address = socket.remoteAddress ?? ''
+  const peer = { address, isPublic: isPublicAddress(address) }
+  // A connection that has ended has no address.
+  if (address !== '') peers.set(socket, peer)
+  return peer
 }
 
 /** Who has an address: one subscriber has a whole network of 64 bits in IPv6. */

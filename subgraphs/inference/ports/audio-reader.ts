@@ -15,7 +15,7 @@ export interface AudioReader {
   /**
    * Decides by the bytes, not by a name. Null: the format is not accepted, or there is no audio in it. Organizations take
    * turns.
-   * @throws {ServiceUnavailable} too many files of the organization wait
+   * @throws {TooBusy} too many files of the organization wait
    * @throws the reason of the aborted signal, while the file waits
    */
   read(bytes: Uint8Array, organizationId: string, signal: AbortSignal): Promise<Audio | null>

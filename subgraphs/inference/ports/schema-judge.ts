@@ -20,7 +20,7 @@ export interface SchemaJudge {
   /**
    * Checks that a schema can be used.
    * @throws {SchemaFailure} it cannot; the message says why
-   * @throws {ServiceUnavailable} too many checks wait
+   * @throws {TooBusy} too many checks of the organization wait
    * @throws the reason of the aborted signal
    */
   check(organizationId: string, schema: ProtocolObject, signal: AbortSignal): Promise<void>

@@ -71,7 +71,9 @@ export class BoundedThread<Question, Answer> implements AsyncDisposable {
   async #exchange(question: Question): Promise<Reply<Answer>> {
     this.#worker.ref()
     try {
-      await this.#started
+      await this.#started.catch((error) => {
+        throw new Error('the thread did not start', { cause: error })
+      })
       const before = await this.#worker.cpuUsage()
       const reply = this.#next(this.#limits.wallMs, before)
       this.#worker.postMessage(question)

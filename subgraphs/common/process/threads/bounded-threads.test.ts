@@ -79,8 +79,10 @@ it('ends a thread that rests, and starts it again for the next question', async 
 
 it('is unavailable when its code does not load or its thread dies', async () => {
   const unavailable = { code: 'service_unavailable', message: 'The test is unavailable at the moment.' }
-  await using broken = startThreads({ data: { begins: false } })
-  await expect(broken.ask('org_a', 'count', signal)).rejects.toMatchObject(unavailable)
+  for (const begins of [false, 'with too much memory']) {
+    await using broken = startThreads({ data: { begins } })
+    await expect(broken.ask('org_a', 'count', signal)).rejects.toMatchObject(unavailable)
+  }
   await using threads = startThreads()
   await expect(threads.ask('org_a', 'exit', signal)).rejects.toMatchObject(unavailable)
   expect(await threads.ask('org_a', 'count', signal)).toBe(1)

@@ -40,7 +40,8 @@ export class BoundedThreads<Question, Answer> implements AsyncDisposable {
 
   /**
    * @throws {ThreadLimitExceeded} the answer takes more than the limits
-   * @throws {ServiceUnavailable} the thread could not start or has ended, or too many questions wait
+   * @throws {ServiceUnavailable} the thread could not start, or has ended
+   * @throws {TooBusy} too many questions of the organization wait
    * @throws {Error} what the code in the thread threw, as far as it crossed threads
    * @throws the reason of the aborted signal. A question that a thread has begun with is still answered, to nobody
    */
@@ -66,8 +67,10 @@ export class BoundedThreads<Question, Answer> implements AsyncDisposable {
     } catch (error) {
       throw thread.isGone && !(error instanceof ThreadLimitExceeded) ? this.#unavailable(error) : error
     } finally {
+      if (!thread.isGone) this.#resting.push(thread)
+      clearTimeout(this.#idle)
+      this.#idle = setTimeout(() => void this.#endResting(), this.#options.idleMs ?? IDLE_MS).unref()
       if (thread.isGone) await this.#end(thread)
-      else this.#rest(thread)
     }
   }
 
@@ -80,12 +83,6 @@ export class BoundedThreads<Question, Answer> implements AsyncDisposable {
     const thread = new BoundedThread<Question, Answer>(file, what, limits, data)
     this.#threads.add(thread)
     return thread
-  }
-
-  #rest(thread: BoundedThread<Question, Answer>): void {
-    this.#resting.push(thread)
-    clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => void this.#endResting(), this.#options.idleMs ?? IDLE_MS).unref()
   }
 
   async #endResting(): Promise<void> {

@@ -126,10 +126,10 @@ function toFailure(error: unknown, signal: AbortSignal): unknown {
 
 /** For the log. The SDK's errors quote whole answers, and those of zod all that is wrong in them, once one reads it. */
 function describe(error: unknown): string {
-  const { issues, message } = error as {
+  const told = error as {
     readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
     readonly message?: unknown
   }
-  const [issue] = issues ?? []
-  return cut(issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(message))
+  const [issue] = told.issues ?? []
+  return cut(issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(told.message))
 }

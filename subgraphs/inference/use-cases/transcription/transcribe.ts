@@ -57,7 +57,7 @@ export interface Hearing<Value> {
  * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
  * @throws {KisError} `unsupported_value`: the file is not audio in a supported format.
  * @throws {KisError} `engine_error`: the engine gave no usable answer.
- * @throws {ServiceUnavailable} too many files of the organization wait to be read.
+ * @throws {TooBusy} too many files of the organization wait to be read.
  */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,

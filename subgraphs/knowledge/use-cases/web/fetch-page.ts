@@ -126,9 +126,13 @@ async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId
   const kept = known.get(origin)
   const robots = kept ?? (await readRobots(deps, organizationId, origin, signal))
   if (robots && !kept) known.set(origin, robots)
-  const isAllowed = robots ? robots.isAllowed(url) : null
-  if (isAllowed === null) {
+  if (!robots) {
     const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
+    throw new FetchRefused('robots_unreadable', message)
+  }
+  const isAllowed = robots.isAllowed(url)
+  if (isAllowed === null) {
+    const message = 'The robots.txt of the site has too many wildcards to judge an address of this length, so it is not fetched.'
     throw new FetchRefused('robots_unreadable', message)
   }
   if (!isAllowed) throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)

@@ -15,9 +15,9 @@ import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
 
 const WHAT = 'The document store'
-/** Reads that the thread for scans has at once. An organization alone has half of them, so that the thread never waits. */
+/** Reads that the thread for scans has at once. An organization alone has two, so that the thread has the next one at once. */
 const READS_AT_ONCE = 4
-/** Reads of one organization that wait. */
+/** Reads of one organization that wait, and of the service itself. */
 const MAX_WAITING_READS = 1_000
 /** Of all files, which share the thread. */
 const reads = new FairPlaces(READS_AT_ONCE, MAX_WAITING_READS)
@@ -119,7 +119,7 @@ class SqliteDocumentStore implements DocumentStore {
       readNow: ({ text, parameters }) => this.#readNow(text, parameters),
       readAside: async ({ text, parameters }, organizationId) => {
         const leave = await reads.take(organizationId, NO_END).catch((error) => {
-          throw error instanceof NoPlace ? new TooBusy('Too many reads of your organization wait.') : error
+          throw error instanceof NoPlace ? new TooBusy(`Too many reads${organizationId && ' of your organization'} wait.`) : error
         })
         return reader.call<readonly unknown[][]>('all', [text, parameters]).finally(leave)
       },

@@ -20,7 +20,7 @@ const ACCEPTED: Answer = { status: 202, body: '' }
  * SDK describes each wrong value, so that a message of 600,000 would take seconds of the event loop.
  */
 const MAX_VALUES = 1_000
-/** Characters of what a client calls a request or its progress. It comes back with each notification. */
+/** Characters of the id of a request, and of its progress token, which each notification repeats. */
 const MAX_ID = 256
 
 /** Answers a message of the Model Context Protocol; undefined: the answer was streamed. */

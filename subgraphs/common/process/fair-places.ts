@@ -1,6 +1,17 @@
+import { TooBusy } from '../errors.ts'
+
 /** Too many calls of an organization already wait for a place. */
 export class NoPlace extends Error {
   override readonly name = 'NoPlace'
+}
+
+/**
+ * For the `catch` of `take`. Throws `TooBusy` with this sentence in place of `NoPlace`, and other errors as they are.
+ */
+export function orTooBusy(why: string): (error: unknown) => never {
+  return (error) => {
+    throw error instanceof NoPlace ? new TooBusy(why) : error
+  }
 }
 
 interface Waiter {
@@ -33,6 +44,11 @@ export class FairPlaces {
 
   heldBy(organizationId: string): number {
     return this.#held.get(organizationId) ?? 0
+  }
+
+  /** How many calls of the organization wait. */
+  waitingOf(organizationId: string): number {
+    return this.#waiting.get(organizationId)?.size ?? 0
   }
 
   /**

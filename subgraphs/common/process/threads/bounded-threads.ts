@@ -1,5 +1,5 @@
-import { ServiceUnavailable, TooBusy } from '../../errors.ts'
-import { FairPlaces, NoPlace } from '../fair-places.ts'
+import { ServiceUnavailable } from '../../errors.ts'
+import { FairPlaces, orTooBusy } from '../fair-places.ts'
 import { untilAborted } from '../until-aborted.ts'
 import { BoundedThread, ThreadLimitExceeded, type ThreadLimits } from './bounded-thread.ts'
 
@@ -46,9 +46,8 @@ export class BoundedThreads<Question, Answer> implements AsyncDisposable {
    * @throws the reason of the aborted signal. A question that a thread has begun with is still answered, to nobody
    */
   async ask(organizationId: string, question: Question, signal: AbortSignal): Promise<Answer> {
-    const leave = await this.#places.take(organizationId, signal).catch((error) => {
-      throw error instanceof NoPlace ? new TooBusy(`Too many calls of your organization wait for the ${this.#options.what}.`) : error
-    })
+    const why = `Too many calls of your organization wait for the ${this.#options.what}.`
+    const leave = await this.#places.take(organizationId, signal).catch(orTooBusy(why))
     return untilAborted(this.#answer(question).finally(leave), signal)
   }
 

@@ -126,7 +126,7 @@ for (const [kind, type, toBody] of KINDS) {
 
 it.each([
   ['brackets in comments', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replace('[', '[\n: ]}}}]}\ndata: ')],
-  ['a text in a comment that is none', (id: unknown) => `: {"\\\n${asEvent(id, { content: Array(80_000).fill({}) })}`],
+  ['a comment with an open quotation mark', (id: unknown) => `: {"\\\n${asEvent(id, { content: Array(80_000).fill({}) })}`],
   ['lines of one value each', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replaceAll('},{', '}\n: ]\ndata: ,{')],
 ])('is not misled by %s', async (_what, toBody) => {
   const server = hostileServer()

@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { TooBusy } from '../../../common/errors.ts'
-import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
+import { FairPlaces, orTooBusy } from '../../../common/process/fair-places.ts'
 import type { AudioFormat, AudioReader } from '../../ports/audio-reader.ts'
 
 const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
@@ -37,9 +36,7 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
     async read(bytes, organizationId, signal) {
       const format = detectFormat(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       if (!format) return null
-      const leave = await places.take(organizationId, signal).catch((error) => {
-        throw error instanceof NoPlace ? new TooBusy('Too many sound files of your organization wait to be read.') : error
-      })
+      const leave = await places.take(organizationId, signal).catch(orTooBusy('Too many sound files of your organization wait to be read.'))
       const found = await inThread(bytes, format, maxReadMs).finally(leave)
       return found?.hasSound ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
     },

@@ -14,7 +14,7 @@ const parse = robotsModule as unknown as (url: string, text: string) => { isAllo
 
 /** What a robots.txt says to this service. */
 export interface Robots {
-  /** Characters of what is kept of the file. Each takes at most about 30 bytes of memory. */
+  /** Characters of the lines that are kept. Each takes some 30 bytes of memory at most. */
   readonly size: number
   /** Null: it would take too long to tell. */
   isAllowed(address: string): boolean | null

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ServiceUnavailable, TooBusy } from '../../../errors.ts'
+import { ServiceUnavailable } from '../../../errors.ts'
 import type { OwnInstallation } from '../../../identity/installation.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
-import { FairPlaces, NoPlace } from '../../../process/fair-places.ts'
+import { FairPlaces, orTooBusy } from '../../../process/fair-places.ts'
 import type { Log } from '../../../process/log.ts'
 import type { WorkerClient } from '../../../process/threads/worker-rpc.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
@@ -118,9 +118,8 @@ class SqliteDocumentStore implements DocumentStore {
       ready,
       readNow: ({ text, parameters }) => this.#readNow(text, parameters),
       readAside: async ({ text, parameters }, organizationId) => {
-        const leave = await reads.take(organizationId, NO_END).catch((error) => {
-          throw error instanceof NoPlace ? new TooBusy(`Too many reads${organizationId && ' of your organization'} wait.`) : error
-        })
+        const why = `Too many reads${organizationId && ' of your organization'} wait.`
+        const leave = await reads.take(organizationId, NO_END).catch(orTooBusy(why))
         return reader.call<readonly unknown[][]>('all', [text, parameters]).finally(leave)
       },
       write: (method, ...args) => writer.call(method, args),

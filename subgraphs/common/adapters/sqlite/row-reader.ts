@@ -1,5 +1,4 @@
 import { serveWorker, workerInput } from '../../process/threads/worker-rpc.ts'
-import { damageSeenAtStart, readEnds } from './damage-at-start.ts'
 import { Connection, orFailure } from './database.ts'
 
 /** The thread for reads that would block the event loop too long. */
@@ -9,10 +8,6 @@ const connection = new Connection(file, { readOnly: true })
 
 serveWorker({
   all: (text: string, parameters: readonly (string | number)[]) => orFailure(() => connection.prepare(text).all(...parameters)),
-
-  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
-
-  readEnds: () => orFailure(() => readEnds(connection.database)),
 
   close() {
     connection[Symbol.dispose]()

@@ -61,11 +61,11 @@ export class StoreFile {
 export const COMMITS = new SharedThread('commits')
 /** Writes blobs and the chunk index, whose transactions take up to 100 ms. */
 export const BULK_WRITES = new SharedThread('bulk writes')
-/** Reads what would block the event loop too long, from all files. */
+/** Reads what would block the event loop too long, from all files. Runs once there is such a read. */
 export const SCANS = new SharedThread('scans')
 
 /**
- * Starts code over a prepared file, in a thread of its own or in a shared one. Storage failures arrive as
+ * Starts code over a prepared file with its first call, in a thread of its own or in a shared one. Storage failures arrive as
  * `service_unavailable`, errors that `revive` knows as what it makes of them.
  */
 export function startThread(
@@ -82,11 +82,4 @@ export function startThread(
   const onExit = (error: unknown) =>
     log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file has ended: restart the service')
   return new WorkerClient(script, what, { file: path }, { reviveError, onExit, ...(shared && { shared }) })
-}
-
-/**
- * Starts `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays, and says what is damaged.
- */
-export function startRowReader(file: StoreFile): WorkerClient {
-  return startThread(new URL('./row-reader.ts', import.meta.url), file, { shared: SCANS })
 }

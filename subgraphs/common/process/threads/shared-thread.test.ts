@@ -30,10 +30,23 @@ it('code that does not load ends its user alone', async () => {
   expect(ends).toEqual(['broken: this code does not load'])
 })
 
+it('does not load the code of a user who calls nothing', async () => {
+  const { use, ends } = makeUsers()
+  {
+    await using idle = use('idle', { from: 1, fails: true })
+    await using busy = use('busy', { from: 1 })
+    expect(await busy.call('next', [])).toBe(1)
+    await idle[Symbol.asyncDispose]()
+    await expect(idle.call('next', [])).rejects.toMatchObject({ code: 'service_unavailable' })
+  }
+  expect(ends).toEqual([])
+})
+
 it('ends every user when the thread dies, and starts again for the next', async () => {
   const { use, ends } = makeUsers()
   await using first = use('first', { from: 1 })
   await using second = use('second', { from: 1 })
+  await first.call('next', [])
   await second.call('next', [])
   await expect(first.call('die', [])).rejects.toMatchObject({ code: 'service_unavailable' })
   await expect(second.call('next', [])).rejects.toMatchObject({ code: 'service_unavailable' })

@@ -24,14 +24,20 @@ export interface RemoteError {
 /** Calls waiting for one thread. Beyond this new ones are refused, so that a stalled thread cannot fill the memory. */
 const MAX_PENDING = 20_000
 
+/** Where calls go. */
+interface Line {
+  readonly port: Worker | MessagePort
+  /** Ends what serves the line, once it has no calls. */
+  readonly hangUp: () => Promise<unknown>
+}
+
 /**
- * Calls functions of a worker thread. When the thread dies, every pending and later call fails with
- * `service_unavailable`, and `onExit` is called.
+ * Calls functions of a worker thread, which starts with the first call. When the thread dies, every pending and later
+ * call fails with `service_unavailable`, and `onExit` is called.
  */
 export class WorkerClient implements AsyncDisposable {
-  readonly #line: Worker | MessagePort
-  /** Ends what serves the line, once it has no calls. */
-  readonly #hangUp: () => Promise<unknown>
+  readonly #connect: () => Line
+  #line: Line | undefined
   readonly #what: string
   readonly #pending = new Map<number, { readonly resolve: (value: never) => void; readonly reject: (error: unknown) => void }>()
   #nextId = 1
@@ -59,31 +65,25 @@ export class WorkerClient implements AsyncDisposable {
       this.#gone = error
       options.onExit?.(error)
     }
-    const { shared } = options
-    if (shared) {
-      const { line, leave } = shared.serve(file, data, end)
-      this.#line = line
-      this.#hangUp = leave
-    } else {
-      const worker = new Worker(file, { workerData: data, name: what })
-      worker.on('error', end)
-      worker.on('exit', (code) => end(new Error(`${what} thread ended with code ${code}`)))
-      this.#line = worker
-      this.#hangUp = () => worker.terminate()
+    const answer = (reply: Reply) => {
+      const waiting = this.#pending.get(reply.id)
+      if (!waiting) return
+      this.#pending.delete(reply.id)
+      // The thread's handler decides the type, which `call<T>` names.
+      if ('value' in reply) waiting.resolve(reply.value as never)
+      else waiting.reject(options.reviveError?.(reply.error) ?? revived(reply.error))
     }
-    this.#line.on('message', (replies: readonly Reply[]) => {
-      for (const reply of replies) {
-        const waiting = this.#pending.get(reply.id)
-        if (!waiting) continue
-        this.#pending.delete(reply.id)
-        // The thread's handler decides the type, which `call<T>` names.
-        if ('value' in reply) waiting.resolve(reply.value as never)
-        else waiting.reject(options.reviveError?.(reply.error) ?? revived(reply.error))
-      }
-      if (this.#pending.size === 0) this.#line.unref()
-    })
-    // An idle thread does not keep the process alive. A pending call does.
-    this.#line.unref()
+    this.#connect = () => {
+      const line = options.shared ? sharedLine(options.shared, file, data, end) : ownLine(file, data, what, end)
+      const { port } = line
+      port.on('message', (replies: readonly Reply[]) => {
+        for (const reply of replies) answer(reply)
+        if (this.#pending.size === 0) port.unref()
+      })
+      // An idle thread does not keep the process alive. A pending call does.
+      port.unref()
+      return line
+    }
   }
 
   call<T>(method: string, args: readonly unknown[], transfer: readonly Transferable[] = []): Promise<T> {
@@ -91,9 +91,11 @@ export class WorkerClient implements AsyncDisposable {
     if (this.#pending.size >= MAX_PENDING) return Promise.reject(new ServiceUnavailable(this.#what))
     return new Promise<T>((resolve, reject) => {
       const id = this.#nextId++
+      this.#line ??= this.#connect()
+      const { port } = this.#line
       // Throws when an argument cannot be sent. The call is then not pending.
-      this.#line.postMessage({ id, method, args } satisfies Call, transfer)
-      if (this.#pending.size === 0) this.#line.ref()
+      port.postMessage({ id, method, args } satisfies Call, transfer)
+      if (this.#pending.size === 0) port.ref()
       this.#pending.set(id, { resolve, reject })
     })
   }
@@ -101,12 +103,24 @@ export class WorkerClient implements AsyncDisposable {
   /** Ends the thread after the calls made so far. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#gone) return
-    const closed = this.call('close', [])
+    const closed = this.#line && this.call('close', [])
     // Refuse calls from now on: one after `close` might never be answered.
     this.#gone = new Error(`${this.#what} is closed`)
-    await closed.catch(() => undefined)
-    await this.#hangUp()
+    await closed?.catch(() => undefined)
+    await this.#line?.hangUp()
   }
+}
+
+function sharedLine(shared: SharedThread, file: URL, data: unknown, end: (error: unknown) => void): Line {
+  const { line, leave } = shared.serve(file, data, end)
+  return { port: line, hangUp: leave }
+}
+
+function ownLine(file: URL, data: unknown, name: string, end: (error: unknown) => void): Line {
+  const worker = new Worker(file, { workerData: data, name })
+  worker.on('error', end)
+  worker.on('exit', (code) => end(new Error(`${name} thread ended with code ${code}`)))
+  return { port: worker, hangUp: () => worker.terminate() }
 }
 
 type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>

@@ -24,7 +24,7 @@ const LONGEST_WAIT_MS = 30_000
 /** Most attempts at a claim while other callers free or take the same key. */
 const MAX_TRIES = 3
 /** Calls of a run that are read at once. */
-const PAGE_CALLS = 200
+const PAGE_CALLS = 100
 const ALWAYS_FREE = () => true
 
 /** The outcome of an earlier call, with what was charged for it. */

@@ -1,4 +1,3 @@
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import type { BlobEntry } from '../../ports/blob-store.ts'
@@ -22,10 +21,6 @@ serveWorker({
       const rows = connection.prepare('SELECT key, size FROM blob WHERE key > ? ORDER BY key LIMIT ?').all<[string, number]>(after, limit)
       return rows.map(([key, sizeBytes]): BlobEntry => ({ key, sizeBytes }))
     }),
-
-  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
-
-  readEnds: () => orFailure(() => readEnds(connection.database)),
 
   close() {
     connection[Symbol.dispose]()

@@ -26,9 +26,9 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
-    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file, { shared: SCANS }))
-    const damage = await reader.call<string | null>('damageSeenAtStart', [])
+    const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)
+    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file, { shared: SCANS }))
     return new SqliteBlobStore(file, { writer, reader }, opening.move())
   } catch (error) {
     throw file.toProblem(error)
@@ -89,7 +89,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async ping(signal: AbortSignal): Promise<void> {
     try {
       this.#file.checkDamage()
-      await untilAborted(Promise.all([this.#reader.call('readEnds', []), this.#writer.call('ping', [])]), signal)
+      await untilAborted(Promise.all([this.#writer.call('readEnds', []), this.#writer.call('ping', [])]), signal)
     } catch (error) {
       throw this.#file.toProblem(error)
     }

@@ -1,4 +1,5 @@
-import { Connection } from '../../../common/adapters/sqlite/database.ts'
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
@@ -9,7 +10,8 @@ import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 /** A blob is large enough for its own commit. Several would make it long. */
 const MAX_BATCH = 1
 
-const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
+const { file } = workerInput<{ readonly file: string }>()
+const connection = new Connection(file, { readOnly: false })
 connection.database.exec(BLOB_SCHEMA)
 const commits = new GroupCommit(connection.database)
 const eraser = new Eraser(connection.database, () => commits.isBroken)
@@ -44,6 +46,8 @@ serveWorkerInBatches(
      * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
      * full.
      */
+    damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
+    readEnds: () => orFailure(() => readEnds(connection.database)),
     ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
     close: () => {
       isClosing = true

@@ -1,8 +1,9 @@
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
-import type { IndexedDocument } from '../../ports/chunk-index.ts'
+import type { IndexedCollection, IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
 import { replaceEarlierTables } from './chunk-index-earlier.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
@@ -32,7 +33,8 @@ import { vectorReader, writeVectors } from './segments/vectors.ts'
 /** Calls of one transaction, so that none waits long for the others. A full `put` takes about 100 ms. */
 const MAX_CALLS = 8
 
-const db = openWriter(workerInput<{ readonly file: string }>().file)
+const { file } = workerInput<{ readonly file: string }>()
+const db = openWriter(file)
 const eraser = new Eraser(db)
 let isClosing = false
 
@@ -47,6 +49,10 @@ serveWorkerInBatches(
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
     replaceEarlierTables: undoable(() => replaceEarlierTables(db)),
+    organizations: undoable(organizations),
+    listCollections: undoable(listCollections),
+    damageSeenAtStart: undoable(() => damageSeenAtStart(db, file)),
+    readEnds: undoable(() => readEnds(db)),
     /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
     ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
     close: () => {
@@ -109,6 +115,21 @@ function makeCollection(organizationId: string, collectionId: string, dimensions
 function dropCollection(collectionId: string): void {
   for (const collection of withDraft(collectionId)) dropCollectionRow(db, collection)
   eraser.deleted()
+}
+
+/** The organizations of all collections, by the collection's id. */
+function organizations(): ReadonlyMap<string, string> {
+  const rows = db.prepare('SELECT collection_id AS id, organization_id AS organizationId FROM collections').all()
+  return new Map((rows as { id: string; organizationId: string }[]).map(({ id, organizationId }) => [id, organizationId]))
+}
+
+function listCollections(after: string, limit: number): readonly IndexedCollection[] {
+  return db
+    .prepare(
+      `SELECT collection_id AS collectionId, chunks FROM collections
+       WHERE collection_id > ? AND chunks > 0 AND collection_id NOT GLOB '${draftName('*')}' ORDER BY collection_id LIMIT ?`,
+    )
+    .all(after, limit) as { collectionId: string; chunks: number }[]
 }
 
 /** The collection and, while it is rebuilt, its draft. Both take every write. */

@@ -2,7 +2,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
-import { BULK_WRITES, StoreFile, startRowReader, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { BULK_WRITES, StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
@@ -49,7 +49,6 @@ const PROGRESS_EVERY_MS = 5_000
 const NOBODY = ''
 
 const WHAT = 'The chunk index'
-const ORGANIZATIONS = 'SELECT collection_id, organization_id FROM collections'
 
 export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
   /** True: the installation had this file, and it is missing. It is not recreated without a request. */
@@ -74,7 +73,6 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
 /** The threads over a readable file. */
 interface Threads extends AsyncDisposable {
   readonly writer: WorkerClient
-  readonly checker: WorkerClient
   readonly readers: ReaderPool
   /** Of all collections, by id. It never changes for one. */
   readonly organizations: Map<string, string>
@@ -102,14 +100,13 @@ async function opened(
     if (installation) markFile(path, installation)
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
-    const checker = opening.use(startRowReader(file))
-    const damage = await checker.call<string | null>('damageSeenAtStart', [])
+    const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
     const startReader = () => startThread(new URL('./chunk-index-reader.ts', import.meta.url), file, { revive })
     const readers = opening.use(new ReaderPool(startReader, READERS))
-    const organizations = new Map(await checker.call<[string, string][]>('all', [ORGANIZATIONS, []]))
+    const organizations = await writer.call<Map<string, string>>('organizations', [])
     const threads = opening.move()
-    return { writer, checker, readers, organizations, [Symbol.asyncDispose]: () => threads.disposeAsync() }
+    return { writer, readers, organizations, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
     const problem = file.toProblem(error)
     if (problem instanceof Unfit) throw problem
@@ -229,7 +226,7 @@ class SqliteChunkIndex implements ChunkIndex {
 
   async listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]> {
     atMost(limit, MAX_LISTED, 'collections')
-    return this.#readers.call('listCollections', [after, limit], { organizationId: NOBODY })
+    return this.#writer.call('listCollections', [after, limit])
   }
 
   async listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]> {
@@ -289,8 +286,8 @@ class SqliteChunkIndex implements ChunkIndex {
     if (this.#opened instanceof Damaged) throw this.#opened
     try {
       if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
-      const { checker, writer } = this.#opened
-      await untilAborted(Promise.all([checker.call('readEnds', []), writer.call('ping', [])]), signal)
+      const { writer } = this.#opened
+      await untilAborted(Promise.all([writer.call('readEnds', []), writer.call('ping', [])]), signal)
     } catch (error) {
       throw this.#file.toProblem(error)
     }

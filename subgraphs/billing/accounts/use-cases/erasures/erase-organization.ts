@@ -1,3 +1,4 @@
+import { byTime } from '../../../../common/documents/by-time.ts'
 import type { Erasure, ErasureQueue, ErasureTask } from '../../../../common/erasure/keep-erasing.ts'
 import type { BillingDeps } from '../../../use-cases/deps.ts'
 import type { ErasureRecord, Organization } from '../../../use-cases/tables.ts'
@@ -8,8 +9,6 @@ import { beginReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from '
 const OTHERS = ['knowledge', 'inference'] as const
 export type OtherEraser = (typeof OTHERS)[number]
 const PAGE = 100
-/** The port's limit of a page. */
-const MAX_LISTED = 1_000
 
 export interface ErasedOrganization {
   readonly organizationId: string
@@ -124,29 +123,22 @@ function isErasedByOthers({ erasedBy }: Organization): boolean {
 }
 
 /** At most a page of them, the ones deleted first. It looks past those that are not wanted, however many they are. */
-async function listErasing(
-  { collections, clock }: BillingDeps,
-  isWanted: (organization: Organization) => boolean,
-): Promise<readonly Organization[]> {
-  const filter = { erasingSince: { $lte: clock.now() } }
-  for (let limit = PAGE; ; limit *= 2) {
-    const found = await collections.organizations.find(filter, { sort: { erasingSince: 1 }, limit })
-    const wanted = found.filter(isWanted)
-    if (wanted.length >= PAGE || found.length < limit) return wanted.slice(0, PAGE)
-  }
+function listErasing({ collections, clock }: BillingDeps, isWanted: (organization: Organization) => boolean): Promise<Organization[]> {
+  return firstPage(byTime(collections.organizations, 'erasingSince', clock.now()), isWanted)
 }
 
 /** At most a page of the erasures under way, the oldest first. It looks past those that are not wanted. */
-async function listOpen(
-  { collections, clock }: BillingDeps,
-  isWanted: (erasure: ErasureRecord) => boolean,
-): Promise<readonly ErasureRecord[]> {
-  const filter = { openSince: { $lte: clock.now() } }
-  for (let limit = PAGE; ; limit = Math.min(limit * 2, MAX_LISTED)) {
-    const found = await collections.erasures.find(filter, { sort: { openSince: 1 }, limit })
-    const wanted = found.filter(isWanted)
-    if (wanted.length >= PAGE || found.length < limit || limit === MAX_LISTED) return wanted.slice(0, PAGE)
+function listOpen({ collections, clock }: BillingDeps, isWanted: (erasure: ErasureRecord) => boolean): Promise<ErasureRecord[]> {
+  return firstPage(byTime(collections.erasures, 'openSince', clock.now()), isWanted)
+}
+
+async function firstPage<T>(documents: AsyncIterable<T>, isWanted: (document: T) => boolean): Promise<T[]> {
+  const wanted: T[] = []
+  for await (const document of documents) {
+    if (isWanted(document)) wanted.push(document)
+    if (wanted.length === PAGE) break
   }
+  return wanted
 }
 
 const isLeftTo =

@@ -11,7 +11,7 @@ import { createApiKey } from '../create-api-key.ts'
 import { createOrganization } from '../create-organization.ts'
 import { principalOfKey } from '../find-principal.ts'
 import { getOrganization } from '../organizations.ts'
-import { listErasuresToDo, noteEnded, ownErasure } from './erase-organization.ts'
+import { listErasuresToDo, listOrganizationsToErase, noteEnded, ownErasure } from './erase-organization.ts'
 import { endErasures, erasedRecords, findErasure, listErasures, MAX_RECEIPTS, noteFound, receiptId, requestErasure } from './erasures.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
@@ -94,6 +94,32 @@ for (const { name, open } of STORES)
       const reader = { ...admin, scopes: ['billing:read'] as const }
       await expect(requestErasure(deps, reader, { documentId: DOCUMENT })).rejects.toMatchObject({ code: 'permission_denied' })
       await expect(findErasure(deps, reader, id)).rejects.toMatchObject({ code: 'permission_denied' })
+    })
+
+    it('are found behind more than a thousand others that wait for another part of the service', async () => {
+      const { organizations, erasures } = deps.collections
+      const begun = await requestErasure(deps, admin, { documentId: DOCUMENT })
+      const [organization, erasure] = [
+        (await organizations.findOne({ _id: admin.organizationId }))!,
+        (await erasures.findOne({ _id: begun._id }))!,
+      ]
+      const earlier = new Date(clock.now().getTime() - 1_000)
+      const others = Array.from({ length: 1_010 }, (_, i) => ({
+        ...organization,
+        _id: `org_${i}`,
+        erasingSince: earlier,
+        erasedBy: ['inference'],
+      }))
+      for (const some of [others.slice(0, 1_000), others.slice(1_000)]) await organizations.insertMissing(some)
+      await organizations.insertMissing([{ ...organization, _id: 'org_last', erasingSince: clock.now() }])
+      expect(await listOrganizationsToErase(deps, 'inference')).toMatchObject([{ organizationId: 'org_last' }])
+
+      const ended = { knowledge: { at: earlier, kept: [] } }
+      const open = others.map((_, i) => ({ ...erasure, _id: `ers_${i}`, openKey: `${i}`, openSince: earlier, ended }))
+      for (const some of [open.slice(0, 1_000), open.slice(1_000)]) await erasures.insertMissing(some)
+      for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id: begun._id, kept: [] })
+      await endErasures(deps)
+      expect(await findErasure(deps, admin, begun._id)).toMatchObject({ endedAt: clock.now() })
     })
 
     it('are under way 20 at a time in one organization', async () => {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { byTime } from '../../../../common/documents/by-time.ts'
 import { listById } from '../../../../common/documents/list-by-id.ts'
 import type { Found, Kept } from '../../../../common/erasure/keep-erasing.ts'
 import { KisError, NotFound } from '../../../../common/errors.ts'
@@ -23,8 +24,6 @@ export const MAX_RECEIPTS = 10_000
 const MAX_KEYS = 100
 /** The contract says that counts end here: a million take SQLite some 0.1 s. */
 export const MAX_COUNTED = 1_000_000
-/** Erasures that one round ends. */
-const PAGE = 1_000
 /** Limits of what another part of the service notes: kinds, and documents that were unpacked from one. */
 const MAX_KINDS = 50
 const MAX_DOCUMENTS = 10_000
@@ -153,8 +152,7 @@ export async function notePartEnded(
 /** Ends the erasures of which every part is erased: counts what the accounts keep. Repeatable. */
 export async function endErasures(deps: BillingDeps): Promise<void> {
   const { erasures } = deps.collections
-  const open = await erasures.find({ openSince: { $lte: deps.clock.now() } }, { sort: { openSince: 1 }, limit: PAGE })
-  for (const erasure of open) {
+  for await (const erasure of byTime(erasures, 'openSince', deps.clock.now())) {
     if (!(await isErased(deps, erasure))) continue
     const own = await countKept(deps, erasure)
     await erasures.findOneAndUpdate(

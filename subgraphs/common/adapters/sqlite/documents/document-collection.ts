@@ -33,8 +33,11 @@ export interface StoreAccess {
 
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
-/** Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. */
-const MAX_READ_NOW = 64
+/**
+ * Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. Pages of
+ * background work are as long as this at most, so that it does not keep a thread for itself.
+ */
+const MAX_READ_NOW = 100
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
@@ -70,8 +73,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
       const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('id, doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
-    await this.#store.ready
-    const [row] = await this.#store.readAside(countSql(this.spec, access, limit), organizationOf(tests))
+    const [row] = await this.#rows(countSql(this.spec, access, limit), limit !== undefined && isShort(access, limit), tests)
     return Number(row?.[0])
   }
 
@@ -139,12 +141,15 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
 
   /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
-    await this.#store.ready
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
-    const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
-    const isShort = !access.walks && (access.judged.length > 0 ? countKeys(access.served) : limit) <= MAX_READ_NOW
-    const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded, organizationOf(tests))
+    const isJudged = access.judged.length > 0
+    const rows = await this.#rows(isJudged ? sql : limited(sql, limit), isShort(access, isJudged ? countKeys(access.served) : limit), tests)
     return this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
+  }
+
+  async #rows(sql: Sql, isShort: boolean, tests: readonly Test[]): Promise<readonly unknown[][]> {
+    await this.#store.ready
+    return isShort ? this.#store.readNow(sql) : this.#store.readAside(sql, organizationOf(tests))
   }
 
   #toDocuments(rows: readonly Row[], access: Access, tests: readonly Test[]): readonly T[] {
@@ -169,6 +174,11 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
 function organizationOf(tests: readonly Test[]): string {
   const test = tests.find(({ path, operator }) => path === 'organizationId' && operator === 'eq')
   return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
+}
+
+/** Whether a read of so many documents or entries may run on the event loop. */
+function isShort(access: Access, count: number): boolean {
+  return !access.walks && count <= MAX_READ_NOW
 }
 
 /** How many documents a unique key finds at most: one, or one for each value of a list. */

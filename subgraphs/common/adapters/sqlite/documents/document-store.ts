@@ -9,7 +9,7 @@ import { untilAborted } from '../../../process/until-aborted.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
 import { Connection, damaged, FileLock, prepareFile, toOpeningFailure, toStorageFailure } from '../database.ts'
-import { COMMITS, StoreFile, startRowReader, startThread } from '../threads.ts'
+import { COMMITS, SCANS, StoreFile, startThread } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
@@ -59,9 +59,9 @@ export async function openSqliteDocumentStore({
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
-    const reader = opening.use(startRowReader(file))
-    const damage = await reader.call<string | null>('damageSeenAtStart', [])
+    const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)
+    const reader = opening.use(startThread(new URL('../row-reader.ts', import.meta.url), file, { shared: SCANS }))
     const connection = opening.use(new Connection(path, { readOnly: true }))
     return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
   } catch (error) {
@@ -127,11 +127,11 @@ class SqliteDocumentStore implements DocumentStore {
   }
 
   async ping(signal: AbortSignal): Promise<Date> {
-    const { file, reader, writer } = this.#parts
+    const { file, writer } = this.#parts
     try {
       file.checkDamage()
       this.#readNow('SELECT 1 FROM sqlite_schema', [])
-      await untilAborted(Promise.all([...this.#made, reader.call('readEnds', []), writer.call('ping', [])]), signal)
+      await untilAborted(Promise.all([...this.#made, writer.call('readEnds', []), writer.call('ping', [])]), signal)
       return new Date()
     } catch (error) {
       throw file.toProblem(error)

@@ -4,7 +4,8 @@ import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { Connection, isUniqueViolation } from '../database.ts'
+import { damageSeenAtStart, readEnds } from '../damage-at-start.ts'
+import { Connection, isUniqueViolation, orFailure } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
@@ -38,12 +39,19 @@ export interface DocumentWriter {
   close(): void
 }
 
+/** What the thread reads for the store. A failure of these fails no write of the same commit. */
+interface DamageReader {
+  damageSeenAtStart(): string | null
+  readEnds(): void
+}
+
 /** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
 const MAX_BATCH = 256
 /** Frequently written documents, mostly wallets, kept parsed between writes. */
 const MAX_PARSED = 64
 
-const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
+const { file } = workerInput<{ readonly file: string }>()
+const connection = new Connection(file, { readOnly: false })
 const commits = new GroupCommit(connection.database)
 const eraser = new Eraser(connection.database, () => commits.isBroken)
 const parsed = new ParsedDocuments(MAX_PARSED)
@@ -165,7 +173,12 @@ const writer: DocumentWriter = {
   },
 }
 
-const handlers = Object.fromEntries(
+const damageReader: DamageReader = {
+  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
+  readEnds: () => orFailure(() => readEnds(connection.database)),
+}
+
+const writes = Object.fromEntries(
   Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
     name,
     (...args: never[]) => commits.write(() => handler(...args)),
@@ -173,7 +186,7 @@ const handlers = Object.fromEntries(
 )
 
 serveWorkerInBatches(
-  handlers,
+  { ...writes, ...damageReader },
   (run) => {
     try {
       commits.batch(run)

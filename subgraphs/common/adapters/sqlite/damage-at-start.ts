@@ -1,8 +1,24 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
+import { Connection, orFailure } from './database.ts'
 
 /** Files up to this size are checked as a whole at each start: 0.3 s from an uncached disk. */
 const MAX_CHECKED_BYTES = 256 * 1024 * 1024
+
+/**
+ * What a thread that writes a file answers about its damage. Each answer is read with a new connection: it finds what the
+ * disk has, while the writer's finds what it remembers.
+ */
+export function damageReader(file: string) {
+  const read =
+    <T>(run: (database: DatabaseSync) => T): (() => T) =>
+    () =>
+      orFailure(() => {
+        using connection = new Connection(file, { readOnly: true })
+        return run(connection.database)
+      })
+  return { damageSeenAtStart: read((database) => damageSeenAtStart(database, file)), readEnds: read(readEnds) }
+}
 
 /**
  * Gives what is wrong with an open file, in SQLite's words; null: nothing that a start checks. In files above 256 MiB

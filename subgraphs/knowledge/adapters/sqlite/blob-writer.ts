@@ -1,5 +1,5 @@
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
-import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
+import { damageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { Connection } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
@@ -46,12 +46,11 @@ serveWorkerInBatches(
      * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
      * full.
      */
-    damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
-    readEnds: () => orFailure(() => readEnds(connection.database)),
     ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
     close: () => {
       isClosing = true
     },
+    ...damageReader(file),
   },
   (run) => {
     try {

@@ -1,4 +1,4 @@
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { damageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
@@ -51,13 +51,12 @@ serveWorkerInBatches(
     replaceEarlierTables: undoable(() => replaceEarlierTables(db)),
     organizations: undoable(organizations),
     listCollections: undoable(listCollections),
-    damageSeenAtStart: undoable(() => damageSeenAtStart(db, file)),
-    readEnds: undoable(() => readEnds(db)),
     /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
     ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
     close: () => {
       isClosing = true
     },
+    ...damageReader(file),
   },
   (run) =>
     orFailure(() => {

@@ -4,8 +4,8 @@ import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { damageSeenAtStart, readEnds } from '../damage-at-start.ts'
-import { Connection, isUniqueViolation, orFailure } from '../database.ts'
+import { damageReader } from '../damage-at-start.ts'
+import { Connection, isUniqueViolation } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
@@ -37,12 +37,6 @@ export interface DocumentWriter {
   deleteMany(collection: string, target: Target): number
   ping(): void
   close(): void
-}
-
-/** What the thread reads for the store. A failure of these fails no write of the same commit. */
-interface DamageReader {
-  damageSeenAtStart(): string | null
-  readEnds(): void
 }
 
 /** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
@@ -173,11 +167,6 @@ const writer: DocumentWriter = {
   },
 }
 
-const damageReader: DamageReader = {
-  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
-  readEnds: () => orFailure(() => readEnds(connection.database)),
-}
-
 const writes = Object.fromEntries(
   Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
     name,
@@ -186,7 +175,7 @@ const writes = Object.fromEntries(
 )
 
 serveWorkerInBatches(
-  { ...writes, ...damageReader },
+  { ...writes, ...damageReader(file) },
   (run) => {
     try {
       commits.batch(run)

@@ -9,7 +9,7 @@ import { verify } from './verify.ts'
 import { verifyAll } from './verify-all.ts'
 
 export const MAINTENANCE_USAGE = `kis verify           check the files, the ledger, the stored bytes and the chunk index
-    --repair         delete what the index has too much, and ingest again what it lacks
+    --repair         delete what the index has too much, and restore what it lacks
     --collection ID  the index of one collection only
     --json           lines of JSON instead of text
 kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)

@@ -48,7 +48,7 @@ export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive
 async function keepEndingErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps
   const failed = (error: unknown) => log.warn({ err: error }, 'erasures could not be ended')
-  await keepWorking(() => endErasures(deps), { clock, pauseMs: ERASURE_END_MS, failed }, signal)
+  await keepWorking(() => endErasures(deps, signal), { clock, pauseMs: ERASURE_END_MS, failed }, signal)
 }
 
 async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {

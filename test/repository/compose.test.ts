@@ -151,7 +151,7 @@ describe('the compose file', () => {
   it('publishes no port of a database or an engine, and keeps the databases on a network without a way out', () => {
     for (const [name, { ports }] of Object.entries(compose.services))
       if (!roles.some(([role]) => role === name)) expect([name, ports]).toEqual([name, undefined])
-    for (const name of ['mongodb', 'elasticsearch', 'knowledge'])
+    for (const name of ['mongodb', 'elasticsearch'])
       expect(compose.services[name]!.networks.every((network) => compose.networks[network]!.internal)).toBe(true)
   })
 

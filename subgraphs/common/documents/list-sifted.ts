@@ -5,8 +5,11 @@ import type { AnswerBudget } from './answer-budget.ts'
 import { listById, type OrderedPage } from './list-by-id.ts'
 import { longRecordsPage } from './long-records.ts'
 
-/** Records that are read at once, that one page may read before it ends early, and all pages of one operation together. */
-const READ_AT_ONCE = 100
+/**
+ * Records that are read at once, that one page may read before it ends early, and all pages of one operation together.
+ * The embedded store reads so many aside, in turns of organizations.
+ */
+const READ_AT_ONCE = 200
 const MAX_EXAMINED = 2_000
 const MAX_EXAMINED_OF_OPERATION = 20_000
 

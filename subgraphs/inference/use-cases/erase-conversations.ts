@@ -6,11 +6,8 @@ import type { Collections, RunBase, ThreadRecord } from './tables.ts'
 
 type ErasingDeps = Pick<ServedDeps, 'collections' | 'runs' | 'workflowRuns'>
 
-/** Records of one read. Runs may be long. */
+/** Records of one read. Runs, events and answers may be long. */
 const FEW = 20
-/** Events of one read, as followers read them. */
-const EVENTS = 100
-const PAGE = 100
 
 /** Without what was asked and answered, of which an organization may have hundreds of megabytes. */
 type Run = Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'> & { readonly threadId: string | null }
@@ -70,9 +67,9 @@ async function collectOfPerson(collections: Collections, { organizationId, apiKe
   const answers: string[] = []
   for (const apiKeyId of apiKeyIds) {
     for (let after = `${apiKeyId}:`; ; ) {
-      const page = await collections.keyedCalls.find({ _id: { $gt: after, $lt: `${apiKeyId};` } }, { limit: PAGE })
+      const page = await collections.keyedCalls.find({ _id: { $gt: after, $lt: `${apiKeyId};` } }, { limit: FEW })
       answers.push(...page.flatMap(({ _id, state, startedAt }) => (state === 'ended' && startedAt <= requestedAt ? _id : [])))
-      if (page.length < PAGE) break
+      if (page.length < FEW) break
       after = page.at(-1)!._id
     }
   }
@@ -95,9 +92,9 @@ async function collectQuotes(collections: Collections, { organizationId, documen
 
 async function anyEvent({ runEvents }: Collections, runId: string, matches: (text: string) => boolean): Promise<boolean> {
   for (let after = 0; ; ) {
-    const events = await runEvents.find({ runId, sequence: { $gt: after } }, { sort: { sequence: 1 }, limit: EVENTS })
+    const events = await runEvents.find({ runId, sequence: { $gt: after } }, { sort: { sequence: 1 }, limit: FEW })
     if (events.some(({ event }) => matches(event))) return true
-    if (events.length < EVENTS) return false
+    if (events.length < FEW) return false
     after = events.at(-1)!.sequence
   }
 }

@@ -313,7 +313,7 @@ describe('the examples of the documentation', () => {
 
   it('let a collection take sound', async () => {
     const { id: COLLECTION } = await newCollection(makeCaller(service, service.key))
-    const { stdout } = await shell(example('sound'), { COLLECTION, AUTH: `authorization: Bearer ${service.key}` })
+    const { stdout } = await shell(example('sound'), { COLLECTION })
     expect(JSON.parse(stdout)).toMatchObject({ id: COLLECTION, transcription_model: 'whisper-1' })
   })
 

@@ -1,7 +1,7 @@
+import { byTime } from '../../../common/documents/by-time.ts'
 import { checkForeignId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { expireHold } from './end-hold.ts'
-import { walletsByExpiry } from './wallets-by-expiry.ts'
 
 /**
  * Ends the holds of a dead process, for every organization, as if they had expired. Idempotent. Gives how many it has
@@ -12,7 +12,7 @@ export async function endHoldsOf(deps: BillingDeps, holder: string): Promise<num
   checkForeignId(holder, 'holder')
   let ended = 0
   const failures: unknown[] = []
-  for await (const { _id } of walletsByExpiry(deps.collections, null)) {
+  for await (const { _id } of byTime(deps.collections.wallets, 'nextExpiryAt', null)) {
     await endIn(deps, _id, holder).then(
       (count) => {
         ended += count

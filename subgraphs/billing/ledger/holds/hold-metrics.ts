@@ -1,6 +1,6 @@
+import { byTime } from '../../../common/documents/by-time.ts'
 import { type Metrics, type Reading, readRarely } from '../../../common/telemetry/metrics.ts'
 import type { Collections } from '../../use-cases/tables.ts'
-import { walletsByExpiry } from './wallets-by-expiry.ts'
 
 const NANO_USD = 1e9
 /** A wallet is a document of up to a megabyte, so those of more organizations at once are not read. */
@@ -14,7 +14,7 @@ export function watchHolds(metrics: Metrics, collections: Pick<Collections, 'wal
     let wallets = 0
     let open = 0
     held = 0
-    for await (const wallet of walletsByExpiry(collections, null)) {
+    for await (const wallet of byTime(collections.wallets, 'nextExpiryAt', null)) {
       open += Object.keys(wallet.holds).length
       held += wallet.held / NANO_USD
       if (++wallets === MAX_WALLETS) break

@@ -1,7 +1,7 @@
+import { byTime } from '../../../common/documents/by-time.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { expireHold } from './end-hold.ts'
-import { walletsByExpiry } from './wallets-by-expiry.ts'
 
 /**
  * Ends every expired hold, of every organization. Never calls an engine. Several processes may run it at once.
@@ -10,7 +10,7 @@ import { walletsByExpiry } from './wallets-by-expiry.ts'
 export async function reapHolds(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const now = deps.clock.now()
   const failures: unknown[] = []
-  for await (const wallet of walletsByExpiry(deps.collections, now)) {
+  for await (const wallet of byTime(deps.collections.wallets, 'nextExpiryAt', now)) {
     if (signal.aborted) break
     // A wallet that is too busy to be written must not delay the others.
     await reapWallet(deps, wallet, now).catch((error) => failures.push(error))

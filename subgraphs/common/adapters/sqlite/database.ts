@@ -297,12 +297,15 @@ export class Connection implements Disposable {
   readonly #statements = new Map<string, ArrayStatement>()
 
   constructor(file: string, options: { readonly readOnly: boolean }) {
+    using opening = new DisposableStack()
     this.database = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS })
+    opening.defer(() => this.database.close())
     // macOS needs `fullfsync` against power loss. Elsewhere it changes nothing.
     this.database.exec(`
       PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON; PRAGMA temp_store=MEMORY;
       PRAGMA cache_size=-${CACHE_KIB}; PRAGMA journal_size_limit=${JOURNAL_SIZE_LIMIT_BYTES};
       PRAGMA secure_delete=ON`)
+    opening.move()
   }
 
   /** Gives the prepared statement of this text, whose rows are arrays. Read all its rows before you use it again. */

@@ -17,7 +17,7 @@ export interface Failed {
   readonly failed: RemoteError
 }
 
-/** The thread's users come one soon after the other. */
+/** At a start, the thread's users come one soon after the other. */
 const LOADED_MS = 1_000
 
 let last = Promise.resolve()

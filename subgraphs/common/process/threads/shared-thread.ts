@@ -53,7 +53,12 @@ export class SharedThread {
       this.#forget()
       for (const tell of users) tell(error)
     }
-    worker.on('message', ({ user, failed }: Failed) => this.#users.get(user)?.(revived(failed)))
+    worker.on('message', ({ user, failed }: Failed) => {
+      const tell = this.#users.get(user)
+      this.#users.delete(user)
+      if (this.#users.size === 0) void this.#forget()?.terminate()
+      tell?.(revived(failed))
+    })
     worker.on('error', end)
     worker.on('exit', (code) => end(new Error(`the thread ${this.#name} ended with code ${code}`)))
     worker.unref()

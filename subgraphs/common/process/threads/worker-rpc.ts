@@ -61,6 +61,7 @@ export class WorkerClient implements AsyncDisposable {
     const end = (error: unknown) => {
       for (const { reject } of this.#pending.values()) reject(new ServiceUnavailable(this.#what, { cause: error }))
       this.#pending.clear()
+      this.#line?.port.unref()
       if (this.#gone) return
       this.#gone = error
       options.onExit?.(error)
@@ -86,18 +87,31 @@ export class WorkerClient implements AsyncDisposable {
     }
   }
 
+  /** @throws {ServiceUnavailable} its thread has ended, or it is closed */
+  checkAlive(): void {
+    if (this.#gone) throw new ServiceUnavailable(this.#what, { cause: this.#gone })
+  }
+
   call<T>(method: string, args: readonly unknown[], transfer: readonly Transferable[] = []): Promise<T> {
     if (this.#gone) return Promise.reject(new ServiceUnavailable(this.#what, { cause: this.#gone }))
     if (this.#pending.size >= MAX_PENDING) return Promise.reject(new ServiceUnavailable(this.#what))
     return new Promise<T>((resolve, reject) => {
       const id = this.#nextId++
-      this.#line ??= this.#connect()
+      this.#line ??= this.#started()
       const { port } = this.#line
       // Throws when an argument cannot be sent. The call is then not pending.
       port.postMessage({ id, method, args } satisfies Call, transfer)
       if (this.#pending.size === 0) port.ref()
       this.#pending.set(id, { resolve, reject })
     })
+  }
+
+  #started(): Line {
+    try {
+      return this.#connect()
+    } catch (error) {
+      throw new ServiceUnavailable(this.#what, { cause: error })
+    }
   }
 
   /** Ends the thread after the calls made so far. */

@@ -23,8 +23,8 @@ const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
 /** Most attempts at a claim while other callers free or take the same key. */
 const MAX_TRIES = 3
-/** Calls of a run that are read at once. */
-const PAGE_CALLS = 100
+/** Calls that are read at once. Each may have an answer of a megabyte. */
+const PAGE_CALLS = 20
 const ALWAYS_FREE = () => true
 
 /** The outcome of an earlier call, with what was charged for it. */

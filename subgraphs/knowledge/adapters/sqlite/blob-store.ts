@@ -89,6 +89,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async ping(signal: AbortSignal): Promise<void> {
     try {
       this.#file.checkDamage()
+      this.#reader.checkAlive()
       await untilAborted(Promise.all([this.#writer.call('readEnds', []), this.#writer.call('ping', [])]), signal)
     } catch (error) {
       throw this.#file.toProblem(error)

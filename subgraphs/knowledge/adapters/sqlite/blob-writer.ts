@@ -1,4 +1,4 @@
-import { damageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { DamageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { Connection } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
@@ -14,6 +14,7 @@ const { file } = workerInput<{ readonly file: string }>()
 const connection = new Connection(file, { readOnly: false })
 connection.database.exec(BLOB_SCHEMA)
 const commits = new GroupCommit(connection.database)
+const damage = new DamageReader(file)
 const eraser = new Eraser(connection.database, () => commits.isBroken)
 let isClosing = false
 
@@ -50,7 +51,7 @@ serveWorkerInBatches(
     close: () => {
       isClosing = true
     },
-    ...damageReader(file),
+    ...damage.handlers,
   },
   (run) => {
     try {
@@ -58,6 +59,7 @@ serveWorkerInBatches(
     } finally {
       if (isClosing) {
         eraser[Symbol.dispose]()
+        damage[Symbol.dispose]()
         connection[Symbol.dispose]()
       }
     }

@@ -1,4 +1,4 @@
-import { damageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { DamageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
@@ -35,6 +35,7 @@ const MAX_CALLS = 8
 
 const { file } = workerInput<{ readonly file: string }>()
 const db = openWriter(file)
+const damage = new DamageReader(file)
 const eraser = new Eraser(db)
 let isClosing = false
 
@@ -56,7 +57,7 @@ serveWorkerInBatches(
     close: () => {
       isClosing = true
     },
-    ...damageReader(file),
+    ...damage.handlers,
   },
   (run) =>
     orFailure(() => {
@@ -70,6 +71,7 @@ serveWorkerInBatches(
       } finally {
         if (isClosing) {
           eraser[Symbol.dispose]()
+          damage[Symbol.dispose]()
           db.close()
         }
       }
@@ -118,8 +120,10 @@ function dropCollection(collectionId: string): void {
 
 /** The organizations of all collections, by the collection's id. */
 function organizations(): ReadonlyMap<string, string> {
-  const rows = db.prepare('SELECT collection_id AS id, organization_id AS organizationId FROM collections').all()
-  return new Map((rows as { id: string; organizationId: string }[]).map(({ id, organizationId }) => [id, organizationId]))
+  const rows = db.prepare('SELECT collection_id, organization_id FROM collections')
+  rows.setReturnArrays(true)
+  // Node's types do not follow `setReturnArrays`.
+  return new Map(rows.all() as unknown as [string, string][])
 }
 
 function listCollections(after: string, limit: number): readonly IndexedCollection[] {

@@ -15,6 +15,7 @@ import { listErasuresToDo, listOrganizationsToErase, noteEnded, ownErasure } fro
 import { endErasures, erasedRecords, findErasure, listErasures, MAX_RECEIPTS, noteFound, receiptId, requestErasure } from './erasures.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const NEVER = new AbortController().signal
 const DOCUMENT = `doc_${'d'.repeat(32)}`
 
 for (const { name, open } of STORES)
@@ -52,12 +53,12 @@ for (const { name, open } of STORES)
       expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ isFound: false, notes: null, documentIds: found.documentIds }])
       await noteFound(deps, 'inference', id, { found: { threads: 1 } })
       expect(await noteEnded(deps, 'inference', { id, kept: [] })).toBe(true)
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: null, kept: [] })
       const shared = { kind: 'files', count: 1, reason: 'Other documents are made of them.' }
       expect(await noteEnded(deps, 'knowledge', { id, kept: [shared] })).toBe(true)
       expect(await noteEnded(deps, 'knowledge', { id, kept: [] })).toBe(true)
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       const receipt = (await findErasure(deps, admin, id))!
       expect(receipt).toMatchObject({ endedAt: clock.now(), kept: [shared], documentId: DOCUMENT })
       expect(erasedRecords(receipt)).toEqual(
@@ -78,7 +79,7 @@ for (const { name, open } of STORES)
       const { _id: id } = await requestErasure(deps, admin, { apiKeyIds: [apiKey._id, apiKey._id] })
       expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ id, kind: 'person', apiKeyIds: [apiKey._id] }])
       for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id, kept: [] })
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: clock.now(), kept: [] })
       expect(await findErasure(deps, other, id)).toBeNull()
       expect(await findErasure(deps, OPERATOR, id)).toMatchObject({ _id: id })
@@ -118,7 +119,7 @@ for (const { name, open } of STORES)
       const open = others.map((_, i) => ({ ...erasure, _id: `ers_${i}`, openKey: `${i}`, openSince: earlier, ended }))
       for (const some of [open.slice(0, 1_000), open.slice(1_000)]) await erasures.insertMissing(some)
       for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id: begun._id, kept: [] })
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, begun._id)).toMatchObject({ endedAt: clock.now() })
     })
 
@@ -152,11 +153,11 @@ for (const { name, open } of STORES)
         await noteEnded(deps, part, { id, kept: [] })
       }
       expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([asked._id])
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       expect(await findErasure(deps, OPERATOR, id)).toMatchObject({ endedAt: null })
       clock.advance(LATE_WRITES_MS)
       await eraseOnce(ownErasure(deps), AbortSignal.timeout(5_000))
-      await endErasures(deps)
+      await endErasures(deps, NEVER)
       const receipt = (await findErasure(deps, OPERATOR, id))!
       expect(receipt).toMatchObject({ kind: 'organization', requestedBy: OPERATOR.apiKeyId, endedAt: clock.now() })
       expect(erasedRecords(receipt)).toEqual(

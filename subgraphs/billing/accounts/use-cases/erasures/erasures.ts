@@ -149,10 +149,11 @@ export async function notePartEnded(
   return (await collections.erasures.findOne({ _id: id })) !== null
 }
 
-/** Ends the erasures of which every part is erased: counts what the accounts keep. Repeatable. */
-export async function endErasures(deps: BillingDeps): Promise<void> {
+/** Ends the erasures of which every part is erased, until the signal aborts: counts what the accounts keep. Repeatable. */
+export async function endErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const { erasures } = deps.collections
   for await (const erasure of byTime(erasures, 'openSince', deps.clock.now())) {
+    if (signal.aborted) return
     if (!(await isErased(deps, erasure))) continue
     const own = await countKept(deps, erasure)
     await erasures.findOneAndUpdate(

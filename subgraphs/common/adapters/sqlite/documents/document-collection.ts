@@ -13,6 +13,7 @@ import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
+import { inTurns } from './event-loop-turns.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
 import { RecentDocuments } from './recent-documents.ts'
 
@@ -20,7 +21,7 @@ import { RecentDocuments } from './recent-documents.ts'
 export interface StoreAccess {
   /** Resolves when the table and its indexes exist. */
   readonly ready: Promise<void>
-  /** On the event loop: for a few documents by key, or in the order of an index. */
+  /** On the event loop: for some documents by key or in the order of an index, or their number. */
   readNow(sql: Sql): readonly unknown[][]
   /** In a thread: for reads that may pass over many entries. Organizations take turns; empty: it is for none. */
   readAside(sql: Sql, organizationId: string): Promise<readonly unknown[][]>
@@ -34,8 +35,8 @@ export interface StoreAccess {
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
 /**
- * Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. Pages of
- * background work are as long as this at most, so that it does not keep a thread for itself.
+ * Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. Most
+ * background work reads pages of this length at most, and so needs no thread.
  */
 const MAX_READ_NOW = 100
 
@@ -73,7 +74,10 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
       const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('id, doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
-    const [row] = await this.#rows(countSql(this.spec, access, limit), limit !== undefined && isShort(access, limit), tests)
+    await this.#store.ready
+    const sql = countSql(this.spec, access, limit)
+    const isShort = limit !== undefined && mayBlock(access, limit)
+    const [row] = isShort ? this.#store.readNow(sql) : await this.#store.readAside(sql, organizationOf(tests))
     return Number(row?.[0])
   }
 
@@ -141,15 +145,14 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
 
   /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
-    // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
-    const isJudged = access.judged.length > 0
-    const rows = await this.#rows(isJudged ? sql : limited(sql, limit), isShort(access, isJudged ? countKeys(access.served) : limit), tests)
-    return this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
-  }
-
-  async #rows(sql: Sql, isShort: boolean, tests: readonly Test[]): Promise<readonly unknown[][]> {
     await this.#store.ready
-    return isShort ? this.#store.readNow(sql) : this.#store.readAside(sql, organizationOf(tests))
+    // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
+    const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
+    const toDocuments = (rows: readonly unknown[][]) => this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
+    if (!mayBlock(access, access.judged.length > 0 ? countKeys(access.served) : limit))
+      return toDocuments(await this.#store.readAside(bounded, organizationOf(tests)))
+    const begunMs = performance.now()
+    return inTurns(begunMs, toDocuments(this.#store.readNow(bounded)))
   }
 
   #toDocuments(rows: readonly Row[], access: Access, tests: readonly Test[]): readonly T[] {
@@ -177,7 +180,7 @@ function organizationOf(tests: readonly Test[]): string {
 }
 
 /** Whether a read of so many documents or entries may run on the event loop. */
-function isShort(access: Access, count: number): boolean {
+function mayBlock(access: Access, count: number): boolean {
   return !access.walks && count <= MAX_READ_NOW
 }
 

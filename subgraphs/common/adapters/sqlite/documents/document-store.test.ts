@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { KisError } from '../../../errors.ts'
 import {
   type CollectionSpec,
@@ -255,6 +255,19 @@ it('names of built-in properties are fields like others', async () => {
   expect(await items.findOne({ _id: 'a', constructor: null, 'toString.name': null } as Filter)).not.toBeNull()
   const after = await items.findOneAndUpdate({ _id: 'a' }, { $inc: { 'constructor.n': 1 }, $push: { hasOwnProperty: 1 } })
   expect(after).toEqual({ _id: 'a', constructor: { n: 1 }, hasOwnProperty: [1] })
+})
+
+it('a loop of short reads gives the event loop to others', async () => {
+  const items = collection()
+  await items.insertMissing(Array.from({ length: 100 }, (_, i) => ({ _id: `id_${i}`, text: 'x'.repeat(5_000) })) as never)
+  let turns = 0
+  let next = setImmediate(function count() {
+    turns++
+    next = setImmediate(count)
+  })
+  onTestFinished(() => clearImmediate(next))
+  for (let i = 0; i < 50; i++) expect(await items.find({}, { limit: 100 })).toHaveLength(100)
+  expect(turns).toBeGreaterThan(2)
 })
 
 it('long reads of one organization do not keep another waiting, in a bounded queue', async () => {

@@ -38,7 +38,7 @@ export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
 
 /**
  * Opens the documents of one SQLite file, which is created if needed. One thread does all writes, and commits together
- * those that wait. Reads by key run on the event loop.
+ * those that wait. Reads by key and of short pages run on the event loop.
  * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
@@ -127,9 +127,10 @@ class SqliteDocumentStore implements DocumentStore {
   }
 
   async ping(signal: AbortSignal): Promise<Date> {
-    const { file, writer } = this.#parts
+    const { file, reader, writer } = this.#parts
     try {
       file.checkDamage()
+      reader.checkAlive()
       this.#readNow('SELECT 1 FROM sqlite_schema', [])
       await untilAborted(Promise.all([...this.#made, writer.call('readEnds', []), writer.call('ping', [])]), signal)
       return new Date()

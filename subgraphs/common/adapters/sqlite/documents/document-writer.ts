@@ -4,7 +4,7 @@ import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { damageReader } from '../damage-at-start.ts'
+import { DamageReader } from '../damage-at-start.ts'
 import { Connection, isUniqueViolation } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
@@ -47,6 +47,7 @@ const MAX_PARSED = 64
 const { file } = workerInput<{ readonly file: string }>()
 const connection = new Connection(file, { readOnly: false })
 const commits = new GroupCommit(connection.database)
+const damage = new DamageReader(file)
 const eraser = new Eraser(connection.database, () => commits.isBroken)
 const parsed = new ParsedDocuments(MAX_PARSED)
 const specs = new Map<string, CollectionSpec>()
@@ -175,13 +176,14 @@ const writes = Object.fromEntries(
 )
 
 serveWorkerInBatches(
-  { ...writes, ...damageReader(file) },
+  { ...writes, ...damage.handlers },
   (run) => {
     try {
       commits.batch(run)
     } finally {
       if (isClosing) {
         eraser[Symbol.dispose]()
+        damage[Symbol.dispose]()
         connection[Symbol.dispose]()
       }
     }

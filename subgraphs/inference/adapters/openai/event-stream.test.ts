@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { EventStreamError, EventStreamParser } from './event-stream.ts'
 
 function read(pieces: readonly Buffer[], maxLength = 1_000): (readonly [string, string])[] {
@@ -55,6 +55,16 @@ for (const { name, stream, expected } of [
   it(name, () => expect(read([Buffer.from(stream)])).toEqual(expected))
 }
 
+function cutAt(bytes: Buffer, lengths: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = []
+  let from = 0
+  for (const length of lengths) {
+    pieces.push(bytes.subarray(from, from + length))
+    from += length
+  }
+  return [...pieces, bytes.subarray(from)]
+}
+
 it('gives the same events however the bytes are cut', () => {
   const data = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).map((text) => text.replace(/[\r\n\ufeff]/g, '_'))
   const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
@@ -62,19 +72,51 @@ it('gives the same events however the bytes are cut', () => {
   fc.assert(
     fc.property(fc.array(data, { maxLength: 6 }), lineEnd, cuts, (texts, end, lengths) => {
       const bytes = Buffer.from(texts.map((text) => `data: ${text}${end}${end}`).join(''))
-      const pieces: Buffer[] = []
-      let from = 0
-      for (const length of lengths) {
-        pieces.push(bytes.subarray(from, from + length))
-        from += length
-      }
-      pieces.push(bytes.subarray(from))
-      expect(read(pieces)).toEqual(texts.map((text) => ['', text]))
+      expect(read(cutAt(bytes, lengths))).toEqual(texts.map((text) => ['', text]))
     }),
   )
+})
+
+it('takes CR and CRLF for LF, in any order and wherever they are cut', () => {
+  const parts = fc.array(fc.constantFrom('\r', '\n', '\r\n', 'data: a', 'data', 'event: b', ': c', 'ب'), { maxLength: 20 })
+  const cuts = fc.array(fc.nat(6), { maxLength: 20 })
+  fc.assert(
+    fc.property(parts, cuts, (texts, lengths) => {
+      const text = texts.join('')
+      expect(read(cutAt(Buffer.from(text), lengths))).toEqual(read([Buffer.from(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))]))
+    }),
+  )
+})
+
+it.each([
+  ['LF', '\n'],
+  ['CR', '\r'],
+  ['CRLF', '\r\n'],
+])('looks at each character of many lines that end with %s a few times', (_what, ends) => {
+  const bytes = Buffer.from(ends.repeat(10_000))
+  let looks = 0
+  const { indexOf } = String.prototype
+  const searching = vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, text, from = 0) {
+    const at = indexOf.call(this, text, from)
+    looks += (at < 0 ? this.length : at + 1) - from
+    return at
+  })
+  try {
+    expect(read([bytes])).toEqual([])
+  } finally {
+    searching.mockRestore()
+  }
+  expect(looks).toBeLessThan(4 * bytes.length)
 })
 
 it('refuses a line that never ends, and an event of endless lines', () => {
   expect(() => read([Buffer.alloc(600, 'a'), Buffer.alloc(600, 'a')])).toThrow(EventStreamError)
   expect(() => read([Buffer.from('data: 0123456789\n'.repeat(100))])).toThrow(EventStreamError)
+})
+
+it('refuses more than 20 unknown lines between two events', () => {
+  const event = `${'foo\n'.repeat(10)}retry: x\n${'foo: 1\n'.repeat(9)}data: a\n\n`
+  expect(read([Buffer.from(event.repeat(100))])).toHaveLength(100)
+  expect(() => read([Buffer.from(`foo\n${event}`)])).toThrow(EventStreamError)
+  expect(() => read(Array(21).fill(Buffer.from('foo\n\n')))).toThrow(EventStreamError)
 })

@@ -1,6 +1,12 @@
 import { createParser, type EventSourceParser } from 'eventsource-parser'
 
-/** An event stream with a line or an event that is too long. */
+/**
+ * Lines between two events that are no fields of the standard. The parser makes an error of each: a megabyte of them
+ * would take seconds of the event loop.
+ */
+const MAX_UNKNOWN = 20
+
+/** An event stream with a line or an event that is too long, or with too many unknown lines. */
 export class EventStreamError extends Error {}
 
 /**
@@ -10,29 +16,47 @@ export class EventStreamError extends Error {}
 export class EventStreamParser {
   readonly #parser: EventSourceParser
   readonly #decoder = new TextDecoder()
+  #endsInCr = false
+  #unknown = 0
 
   /** `maxLength` bounds an unfinished line, and the data of an unfinished event, in UTF-16 units. */
   constructor(onEvent: (data: string, name: string) => void, maxLength: number) {
     this.#parser = createParser({
-      onEvent: ({ data, event = '' }) => onEvent(data, event),
-      onError({ type }) {
+      onEvent: ({ data, event = '' }) => {
+        this.#unknown = 0
+        onEvent(data, event)
+      },
+      onError: ({ type }) => {
         if (type === 'max-buffer-size-exceeded') throw new EventStreamError(`a line or an event is longer than ${maxLength} characters`)
         // The standard ignores unknown fields.
+        this.#unknown += 1
+        if (this.#unknown > MAX_UNKNOWN) throw new EventStreamError(`more than ${MAX_UNKNOWN} lines between two events are unknown`)
       },
       maxBufferSize: maxLength,
     })
   }
 
-  /** @throws {EventStreamError} a line or an event is too long */
+  /** @throws {EventStreamError} a line or an event is too long, or too many lines are unknown */
   push(bytes: Buffer): void {
-    this.#parser.feed(this.#decoder.decode(bytes, { stream: true }))
+    this.#feed(this.#decoder.decode(bytes, { stream: true }))
   }
 
   /**
    * Ends the stream. Some servers leave out the last blank line; their last event is read, too.
-   * @throws {EventStreamError} a line or an event is too long
+   * @throws {EventStreamError} as `push`
    */
   end(): void {
-    this.#parser.feed(`${this.#decoder.decode()}\n\n`)
+    this.#feed(`${this.#decoder.decode()}\n\n`)
+  }
+
+  /**
+   * Makes an LF of each line end: once the parser has seen a CR, it looks for the next LF at every line, and without one
+   * its time is quadratic. An LF that follows a CR in the next piece belongs to the same line end.
+   */
+  #feed(text: string): void {
+    if (text === '') return
+    const fresh = this.#endsInCr && text.startsWith('\n') ? text.slice(1) : text
+    this.#endsInCr = text.endsWith('\r')
+    this.#parser.feed(fresh.replace(/\r\n?/g, '\n'))
   }
 }

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
-import { expect, it } from 'vitest'
+import { JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js'
+import { describe, expect, it, vi } from 'vitest'
 import type { Egress, EgressRequest } from '../../../common/egress/egress.ts'
 import { openConnection } from './connection.ts'
 
@@ -148,16 +149,61 @@ it('reads a message over several lines, after others that nobody asked for', asy
 
 const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
 
-it.each([
-  ['events', 'text/event-stream', (id: unknown) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD)],
-  ['a list', 'application/json', (id: unknown) => `[${`${PING},`.repeat(3_000)}${asJson(id, GOOD)}]`],
-])('answers few of the requests that a server sends as %s beside its answer', async (_what, type, toBody) => {
+it('answers few of the requests that a server sends as events beside its answer', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', type, toBody)
+  server.answers('tools/call', 'text/event-stream', (id) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD))
   await caught(connection.callTool('a', {}, never))
   await setImmediate()
   expect(server.asked.length).toBeLessThan(210)
+})
+
+describe('a list of messages', () => {
+  /** The messages that reach the SDK in answer to a call. */
+  async function passed(toBody: (id: unknown) => string) {
+    const server = hostileServer()
+    await using connection = await server.connect()
+    const parsing = vi.spyOn(JSONRPCMessageSchema, 'parse')
+    server.answers('tools/call', 'application/json', toBody)
+    const answer = await connection.callTool('a', {}, never).catch((error: unknown) => error)
+    await setImmediate()
+    const messages = parsing.mock.calls.length
+    parsing.mockRestore()
+    return { answer, messages, replies: server.asked.filter((method) => method === undefined).length }
+  }
+  const answered = { answer: { text: 'Sur', isError: false }, messages: 1, replies: 0 }
+
+  it('counts for its answer only, whatever is beside it', async () => {
+    const same = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })
+    expect(await passed((id) => `[${`${PING},`.repeat(3_000)}${same(id)},null,1,${asJson(id, GOOD)}]`)).toEqual(answered)
+  })
+
+  it.each([
+    ['one byte order mark', '\ufeff'],
+    ['two byte order marks', '\ufeff\ufeff'],
+    ['byte order marks and space', ' \ufeff\n\ufeff'],
+  ])('is found after %s', async (_what, before) => {
+    expect(await passed((id) => `${before}[${PING},${PING},${asJson(id, GOOD)}]`)).toEqual(answered)
+  })
+
+  it.each([
+    ['is empty', () => '[]'],
+    ['has only requests of the server', () => `[${PING}]`],
+    ['answers another request', () => `[${asJson('another', GOOD)}]`],
+  ])('fails the call at once when it %s', async (_what, toBody) => {
+    const { answer, messages, replies } = await passed(toBody)
+    expect(answer).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+    expect(written(answer)).toContain('The list of messages has no response.')
+    expect([messages, replies]).toEqual([1, 0])
+  })
+})
+
+it('fails at once when JSON is broken', async () => {
+  const server = hostileServer()
+  await using connection = await server.connect()
+  server.answers('tools/call', 'application/json', (id) => `[${asJson(id, GOOD)}`)
+  const error = await caught(connection.callTool('a', {}, never))
+  expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
 })
 
 it('repeats of a server’s own error only its beginning', async () => {

@@ -65,7 +65,7 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
     )
     // As the SDK tells it.
     const isEvents = mediaTypeEssence(new Headers(headers).get('content-type')) === 'text/event-stream'
-    const body = isEvents ? boundedEvents(answer.body) : bounded(answer.body)
+    const body = isEvents ? boundedEvents(answer.body) : bounded(answer.body, id)
     const stream = toStream(body, isOver, stop, isEvents && id !== undefined ? id : null)
     if (!WITHOUT_BODY.includes(status)) return new Response(stream, { status, headers })
     await stream.cancel()
@@ -73,13 +73,33 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
   }
 }
 
-/** @throws {EgressError} `too_large` */
-async function* bounded(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/**
+ * The body, in one piece. Of a list of messages it has only the answer to the request `id`: the SDK would take all
+ * messages in one turn of the event loop.
+ * @throws {EgressError} `too_large`
+ */
+async function* bounded(body: AsyncIterable<Uint8Array>, id: unknown): AsyncGenerator<Uint8Array> {
   const gauge = new JsonGauge(MAX_VALUES, MAX_VALUES)
+  const pieces: Uint8Array[] = []
   for await (const piece of body) {
     if (gauge.exceeds(piece)) throw new EgressError('too_large')
-    yield piece
+    pieces.push(piece)
   }
+  // Without byte order marks, which `fetch` takes off. So the SDK parses the text that is parsed here.
+  const text = new TextDecoder().decode(Buffer.concat(pieces)).trimStart()
+  yield Buffer.from(id === undefined ? text : withoutOthers(text, id))
+}
+
+function withoutOthers(text: string, id: unknown): string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return text
+  }
+  if (!Array.isArray(value)) return text
+  const answer = (value as readonly (Message | null)[]).find((message) => message?.id === id && message?.method === undefined)
+  return answer ? JSON.stringify(answer) : unanswered(id, 'The list of messages has no response.')
 }
 
 /**
@@ -114,13 +134,9 @@ function toEvent(message: string): Uint8Array {
   return Buffer.from(`data: ${message}\n\n`)
 }
 
-/**
- * An event that fails the request. Without it the SDK would wait for a response after the end of the events. After a
- * response it has no effect.
- */
-function unanswered(id: unknown, why: unknown): Uint8Array {
-  const message = why instanceof EgressError ? why.message : 'The events ended without a response.'
-  return toEvent(JSON.stringify({ jsonrpc: '2.0', id, error: { code: ErrorCode.ConnectionClosed, message } }))
+/** A message that fails the request, for which the SDK would wait otherwise. After a response it has no effect. */
+function unanswered(id: unknown, message: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code: ErrorCode.ConnectionClosed, message } })
 }
 
 /**
@@ -142,7 +158,8 @@ function toStream(body: AsyncIterable<Uint8Array>, isOver: () => void, stop: Abo
           why = error
         }
         isOver()
-        if (id !== null) controller.enqueue(unanswered(id, why))
+        const message = why instanceof EgressError ? why.message : 'The events ended without a response.'
+        if (id !== null) controller.enqueue(toEvent(unanswered(id, message)))
         else if (why !== undefined) throw why
         controller.close()
       },

@@ -1,16 +1,11 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { type AnswerFacts, classifyEnd, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'
 import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
 import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
-
-/**
- * Characters of signed reasoning that one answer sends, each piece with all before it. Fifty pieces of 10,000 take 13
- * million.
- */
-const MAX_SIGNED_LENGTH = 32 * 2 ** 20
 
 interface OpenCall {
   readonly index: number

@@ -6,6 +6,12 @@ import { MAX_CHOICES } from './sampling-fields.ts'
 /** Calls of tools of one choice: far more than a model makes at once. */
 export const MAX_CALLS_OF_CHOICE = 1_024
 
+/**
+ * Characters of signed reasoning that one answer sends, each piece with all before it. Fifty pieces of 10,000 take 13
+ * million.
+ */
+export const MAX_SIGNED_LENGTH = 32 * 2 ** 20
+
 /** Names for an answer to which the engine gave none. */
 export interface AnswerNames {
   /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */

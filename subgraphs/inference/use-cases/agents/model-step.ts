@@ -1,5 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import { firstChoiceDelta, readChoices, type ToolCall } from '../../domain/chat/chat-answer.ts'
+import { checkCount, MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
@@ -23,7 +24,7 @@ export interface ModelAnswer {
 
 /**
  * Calls the model once. `onText` receives the text as it arrives. The record of `ask` keeps the whole answer.
- * @throws {KisError} `engine_error`: the engine gave no answer.
+ * @throws {KisError} `engine_error`: the engine gave no answer, or too much signed reasoning.
  * @throws {KisError} as `streamChatCompletion`.
  */
 export async function askModel(
@@ -73,7 +74,10 @@ class AnswerRecord implements CallRecord {
   }
 }
 
-/** Converts a whole chat completion to a `ModelAnswer`. */
+/**
+ * Converts a whole chat completion to a `ModelAnswer`.
+ * @throws {KisError} `engine_error`: the engine gave too much signed reasoning.
+ */
 export function toModelAnswer({
   response,
   usage,
@@ -100,6 +104,8 @@ class Answer {
   #reasoning = ''
   #finishReason: string | null = null
   readonly #details: unknown[] = []
+  /** Characters of what the vendor signed, as JSON. No other bound counts it. */
+  #signedLength = 0
   readonly #calls = new Map<number, { id: string; name: string; arguments: string; extra: ProtocolObject }>()
 
   add(chunk: ProtocolObject): void {
@@ -110,7 +116,10 @@ class Answer {
       if (typeof content === 'string') this.#text += content
       if (typeof refusal === 'string') this.#refusal += refusal
       if (typeof reasoning_content === 'string') this.#reasoning += reasoning_content
-      if (Array.isArray(reasoning_details)) this.#details.push(...reasoning_details)
+      if (Array.isArray(reasoning_details)) {
+        this.#countSigned(reasoning_details)
+        for (const detail of reasoning_details) this.#details.push(detail)
+      }
       if (Array.isArray(tool_calls)) for (const [position, call] of tool_calls.entries()) this.#addCall(call, position)
     }
   }
@@ -142,6 +151,12 @@ class Answer {
     }
   }
 
+  /** @throws {KisError} `engine_error`: the answer has too much of it */
+  #countSigned(value: unknown): void {
+    this.#signedLength += JSON.stringify(value).length
+    checkCount(this.#signedLength, MAX_SIGNED_LENGTH, 'characters of signed reasoning')
+  }
+
   #addCall(delta: unknown, position: number): void {
     const {
       index,
@@ -160,6 +175,9 @@ class Answer {
     if (typeof id === 'string' && id) call.id = id
     if (typeof called?.name === 'string') call.name += called.name
     if (typeof called?.arguments === 'string') call.arguments += called.arguments
-    if (extra_content !== undefined) call.extra = { extra_content }
+    if (extra_content !== undefined) {
+      this.#countSigned(extra_content)
+      call.extra = { extra_content }
+    }
   }
 }

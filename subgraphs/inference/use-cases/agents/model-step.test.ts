@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import { countedUsage } from '../../domain/tokens/usage.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { asking, parts } from '../../test-support/parts.ts'
+import { completion, type Step, says } from '../../test-support/scripted-engine.ts'
+import { askModel, toModelAnswer } from './model-step.ts'
+
+const MIB = 2 ** 20
+const signed = (index: number, length: number) => ({ type: 'reasoning.encrypted', data: 'x'.repeat(length), format: 'x', index })
+const thinks = (delta: ProtocolObject): Step => [{ choices: [{ index: 0, delta, finish_reason: null }] }]
+
+async function ask(...thoughts: readonly ProtocolObject[]) {
+  const { deps, far } = parts()
+  far.streams.push([...thoughts.map(thinks), ...says('Noon.')])
+  const request = { model: 'chat', messages: [{ role: 'user', content: 'When?' }] }
+  const answer = await askModel(deps, asking(), request, () => undefined).catch((error: unknown) => error)
+  return { answer, far }
+}
+
+it('keeps all signed reasoning of an answer, in order', async () => {
+  const details = Array.from({ length: 4 }, (_, index) => signed(index, MIB))
+  const { answer } = await ask({ reasoning_details: details.slice(0, 3) }, { reasoning_details: details.slice(3) })
+  expect(answer).toMatchObject({ text: 'Noon.', message: { content: 'Noon.', reasoning_details: details } })
+})
+
+it('takes any number of pieces', async () => {
+  const many = Array(1_000_000).fill(1)
+  const { answer } = await ask({ reasoning_details: many })
+  expect((answer as ReturnType<typeof toModelAnswer>).message.reasoning_details).toHaveLength(many.length)
+
+  const message = { role: 'assistant', content: 'Noon.', reasoning_details: many }
+  const response = completion({ choices: [{ index: 0, message, finish_reason: 'stop' }] })
+  expect(toModelAnswer({ response, usage: countedUsage(20, 5), cost: 0n, modelId: 'chat' }).message.reasoning_details).toHaveLength(
+    many.length,
+  )
+})
+
+it.each([
+  ['reasoning', (index: number) => ({ reasoning_details: [signed(index, 4 * MIB)] })],
+  ['calls', (index: number) => ({ tool_calls: [{ index, function: { name: 'f' }, extra_content: signed(index, 4 * MIB) }] })],
+])('refuses more signatures of %s than an answer has, and stops the engine', async (_what, toDelta) => {
+  const { answer, far } = await ask(...Array.from({ length: 9 }, (_, index) => toDelta(index)))
+  expect(answer).toMatchObject({
+    code: 'engine_error',
+    message: 'The engine gave an answer of more than 33554432 characters of signed reasoning.',
+  })
+  expect(far.ended).toBe(1)
+})

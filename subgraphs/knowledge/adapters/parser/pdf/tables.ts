@@ -52,7 +52,7 @@ export function splitIntoParts(rows: readonly Row[], isRtl: boolean): readonly (
   for (let at = 0; at < rows.length; ) {
     const end = endOfCandidate(rows, at)
     const found = end > at + 1 ? findTable(rows, at, end, isRtl) : undefined
-    lines.push(...rows.slice(at, found ? at + found.titles : Math.max(end, at + 1)))
+    for (const row of rows.slice(at, found ? at + found.titles : Math.max(end, at + 1))) lines.push(row)
     if (found) {
       flush()
       parts.push(found.table)

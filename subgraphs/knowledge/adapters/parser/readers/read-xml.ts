@@ -28,7 +28,8 @@ function read(element: XmlElement, builder: DocumentBuilder): void {
     if (listChildren(child).length === 0) {
       const text = textIn(child).trim()
       // An element with attributes only is a record too.
-      fields.push(...listAttributes(child).map(([name, value]): Field => [`${child.name}.${name}`, value]), [child.name, text])
+      for (const [name, value] of listAttributes(child)) fields.push([`${child.name}.${name}`, value])
+      fields.push([child.name, text])
     } else {
       flush()
       read(child, builder)

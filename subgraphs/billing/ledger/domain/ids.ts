@@ -52,6 +52,16 @@ export function webhookEventId(organizationId: string, source: string, type: str
   return derivedId('evt', organizationId, source, type, String(sequence))
 }
 
+const PING_MS = 60_000
+
+/**
+ * The ping of an endpoint. Those of one minute are one event, because each is kept for two weeks, in the store that holds
+ * the money.
+ */
+export function pingEventId(organizationId: string, endpointId: string, at: Date): string {
+  return webhookEventId(organizationId, endpointId, 'ping', Math.floor(at.getTime() / PING_MS))
+}
+
 /** The delivery of an event to an endpoint. */
 export function webhookDeliveryId(organizationId: string, endpointId: string, eventId: string): string {
   return derivedId('whd', organizationId, endpointId, eventId)

@@ -3,6 +3,7 @@ import { listById } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
+import { pingEventId } from '../../ledger/domain/ids.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
 import { newNonce, ROTATION_MS } from '../domain/signature.ts'
@@ -137,11 +138,13 @@ export async function rotateSecret(deps: BillingDeps, principal: Principal, id: 
  * Deletes an endpoint and its log. Nothing more is sent to it.
  * @throws {NotFound} there is no such endpoint, or not any more
  */
-export async function deleteEndpoint({ collections }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
+export async function deleteEndpoint({ collections, clock }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
   const { organizationId } = requireScope(principal, 'admin')
   const deleted = await collections.webhookEndpoints.findOneAndDelete({ _id: id, organizationId })
   if (!deleted) throw new NotFound('webhook', id, 'id')
   await forgetQueue({ collections }, id)
+  // So endpoints that come and go leave no more pings than those that stay.
+  await collections.webhookEvents.findOneAndDelete({ _id: pingEventId(organizationId, id, clock.now()) })
   return deleted
 }
 

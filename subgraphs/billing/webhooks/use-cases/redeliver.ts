@@ -1,7 +1,6 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { timeOfId } from '../../../common/process/ids.ts'
-import { webhookLaneId } from '../../ledger/domain/ids.ts'
+import { pingEventId, webhookLaneId } from '../../ledger/domain/ids.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { eventOrder, eventPosition, type WebhookDelivery, type WebhookEndpoint, type WebhookEventRecord } from '../domain/records.ts'
 import { KEPT_MS } from './accept-events.ts'
@@ -61,28 +60,30 @@ export async function redeliverSince(
   return { count: wanted.length, next: events.length < MAX_REDELIVERED ? null : events.at(-1)!.order }
 }
 
-/** Sends the endpoint a `ping`, whatever types it wants. */
+/** Sends the endpoint a `ping`, whatever types it wants: the one of this minute, again if it was sent. */
 export async function pingEndpoint(deps: BillingDeps, principal: Principal, endpointId: string): Promise<LoggedDelivery> {
   const endpoint = await requireActive(deps, principal, endpointId)
-  const _id = deps.ids('evt')
+  const { organizationId } = endpoint
+  const { webhookEvents, webhookDeliveries } = deps.collections
   const at = deps.clock.now()
-  const event: WebhookEventRecord = {
+  const _id = pingEventId(organizationId, endpointId, at)
+  const made: WebhookEventRecord = {
     _id,
-    organizationId: endpoint.organizationId,
+    organizationId,
     type: 'ping',
     subject: endpointId,
     order: eventOrder(at, _id),
-    position: eventPosition(timeOfId(_id)!, 'ping'),
+    position: eventPosition(at.getTime(), 'ping'),
     at,
     data: JSON.stringify({ webhook_id: endpointId }),
     expiresAt: new Date(at.getTime() + KEPT_MS),
   }
+  await webhookEvents.insertMissing([made])
+  const event = (await webhookEvents.findOne({ _id })) ?? made
   const delivery = newDelivery(endpoint, event)
-  await deps.collections.webhookEvents.insertOne(event)
-  await deps.collections.webhookDeliveries.insertOne(delivery)
-  await openLane(deps, delivery)
+  await queueInLane(deps, [delivery])
   deps.webhooksDue()
-  return { delivery, event }
+  return { delivery: (await webhookDeliveries.findOne({ _id: delivery._id })) ?? delivery, event }
 }
 
 async function requireActive(deps: BillingDeps, principal: Principal, endpointId: string): Promise<WebhookEndpoint> {

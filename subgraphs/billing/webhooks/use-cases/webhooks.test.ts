@@ -15,7 +15,7 @@ import { ManualClock, makePrincipal } from '../../test-support/world.ts'
 import { MAX_TRIES } from '../domain/retry.ts'
 import { KEPT_MS } from './accept-events.ts'
 import { deleteEndpoint, rotateSecret, updateEndpoint } from './endpoints.ts'
-import { redeliverSince } from './redeliver.ts'
+import { pingEndpoint, redeliverSince } from './redeliver.ts'
 import { sweepWebhooks } from './sweep-webhooks.ts'
 
 const DAY_MS = 86_400_000
@@ -144,6 +144,43 @@ for (const { name, open } of stores)
       expect(again).toEqual({ count: 2, next: null })
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1, 1, 2])
+    })
+
+    it('ping an endpoint whenever it is asked for, with one event a minute', async () => {
+      const id = await newEndpoint(world, 'https://a.test/', organizationId)
+      const admin = makePrincipal(organizationId, ['admin'])
+      const { webhookEvents, webhookDeliveries } = world.deps.collections
+      const kept = async () => [
+        await webhookEvents.countDocuments({ organizationId }),
+        await webhookDeliveries.countDocuments({ endpointId: id }),
+      ]
+      for (let i = 0; i < 3; i++) {
+        expect(await pingEndpoint(world.deps, admin, id)).toMatchObject({ event: { type: 'ping' }, delivery: { status: 'pending' } })
+        await sendAll(world)
+        expect(await statuses(id)).toEqual(['delivered'])
+      }
+      await Promise.all(Array.from({ length: 10 }, () => pingEndpoint(world.deps, admin, id)))
+      await sendAll(world)
+      expect(receivers.sent.map(({ type }) => type)).toEqual(Array(4).fill('ping'))
+      expect(new Set(receivers.sent.map((sent) => sent.id)).size).toBe(1)
+      expect(await kept()).toEqual([1, 1])
+      clock.advance(60_000)
+      await pingEndpoint(world.deps, admin, id)
+      expect(await kept()).toEqual([2, 2])
+    })
+
+    it('leave no pings of endpoints that come and go', async () => {
+      const admin = makePrincipal(organizationId, ['admin'])
+      const stays = await newEndpoint(world, 'https://a.test/', organizationId)
+      await pingEndpoint(world.deps, admin, stays)
+      for (let i = 0; i < 3; i++) {
+        const goes = await newEndpoint(world, 'https://b.test/', organizationId)
+        await pingEndpoint(world.deps, admin, goes)
+        await sendAll(world)
+        await deleteEndpoint(world.deps, admin, goes)
+      }
+      const events = await world.deps.collections.webhookEvents.find({ organizationId }, { sort: { order: 1 }, limit: 10 })
+      expect(events.map(({ subject }) => subject)).toEqual([stays])
     })
 
     it('are all sent once more, those of each document in their order, whether they were sent before or not', async () => {

@@ -122,6 +122,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, scopes: ['operator'] }]]]), /scopes/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],
+    [archiveOf([FIRST, ['knowledge/passages', [{ ...PASSAGES, attributes: { title: 'x'.repeat(40_000) } }]]]), /title/],
     [archiveOf([['billing/organization', [{ ...ORGANIZATION, plan: 'gold' }]]]), /has the plan "gold"/],
     [
       archiveOf([FIRST, ['knowledge/collections', [{ ...COLLECTION, embeddingModel: 'other' }]]]),

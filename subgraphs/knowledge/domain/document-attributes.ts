@@ -4,11 +4,12 @@ import type { DocumentRecord } from './records.ts'
 type Attributes = IndexedDocument['attributes']
 type Details = Pick<DocumentRecord, 'fileName' | 'metadata'>
 
-const METADATA = 'metadata.'
+/** Of the fields of a document's own metadata. */
+export const METADATA_PREFIX = 'metadata.'
 
 /** What filters compare of a document's chunks: `facts` that never change, and the document's own name and metadata. */
 export function documentAttributes(facts: Attributes, { fileName, metadata }: Details): Attributes {
-  const own = Object.entries(metadata).map(([key, value]) => [METADATA + key, value])
-  const others = Object.entries(facts).filter(([field]) => !field.startsWith(METADATA))
+  const own = Object.entries(metadata).map(([key, value]) => [METADATA_PREFIX + key, value])
+  const others = Object.entries(facts).filter(([field]) => !field.startsWith(METADATA_PREFIX))
   return { ...Object.fromEntries(others), file_name: fileName, ...Object.fromEntries(own) }
 }

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
+import { documentAttributes } from '../../domain/document-attributes.ts'
+import { requireFileName, requireMetadata } from '../../domain/names.ts'
 import { buildTextMap } from '../../domain/text/text-map.ts'
-import { DOCUMENT, SOURCE, TEXT_MAP } from './kinds.ts'
+import { DOCUMENT, PASSAGES, SOURCE, TEXT_MAP } from './kinds.ts'
 
 const hex = (digit: string) => digit.repeat(32)
 const AT = '2026-01-01T00:00:00.000Z'
@@ -42,4 +44,38 @@ it('the map of any text has marks near each other', () => {
     marksOf([9, 9]),
   ])
     expect(() => TEXT_MAP.parse(marks)).toThrow('marks')
+})
+
+it('passages have what an ingestion gives them at most, and nothing that an index refuses', () => {
+  const passage = {
+    ...{ ordinal: 0, text: 't', headingPath: [], pageStart: null, pageEnd: null, charStart: 0, charEnd: 1, language: 'ar', context: '' },
+    ...{ vector: '', tokenStates: null },
+  }
+  const parse = (attributes: object) =>
+    PASSAGES.parse(JSON.parse(PASSAGES.toLine({ documentId: OF_DOCUMENT._id, attributes, passages: [passage] })))
+  const metadata = requireMetadata(
+    Object.fromEntries([
+      ...Array.from({ length: 30 }, (_, i) => [`${'ح'.repeat(62)}${10 + i}`, 'ق'.repeat(512)]),
+      ...[
+        ['_year', Number.MIN_SAFE_INTEGER],
+        ['draft', false],
+      ],
+    ]),
+    'metadata',
+  )
+  const facts = { media_type: 'text/plain', language: 'ar', created_at: Date.parse(AT), generation: 'g999999999' }
+  const largest = documentAttributes(facts, { fileName: requireFileName('م'.repeat(255), 'name'), metadata })
+  expect(parse(largest)).toMatchObject({ attributes: largest })
+  const bare = documentAttributes({ media_type: null, language: null, created_at: 0 }, { fileName: 'a', metadata: {} })
+  expect(parse(bare)).toMatchObject({ attributes: bare })
+  for (const [wrong, problem] of [
+    [{ title: 'x' }, /title/],
+    [{ media_type: 'x'.repeat(40_000) }, /media_type/],
+    [{ file_name: 'x'.repeat(40_000) }, /file_name/],
+    [{ created_at: 'yesterday' }, /created_at/],
+    [{ 'metadata.year': 'x'.repeat(513) }, /512 characters/],
+    [{ 'metadata.a b': 1 }, /metadata field/],
+    [{ ...largest, 'metadata.more': 1 }, /32 fields/],
+  ] as const)
+    expect(() => parse(wrong)).toThrow(problem)
 })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { recordKind, type Shape } from '../../../common/portable/record-kind.ts'
 import { count, date, digits, failure, id, json, named, sha256, text } from '../../../common/portable/shapes.ts'
+import { METADATA_PREFIX } from '../../domain/document-attributes.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import {
   type CollectionRecord,
@@ -235,9 +236,27 @@ const PASSAGE: Shape<PortablePassage, never> = {
   tokenStates: z.base64().max(16_000).nullable(),
 }
 
+/** What an ingestion gives its passages for filters, besides the metadata. */
+const FACTS = z.strictObject({
+  media_type: text(500).nullable().optional(),
+  language: text(20).nullable().optional(),
+  created_at: count().optional(),
+  generation: GENERATION.optional(),
+  file_name: NAME.optional(),
+})
+/** An index has a bound for each value: Elasticsearch refuses 32,767 bytes, with all that is written beside it. */
+const ATTRIBUTES = z.record(z.string(), z.unknown()).superRefine((attributes, context) => {
+  const { metadata = [], facts = [] } = Object.groupBy(Object.entries(attributes), ([name]) =>
+    name.startsWith(METADATA_PREFIX) ? 'metadata' : 'facts',
+  )
+  const own = metadata.map(([name, value]) => [name.slice(METADATA_PREFIX.length), value])
+  for (const { error } of [FACTS.safeParse(Object.fromEntries(facts)), METADATA.safeParse(Object.fromEntries(own))])
+    for (const { path, message } of error?.issues ?? []) context.addIssue({ code: 'custom', path, message })
+})
+
 export const PASSAGES = recordKind<PortablePassages, never>('knowledge/passages', {
   documentId: id('doc'),
-  attributes: named(z.union([text(100_000), z.number(), z.boolean(), z.null()]), 1_000),
+  attributes: ATTRIBUTES,
   passages: z.array(z.strictObject(PASSAGE)).min(1).max(16),
 })
 

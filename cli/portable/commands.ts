@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { ImportedRules } from '../../subgraphs/billing/portable.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { createLog } from '../../subgraphs/common/process/log.ts'
@@ -57,7 +58,7 @@ export async function runExport(
   })
   const { from, to, records, files, left } = manifest
   const when = from === to ? `as of ${to}` : `as it was between ${from} and ${to}`
-  say(`${file}: ${name} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
+  say(`${file}: ${quoted(name)} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
   say(`It has ${countsOf(records)}, and ${files.count} files of ${megabytes(files.bytes)}.`)
   if (Object.keys(left).length > 0)
     say(
@@ -74,7 +75,7 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
   refuseHalfMade(readPlaces(environment).KIS_DATA_DIR)
   const config = configOf(environment)
   process.umask(GROUP_AND_OTHERS)
-  const { organizationId, head, manifest, wasDone, key, lackingModels } = await importOrganization({
+  const { organizationId, head, manifest, rules, wasDone, key, lackingModels } = await importOrganization({
     config,
     file: resolve(file),
     as: target,
@@ -82,13 +83,15 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
     passphrase: () => givenPassphrase(environment),
     log: createLog('import', 'warn'),
   })
-  const what = `${head.name} (${head.organizationId}) as of ${manifest.to}: ${countsOf(manifest.records)}`
+  const what = `${quoted(head.name)} (${head.organizationId}) as of ${manifest.to}: ${countsOf(manifest.records)}`
   if (check) {
     say(`${file} is whole and can be imported here: ${what}.`)
+    say(describeRules(rules))
     return
   }
   say(wasDone ? `${organizationId} was imported from ${file} before: nothing was done.` : `${organizationId} has ${what}.`)
-  if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.join(', ')}.`)
+  say(describeRules(rules))
+  if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.map(quoted).join(', ')}.`)
   say(
     'Its wallet is empty: the balance stays where it was. Its keys have no secret until you rotate them, and its webhooks are switched off.',
   )
@@ -112,6 +115,19 @@ async function givenPassphrase(environment: NodeJS.ProcessEnv): Promise<string> 
   const passphrase = await readPassphrase(env)
   if (problems().length > 0) throw new Error(problems().join('\n'))
   return passphrase
+}
+
+/** An archive is not signed, so these may be of anybody's making. */
+function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: ImportedRules): string {
+  const own = Object.entries(limits).map(([name, limit]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${limit}`)
+  const suspended = suspendedAt ? `suspended since ${suspendedAt.toISOString()}` : 'not suspended'
+  const why = suspendedAt && suspensionReason ? `, because ${quoted(suspensionReason)}` : ''
+  return `Set by the archive: plan ${plan}; ${own.length > 0 ? `limits ${own.join(', ')}` : 'no limits of its own'}; ${suspended}${why}.`
+}
+
+/** On one line, and with nothing that a terminal obeys. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
 }
 
 /** Records by what people know: those that an import only reads past are the accounts' report. */

@@ -1,4 +1,4 @@
-import { importAccounts } from '../../subgraphs/billing/portable.ts'
+import { type ImportedRules, importAccounts } from '../../subgraphs/billing/portable.ts'
 import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
 import { deriveKeys, fingerprintsOf, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
@@ -32,6 +32,8 @@ export interface ImportResult {
   readonly organizationId: string
   readonly head: Head
   readonly manifest: Manifest
+  /** What the archive says that only an operator may decide. */
+  readonly rules: ImportedRules
   /** The organization was imported from this archive before: nothing was done. */
   readonly wasDone: boolean
   /** The secret of the admin key of the import, until its first use; null: it was used, or nothing was imported. */
@@ -57,6 +59,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
   const key = head.secrets && open(head.secrets, await passphrase(), head.organizationId)
   if (head.secrets && !key) throw new Error(`The passphrase is not the one that the secrets in ${file} were sealed with.`)
   const models = new Set<string>()
+  const found: ImportedRules[] = []
   await using stores = await openToWrite({ config, ids: idSource(systemClock), log })
   const accounts = importAccounts(
     {
@@ -65,6 +68,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
       pepper: deriveKeys(config.secrets, 'api key pepper').current,
       clock: systemClock,
       ids: idSource(systemClock),
+      onOrganization: (rules) => found.push(rules),
     },
     { organizationId, archive: head.id },
   )
@@ -93,8 +97,9 @@ export async function importOrganization({ config, file, as, check, passphrase, 
   const state = await accounts.state()
   const manifest = await archive.read(listener(takers, 'check'))
   for (const each of takers) each.requireAll?.()
-  if (manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
-  if (check) return { organizationId, head, manifest, wasDone: state === 'done', key: null, lackingModels: [] }
+  const [rules] = found
+  if (!rules || manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
+  if (check) return { organizationId, head, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [] }
   if (state !== 'done') {
     await archive.read(listener(takers, 'take'))
     await countImported({ store: stores.knowledge, organizationId })
@@ -103,7 +108,7 @@ export async function importOrganization({ config, file, as, check, passphrase, 
   const lackingModels = [...models].filter(
     (model) => !config.settings.catalog.models.some(({ id, aliases }) => id === model || aliases.includes(model)),
   )
-  return { organizationId, head, manifest, wasDone: state === 'done', key: secret, lackingModels }
+  return { organizationId, head, manifest, rules, wasDone: state === 'done', key: secret, lackingModels }
 }
 
 /** Checks or takes what an archive has, by who takes it. */

@@ -6,13 +6,14 @@ import {
   finishImport,
   type ImportDeps,
   type ImportedAs,
+  type ImportedRules,
   type ImportState,
 } from './use-cases/portable/import-accounts.ts'
 import { type Collections, type Organization, openCollections } from './use-cases/tables.ts'
 
 /** What an export and an import of an organization need of billing, over an open store. */
 
-export { type Collections as AccountCollections, openCollections as openAccountCollections }
+export { type Collections as AccountCollections, type ImportedRules, openCollections as openAccountCollections }
 
 /**
  * Finds the organization that is to be exported; `write` writes its accounts.

@@ -19,6 +19,8 @@ const ELASTICSEARCH_URL = process.env[ELASTICSEARCH]
 const NOWHERE = '127.0.0.1:9'
 const HOOK = `http://${NOWHERE}/kis`
 const EXPORT_KILLS = soaking ? 20 : 1
+/** As much as a document may have. */
+const MOST_METADATA = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`${'ح'.repeat(62)}${10 + i}`, 'ق'.repeat(512)]))
 const PASSPHRASE = 'correct horse battery staple'
 
 /** What users of an organization see of it. */
@@ -76,7 +78,7 @@ describe('kis export and kis import', () => {
     collectionId = collection.id
     for (let i = 0; i < 6; i++) {
       const text = Array.from({ length: 40 }, (_, n) => `Rule ${n} of book ${i}: there are ${n + i} days of leave.`).join('\n\n')
-      await addDocument(tenant, collectionId, `book-${i}.md`, `# Book ${i}\n\n${text}`)
+      await addDocument(tenant, collectionId, `book-${i}.md`, `# Book ${i}\n\n${text}`, i === 0 ? MOST_METADATA : undefined)
     }
     await tenant.rest('POST', `/v1/collections/${collectionId}/gold-questions`, {
       query: QUESTION,
@@ -234,7 +236,8 @@ describe('kis export and kis import', () => {
         mkdirSync(fresh)
         writeFileSync(join(fresh, 'catalog.yaml'), mockCatalog(mock.url))
         const checked = await run(fresh, 'import', second, '--check')
-        expect(checked).toMatchObject({ code: 0, errors: '', lines: [expect.stringContaining('6 documents, 2 agents')] })
+        const lines = [expect.stringContaining('6 documents, 2 agents'), expect.stringContaining('Set by the archive: plan self-hosted')]
+        expect(checked).toMatchObject({ code: 0, errors: '', lines })
       } finally {
         await other.close()
         await indices.dropAll()

@@ -3,13 +3,10 @@ import type { Scope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
-import { checkForeignId, checkInteger } from '../../use-cases/checks.ts'
+import { checkForeignId, checkInteger, MAX_INT } from '../../use-cases/checks.ts'
 
 /** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200
-
-/** GraphQL's 32-bit Int. */
-const MAX_RATE = 2 ** 31 - 1
 
 /** A key's limits for each minute; null: only the plan's limits apply. */
 export interface KeyRates {
@@ -29,7 +26,7 @@ export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates
 }
 
 function checkRate(rate: number | null, param: string): number | null {
-  return rate === null ? null : checkInteger(rate, param, 1, MAX_RATE)
+  return rate === null ? null : checkInteger(rate, param, 1, MAX_INT)
 }
 
 export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {

@@ -11,7 +11,7 @@ const PAGE_KEYS = 1_000
  */
 const REVOKED_LIMIT_MS = 7 * 86_400_000
 /** Limits of revoked keys kept in the wallet: as many as keys that may end together. */
-const MAX_REVOKED_LIMITS = 1_000
+export const MAX_REVOKED_LIMITS = 1_000
 
 /** The key's limit from the wallet, where it is enforced. */
 export async function findSpendLimit({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {

@@ -26,12 +26,17 @@ export async function exportAccounts(collections: Collections, organization: Org
     await sink.record(API_KEY, { ...key, scopes: key.scopes.filter((scope) => scope !== 'operator') })
   }
   for await (const key of listAll(collections.apiKeys, { organizationId }, PAGE)) await writeKey(key)
-  const wallet = await collections.wallets.findOne({ _id: organizationId })
-  for (const [_id, { limit }] of Object.entries(wallet?.spending ?? {})) if (limit) await sink.record(SPEND_LIMIT, { _id, ...limit })
-  for await (const member of listAll(collections.members, { organizationId }, PAGE)) {
-    // Of somebody who came after the keys were read.
-    const key = written.has(member.apiKeyId) ? null : await collections.apiKeys.findOne({ _id: member.apiKeyId })
+  /** Writes a key that came after the keys were read. False: there is no such key. */
+  const ensureKey = async (_id: string) => {
+    const key = written.has(_id) ? null : await collections.apiKeys.findOne({ _id })
     if (key) await writeKey(key)
+    return written.has(_id)
+  }
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  for (const [_id, { limit }] of Object.entries(wallet?.spending ?? {}))
+    if (limit && (await ensureKey(_id))) await sink.record(SPEND_LIMIT, { _id, ...limit })
+  for await (const member of listAll(collections.members, { organizationId }, PAGE)) {
+    await ensureKey(member.apiKeyId)
     await sink.record(MEMBER, member)
   }
   for await (const endpoint of listAll(collections.webhookEndpoints, { organizationId })) {

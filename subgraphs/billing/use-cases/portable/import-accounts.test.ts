@@ -4,7 +4,8 @@ import { deleteOrganization, resumeOrganization } from '../../accounts/use-cases
 import { createOrganization } from '../../accounts/use-cases/create-organization.ts'
 import { ownErasureQueue } from '../../accounts/use-cases/erasures/erase-organization.ts'
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
-import { accountsOf, importAccounts } from '../../portable.ts'
+import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
+import { accountsOf, type ImportedRules, importAccounts } from '../../portable.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../deps.ts'
@@ -45,8 +46,12 @@ for (const { name, open } of STORES)
       return lines
     }
 
+    const rules: ImportedRules[] = []
+    const importInto = (organizationId: string, archive = ARCHIVE) =>
+      importAccounts({ ...here, pepper: here.peppers.current, onOrganization: (each) => rules.push(each) }, { organizationId, archive })
+
     async function take(lines: ReadonlyMap<string, readonly string[]>, organizationId: string) {
-      const importing = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId, archive: ARCHIVE })
+      const importing = importInto(organizationId)
       for (const taker of importing.takers.records) {
         const records = (lines.get(taker.kind.name) ?? []).map((line) => taker.kind.parse(JSON.parse(line)) as never)
         if (records.length === 0) continue
@@ -82,11 +87,9 @@ for (const { name, open } of STORES)
         expect(await importing.state()).toBe('begun')
       }
       await expect(resumeOrganization(here, OPERATOR, _id)).rejects.toMatchObject({ code: 'invalid_request' })
-      await expect(
-        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
-      ).rejects.toThrow(/has not ended/)
+      await expect(importInto(_id, `exp_${'b'.repeat(32)}`).state()).rejects.toThrow(/has not ended/)
 
-      const { finish, state } = importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: ARCHIVE })
+      const { finish, state } = importInto(_id)
       const secret = await finish()
       expect(await finish()).toBe(secret)
       expect(await state()).toBe('done')
@@ -101,9 +104,7 @@ for (const { name, open } of STORES)
         ...{ available: 0, held: 0, sequence: 0 },
         spending: { [apiKey._id]: { limit: { amount: 7, period: 'day' }, totalSpent: 0 } },
       })
-      await expect(
-        importAccounts({ ...here, pepper: here.peppers.current }, { organizationId: _id, archive: `exp_${'b'.repeat(32)}` }).state(),
-      ).rejects.toThrow(/is here already/)
+      await expect(importInto(_id, `exp_${'b'.repeat(32)}`).state()).rejects.toThrow(/is here already/)
     })
 
     it('have no key or member that acts by, descends from or belongs to another organization', async () => {
@@ -128,6 +129,88 @@ for (const { name, open } of STORES)
         organizationId: organization._id,
         lastSeenAt: here.clock.now(),
       })
+    })
+
+    /** What an archive has of an organization with this many keys, each with a spend limit. */
+    async function withKeys(live: number, revoked: number, limits = live + revoked) {
+      const { organization } = await createOrganization(there, OPERATOR, { name: 'Many' })
+      const lines = await exported(organization._id)
+      const [first] = lines.get('billing/api-keys')!.map((line) => JSON.parse(line))
+      const keys = Array.from({ length: live + revoked }, (_, i) => ({
+        ...{ ...first, _id: `key_${String(i).padStart(32, '0')}`, revokedAt: i < live ? null : '2026-01-01T00:00:00.000Z' },
+      }))
+      const spendLimits = Array.from({ length: limits }, (_, i) => ({ _id: keys[i % keys.length]!._id, amount: 7, period: 'day' }))
+      const asLines = (records: readonly object[]) => records.map((record) => JSON.stringify(record))
+      return {
+        organizationId: organization._id,
+        lines: new Map([...lines, ['billing/api-keys', asLines(keys)], ['billing/spend-limits', asLines(spendLimits)]]),
+      }
+    }
+
+    it('have as many keys and spend limits as an organization may have, and the limits come in one write', async () => {
+      const { organizationId, lines } = await withKeys(1_100, 2_000)
+      await take(lines, organizationId)
+      const wallet = await here.collections.wallets.findOne({ _id: organizationId })
+      expect(Object.keys(wallet!.spending)).toHaveLength(3_100)
+      expect(wallet).toMatchObject({ revision: 1, spending: { [`key_${'0'.repeat(32)}`]: { limit: { amount: 7, period: 'day' } } } })
+    })
+
+    it('are refused before anything is written if they have more keys or spend limits, in however many parts', async () => {
+      const keys = await withKeys(1_101, 0)
+      const limits = await withKeys(1, 0, 3_101)
+      for (const [{ organizationId, lines }, kind, problem] of [
+        [keys, 'billing/api-keys', /more than 1100 keys/],
+        [limits, 'billing/spend-limits', /more than 3100 spend limits/],
+      ] as const) {
+        const taker = importInto(organizationId).takers.records.find((each) => each.kind.name === kind)!
+        const records = lines.get(kind)!.map((line) => taker.kind.parse(JSON.parse(line)) as never)
+        await taker.check!(records.slice(0, -1))
+        await expect(taker.check!(records.slice(-1))).rejects.toThrow(problem)
+      }
+    })
+
+    it('have no spend limit of a key that they do not have', async () => {
+      const { organizationId, lines } = await withKeys(1, 0)
+      const stray = JSON.stringify({ _id: `key_${'f'.repeat(32)}`, amount: 7, period: 'day' })
+      const strange = new Map([...lines, ['billing/spend-limits', [...lines.get('billing/spend-limits')!, stray]]])
+      await expect(take(strange, organizationId)).rejects.toThrow(/but not key_f+ itself/)
+      expect(await here.collections.wallets.findOne({ _id: organizationId })).toMatchObject({ spending: {} })
+    })
+
+    it('tell their plan, limits and suspension before anything is written', async () => {
+      const { organization } = await createOrganization(there, OPERATOR, { name: 'Rules' })
+      const set = { limits: { concurrency: 3 }, suspendedAt: new Date(0), suspensionReason: 'unpaid' }
+      await there.collections.organizations.findOneAndUpdate({ _id: organization._id }, { $set: set })
+      const lines = await exported(organization._id)
+      const [taker] = importInto(organization._id).takers.records
+      rules.length = 0
+      await taker!.check!(lines.get('billing/organization')!.map((line) => taker!.kind.parse(JSON.parse(line)) as never))
+      expect(rules).toMatchObject([{ plan: organization.plan, ...set }])
+      expect(await here.collections.organizations.findOne({ _id: organization._id })).toBeNull()
+    })
+
+    it('have a key that came while they were exported, with its spend limit, and no limit of a key that is gone', async () => {
+      const { organization } = await createOrganization(there, OPERATOR, { name: 'Busy' })
+      const [late, gone] = [`key_${'0'.repeat(32)}`, `key_${'1'.repeat(32)}`]
+      const { write } = await accountsOf(there.collections, organization._id)
+      const written: string[] = []
+      await write({
+        async record({ name }, record) {
+          written.push(`${name} ${(record as { readonly _id?: string })._id}`)
+          if (name !== 'billing/api-keys' || (await there.collections.apiKeys.findOne({ _id: late }))) return
+          const key = { ...{ scopes: [], modelAllowlist: null, digest: 'of the late', last4: '' }, ...{ expiresAt: null, revokedAt: null } }
+          await there.collections.apiKeys.insertOne({
+            ...{ ...key, _id: late, organizationId: organization._id, name: 'Late', createdAt: new Date(0) },
+          })
+          const limited = { ...NOTHING_SPENT, limit: { amount: 7, period: 'day' } }
+          const spending = { [`spending.${late}`]: limited, [`spending.${gone}`]: limited }
+          await there.collections.wallets.findOneAndUpdate({ _id: organization._id }, { $set: spending })
+        },
+        file: async () => undefined,
+        leave: () => undefined,
+      })
+      expect(written.slice(2, 4)).toEqual([`billing/api-keys ${late}`, `billing/spend-limits ${late}`])
+      expect(written.join()).not.toContain(gone)
     })
 
     it('have the keys of members who came while they were exported', async () => {

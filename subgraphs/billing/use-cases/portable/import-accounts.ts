@@ -4,11 +4,13 @@ import type { Plan } from '../../../common/identity/principal.ts'
 import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { type IdSource, randomHex } from '../../../common/process/ids.ts'
+import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import { newSecret } from '../../accounts/use-cases/new-api-key.ts'
+import { MAX_REVOKED_LIMITS } from '../../accounts/use-cases/spend-limit.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
 import { emptyWallet } from '../../ledger/domain/wallet.ts'
 import { newNonce } from '../../webhooks/domain/signature.ts'
-import type { Collections, Organization, OrganizationImport } from '../tables.ts'
+import type { ApiKey, Collections, Organization, OrganizationImport } from '../tables.ts'
 import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIMIT, USAGE_REPORT, WALLET_REPORT, WEBHOOK } from './kinds.ts'
 
 export interface ImportDeps {
@@ -17,7 +19,20 @@ export interface ImportDeps {
   readonly pepper: DerivedKey
   readonly clock: Clock
   readonly ids: IdSource
+  /** Hears what the archive says of its organization, before anything is written. */
+  onOrganization(rules: ImportedRules): void
 }
+
+/** What only an operator may decide of an organization. An archive brings its own. */
+export type ImportedRules = Pick<Organization, 'plan' | 'limits' | 'suspendedAt' | 'suspensionReason'>
+
+/**
+ * Keys of an archive that are not revoked: keys that are made at the same time may exceed the limit by a few, and each
+ * import adds one.
+ */
+const MAX_LIVE_KEYS = MAX_API_KEYS + 100
+/** Of an archive, because each hold writes the wallet that has them. A revocation under way has as many again. */
+const MAX_SPEND_LIMITS = MAX_LIVE_KEYS + 2 * MAX_REVOKED_LIMITS
 
 /** What is imported, and as which organization. */
 export interface ImportedAs {
@@ -61,15 +76,34 @@ async function eraseAgain({ collections, clock }: Pick<ImportDeps, 'collections'
 }
 
 /** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */
-export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { organizationId, archive }: ImportedAs): ArchiveTakers {
+export function accountTakers(
+  { collections, plans, clock, ids, onOrganization }: ImportDeps,
+  { organizationId, archive }: ImportedAs,
+): ArchiveTakers {
   const { organizations, wallets, apiKeys, members, webhookEndpoints } = collections
   const nothing = { take: async () => undefined }
+  const counted = { liveKeys: 0, spendLimits: 0 }
+  // The secret of a key stays in its installation. A key without one can be given one by rotating it.
+  const keys = storedTaker(
+    API_KEY,
+    apiKeys,
+    organizationId,
+    (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
+    async (taken) => {
+      // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
+      const related = taken.flatMap(({ ancestors = [] }) => ancestors)
+      await refuseForeign(apiKeys, [...new Set(related)], organizationId)
+      const owners = taken.flatMap(({ memberId }) => memberId ?? [])
+      await refuseForeign(members, [...new Set(owners)], organizationId)
+    },
+  )
   return {
     files: [],
     records: [
       taker(ORGANIZATION, {
         async check([organization]) {
           const { plan } = organization!
+          onOrganization(organization!)
           if (!plans.some(({ code }) => code === plan))
             throw new Error(
               `The organization has the plan ${JSON.stringify(plan)}, which the catalog here has not: add it to catalog.yaml.`,
@@ -91,27 +125,29 @@ export function accountTakers({ collections, plans, clock, ids }: ImportDeps, { 
           ])
         },
       }),
-      // The secret of a key stays in its installation. A key without one can be given one by rotating it.
-      storedTaker(
-        API_KEY,
-        apiKeys,
-        organizationId,
-        (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
-        async (keys) => {
-          // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
-          const related = keys.flatMap(({ ancestors = [] }) => ancestors)
-          await refuseForeign(apiKeys, [...new Set(related)], organizationId)
-          const owners = keys.flatMap(({ memberId }) => memberId ?? [])
-          await refuseForeign(members, [...new Set(owners)], organizationId)
+      {
+        ...keys,
+        async check(taken) {
+          counted.liveKeys += (taken as readonly ApiKey[]).filter(({ revokedAt }) => revokedAt === null).length
+          if (counted.liveKeys > MAX_LIVE_KEYS)
+            throw new Error(`The archive has more than ${MAX_LIVE_KEYS} keys that are not revoked. Revoke some, and export again.`)
+          await keys.check?.(taken)
         },
-      ),
+      },
       taker(SPEND_LIMIT, {
+        async check({ length }) {
+          counted.spendLimits += length
+          if (counted.spendLimits > MAX_SPEND_LIMITS)
+            throw new Error(`The archive is damaged: it has more than ${MAX_SPEND_LIMITS} spend limits.`)
+        },
         async take(limits) {
-          for (const { _id, amount, period } of limits)
-            await wallets.findOneAndUpdate(
-              { _id: organizationId },
-              { $set: { [`spending.${_id}`]: { ...NOTHING_SPENT, limit: { amount, period } } }, $inc: { revision: 1 } },
-            )
+          await requireOwn(
+            [apiKeys],
+            limits.map(({ _id }) => _id),
+            organizationId,
+          )
+          const spending = limits.map(({ _id, ...limit }) => [`spending.${_id}`, { ...NOTHING_SPENT, limit }] as const)
+          await wallets.findOneAndUpdate({ _id: organizationId }, { $set: Object.fromEntries(spending), $inc: { revision: 1 } })
         },
       }),
       // Whoever signs in as a member acts by this key, and gives it the scopes of the role.

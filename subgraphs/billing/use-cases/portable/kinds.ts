@@ -6,6 +6,7 @@ import { MEMBER_ROLES } from '../../accounts/domain/member-role.ts'
 import type { SpendLimit } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD } from '../../ledger/domain/money.ts'
 import type { WebhookEndpoint } from '../../webhooks/domain/records.ts'
+import { MAX_INT } from '../checks.ts'
 import type { ApiKey, Member, Organization } from '../tables.ts'
 
 const NAME = text(1_000)
@@ -15,13 +16,15 @@ const MAX_MODELS = 10_000
 const MAX_OWNERS = 10_000
 const nanoUsd = () => z.int().min(0).max(Number(MAX_NANO_USD))
 
+const callLimit = () => z.int().min(1).max(MAX_INT)
+
 const LIMITS = z.strictObject({
   storageBytes: count().optional(),
-  vectors: count().optional(),
-  maxFileBytes: count().optional(),
-  requestsPerMinute: count().min(1).optional(),
-  tokensPerMinute: count().min(1).optional(),
-  concurrency: count().min(1).optional(),
+  vectors: count().max(MAX_INT).optional(),
+  maxFileBytes: count().max(MAX_INT).optional(),
+  requestsPerMinute: callLimit().optional(),
+  tokensPerMinute: callLimit().optional(),
+  concurrency: callLimit().optional(),
 })
 
 export const ORGANIZATION = recordKind<
@@ -48,8 +51,8 @@ export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'secretF
     ancestors: z.array(id('key')).max(MAX_ANCESTORS).optional(),
     scopes: scopes(),
     modelAllowlist: z.array(text(500)).max(MAX_MODELS).nullable(),
-    requestsPerMinute: count().min(1).nullable().optional(),
-    tokensPerMinute: count().min(1).nullable().optional(),
+    requestsPerMinute: callLimit().nullable().optional(),
+    tokensPerMinute: callLimit().nullable().optional(),
     memberId: id('mem').optional(),
     leavesDescendants: z.boolean().optional(),
     expiresAt: date().nullable(),

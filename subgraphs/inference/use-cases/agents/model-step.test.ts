@@ -23,6 +23,15 @@ it('keeps all signed reasoning of an answer, in order', async () => {
   expect(answer).toMatchObject({ text: 'Noon.', message: { content: 'Noon.', reasoning_details: details } })
 })
 
+it('keeps each piece once, of engines that send those before again and of engines that do not', async () => {
+  const [first, second] = [signed(0, 10), signed(1, 10)]
+  const told = (...lists: readonly ProtocolObject[][]) => ask(...lists.map((reasoning_details) => ({ reasoning_details })))
+  const kept = { message: { reasoning_details: [first, second] } }
+  expect((await told([first], [first, second])).answer).toMatchObject(kept)
+  expect((await told([first], [second])).answer).toMatchObject(kept)
+  expect((await told([first], [first])).answer).toMatchObject({ message: { reasoning_details: [first, first] } })
+})
+
 it('takes any number of pieces', async () => {
   const many = Array(1_000_000).fill(1)
   const { answer } = await ask({ reasoning_details: many })

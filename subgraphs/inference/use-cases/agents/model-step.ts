@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { KisError } from '../../../common/errors.ts'
 import { firstChoiceDelta, readChoices, type ToolCall } from '../../domain/chat/chat-answer.ts'
 import { checkCount, MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
@@ -118,7 +119,7 @@ class Answer {
       if (typeof reasoning_content === 'string') this.#reasoning += reasoning_content
       if (Array.isArray(reasoning_details)) {
         this.#countSigned(reasoning_details)
-        for (const detail of reasoning_details) this.#details.push(detail)
+        for (const detail of this.#fresh(reasoning_details)) this.#details.push(detail)
       }
       if (Array.isArray(tool_calls)) for (const [position, call] of tool_calls.entries()) this.#addCall(call, position)
     }
@@ -149,6 +150,13 @@ class Answer {
       quantities,
       cost,
     }
+  }
+
+  /** The new ones of a list. Some engines send all signed pieces so far each time (`ai-sdk/chunks.ts`). */
+  #fresh(details: readonly unknown[]): readonly unknown[] {
+    const known = this.#details
+    const isAll = details.length > known.length && known.every((detail, index) => isDeepStrictEqual(detail, details[index]))
+    return isAll ? details.slice(known.length) : details
   }
 
   /** @throws {KisError} `engine_error`: the answer has too much of it */

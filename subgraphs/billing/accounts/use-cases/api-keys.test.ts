@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { SiftBudget } from '../../../common/documents/list-sifted.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import type { FindOptions } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { findNamedKey, keyReads, listApiKeys } from './api-keys.ts'
 
@@ -26,8 +27,9 @@ it('reads the keys that the records of a list name at once, and those only that 
 })
 
 it('the filtered lists of one operation read 20,000 keys at most, together', async () => {
-  const keys = Array.from({ length: 100 }, (_, i) => ({ _id: `key_${i}`, name: `robot ${i}` }))
-  const deps = { collections: { apiKeys: { find: async () => keys } }, clock: { now: () => new Date() } } as unknown as BillingDeps
+  const keys = Array.from({ length: 1_000 }, (_, i) => ({ _id: `key_${i}`, name: `robot ${i}` }))
+  const find = async (_filter: unknown, { limit }: FindOptions) => keys.slice(0, limit)
+  const deps = { collections: { apiKeys: { find } }, clock: { now: () => new Date() } } as unknown as BillingDeps
   const admin = { organizationId: 'org_a', apiKeyId: 'key_1', scopes: ['admin'] } as unknown as Principal
   const sifting = new SiftBudget()
   const list = () => listApiKeys(deps, admin, 'org_a', { filter: { nameContains: 'none' } }, sifting)

@@ -31,6 +31,7 @@ import {
   nextChunksIndex,
   readChunkId,
 } from './indices.ts'
+import { MAX_WAITING_SEARCHES, ReadTurns } from './read-turns.ts'
 import { move, rebuildStep, writtenIndex } from './rebuild.ts'
 import { search, searchAll } from './search.ts'
 import { checkStart, rethrowUnfit } from './start-check.ts'
@@ -120,6 +121,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   readonly #names: IndexNames
   readonly #size: IndexSize
   readonly #expunger: Expunger
+  readonly #turns = new ReadTurns(async (collectionId) => (await this.#collection(collectionId))?.organization_id)
 
   constructor(client: Client, names: IndexNames, size: IndexSize, expunger: Expunger) {
     this.#client = client
@@ -162,6 +164,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     // First the collection itself, so that nothing more is put into it.
     await awaitAnswer(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
     await this.#deleteChunks(collectionId, [])
+    this.#turns.forget(collectionId)
   }
 
   async hasCollection(collectionId: string): Promise<boolean> {
@@ -316,6 +319,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     signal.throwIfAborted()
     if (!(query.candidates >= 1 && query.candidates <= MAX_CANDIDATES))
       throw new KisError('invalid_request', `A search has 1 to ${MAX_CANDIDATES} candidates, not ${query.candidates}.`)
+    return this.#turns.run(query.collectionId, () => this.#search(query, signal), { maxWaiting: MAX_WAITING_SEARCHES, signal })
+  }
+
+  async #search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {
     const collection = await this.#collection(query.collectionId, signal)
     if (!collection) return []
     if (query.vector) checkVector(query.vector, collection.dimensions, 'The vector of the query')
@@ -351,20 +358,18 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     chunkIds: readonly string[],
     parts: estypes.SearchSourceConfig,
   ): Promise<ReadonlyMap<string, Source>> {
-    const { hits } = await awaitAnswer(
-      this.#client.search<Source>({
-        index: this.#names.allChunks,
-        routing: collectionId,
-        ignore_unavailable: true,
-        allow_partial_search_results: false,
-        query: {
-          bool: { filter: [...only({ collectionId }), { ids: { values: chunkIds.map((chunkId) => entryId(collectionId, chunkId)) } }] },
-        },
-        // While a rebuild copies, an entry may exist twice.
-        size: 2 * chunkIds.length,
-        _source: parts,
-      }),
-    )
+    const ids = { values: chunkIds.map((chunkId) => entryId(collectionId, chunkId)) }
+    const request = {
+      index: this.#names.allChunks,
+      routing: collectionId,
+      ignore_unavailable: true,
+      allow_partial_search_results: false,
+      query: { bool: { filter: [...only({ collectionId }), { ids }] } },
+      // While a rebuild copies, an entry may exist twice.
+      size: 2 * chunkIds.length,
+      _source: parts,
+    }
+    const { hits } = await this.#turns.run(collectionId, () => awaitAnswer(this.#client.search<Source>(request)))
     return new Map(hits.hits.map(({ _id, _source }) => [readChunkId(collectionId, _id!), _source!]))
   }
 

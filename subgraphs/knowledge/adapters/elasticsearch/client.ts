@@ -1,5 +1,16 @@
-import { Client, errors } from '@elastic/elasticsearch'
+import {
+  Client,
+  type ConnectionOptions,
+  type ConnectionRequestOptions,
+  type ConnectionRequestOptionsAsStream,
+  type ConnectionRequestParams,
+  type ConnectionRequestResponse,
+  type ConnectionRequestResponseAsStream,
+  errors,
+  UndiciConnection,
+} from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
 
 /**
  * For reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a longer time
@@ -12,7 +23,7 @@ export const REQUEST_TIMEOUT_MS = 10_000
  */
 const MAX_RETRIES = 1
 /** Open requests to the index. More wait here instead of in the server's queues. */
-const MAX_CONNECTIONS = 64
+export const MAX_CONNECTIONS = 64
 
 /**
  * Statuses that mean that the index cannot serve now. Somebody may also have removed an index, an alias or a privilege.
@@ -36,8 +47,40 @@ export function elasticsearchClient(url: string, apiKey: string | undefined): Cl
     sniffOnConnectionFault: false,
     enableMetaHeader: false,
     redaction: { type: 'remove' },
+    Connection: TimedConnection,
     agent: { connections: MAX_CONNECTIONS },
   })
+}
+
+/**
+ * Ends each request by its time limit, or when its caller leaves, also while it waits for one of the connections. undici
+ * leaves a request alone there, and counts from when a connection takes it. The driver's own timer ends a request by an
+ * event on the caller's signal, which would end the caller's others, too.
+ */
+class TimedConnection extends UndiciConnection {
+  constructor(options: ConnectionOptions) {
+    // Otherwise undici ends by the default limit also those that may take longer.
+    super({ ...options, timeout: null })
+  }
+
+  override request(params: ConnectionRequestParams, options: ConnectionRequestOptions): Promise<ConnectionRequestResponse>
+  override request(params: ConnectionRequestParams, options: ConnectionRequestOptionsAsStream): Promise<ConnectionRequestResponseAsStream>
+  override async request(
+    params: ConnectionRequestParams,
+    { signal, timeout, ...options }: ConnectionRequestOptions,
+  ): Promise<ConnectionRequestResponse | ConnectionRequestResponseAsStream> {
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), timeout ?? REQUEST_TIMEOUT_MS)
+    const over = AbortSignal.any(signal ? [signal, late.signal] : [late.signal])
+    try {
+      return await untilAborted(super.request(params, { ...options, signal: over }), over)
+    } catch (error) {
+      if (signal?.aborted) throw new errors.RequestAbortedError('Request aborted')
+      throw late.signal.aborted ? new errors.TimeoutError('Request timed out') : error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
 }
 
 /** Gives the answer, or throws the port's own error. The caller's abort stays an abort. */

@@ -25,6 +25,11 @@ const SCORED_PER_CANDIDATE = 2
  * little.
  */
 const MAX_LEG_TERMS = 512
+/**
+ * The server gives up a search after this long, even if nobody waits for it anymore. Without it a filter that compares
+ * many values would go on.
+ */
+const TIMEOUT = '5s'
 const FIGURES = ['document_id', 'generation', 'language', 'term_counts', 'small_vector'] as const
 
 type Body = estypes.SearchSearchRequestBody
@@ -44,7 +49,7 @@ export async function search(
   const run: Run = (searches) =>
     searchAll(
       client,
-      searches.map((body) => [header, body] as const),
+      searches.map((body) => [header, { timeout: TIMEOUT, ...body }] as const),
       signal,
     )
   const mark = termMark(collectionId)

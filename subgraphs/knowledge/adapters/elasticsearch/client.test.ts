@@ -1,0 +1,48 @@
+import { afterEach, expect, it, vi } from 'vitest'
+import { startHeldElasticsearch } from '../../../../test/support/engines/held-elasticsearch.ts'
+import { awaitAnswer, elasticsearchClient, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS } from './client.ts'
+
+afterEach(() => void vi.useRealTimers())
+
+const start = () => startHeldElasticsearch(() => ({ body: { version: { number: '9.1.0' } }, isHeld: true }))
+
+it('ends a request that waits for a connection by its time limit, and leaves those that may take longer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  await using server = await start()
+  const client = elasticsearchClient(server.url, undefined)
+  const long = Array.from({ length: MAX_CONNECTIONS }, () => client.info({}, { requestTimeout: 3 * REQUEST_TIMEOUT_MS }))
+  const ended = Promise.allSettled(long)
+  await server.holds(MAX_CONNECTIONS)
+  const waiting = expect(awaitAnswer(client.info())).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+  await vi.advanceTimersByTimeAsync(2 * REQUEST_TIMEOUT_MS)
+  await waiting
+  expect(server.held).toBe(MAX_CONNECTIONS)
+  server.release()
+  expect(new Set((await ended).map(({ status }) => status))).toEqual(new Set(['fulfilled']))
+  await client.close()
+})
+
+it('ends no other request of the same signal with one that is late', async () => {
+  await using server = await start()
+  const client = elasticsearchClient(server.url, undefined)
+  const { signal } = new AbortController()
+  const other = awaitAnswer(client.info({}, { signal }), signal)
+  const late = awaitAnswer(client.info({}, { signal, requestTimeout: 1 }), signal)
+  await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })
+  server.release()
+  expect((await other).version.number).toBe('9.1.0')
+  await client.close()
+})
+
+it('ends a request whose caller leaves, under way or waiting for a connection', async () => {
+  await using server = await start()
+  const client = elasticsearchClient(server.url, undefined)
+  const caller = new AbortController()
+  const asked = Array.from({ length: MAX_CONNECTIONS + 1 }, () => awaitAnswer(client.info({}, { signal: caller.signal }), caller.signal))
+  const ended = Promise.allSettled(asked)
+  await server.holds(MAX_CONNECTIONS)
+  caller.abort(new Error('left'))
+  expect(new Set((await ended).map((each) => each.status === 'rejected' && each.reason.message))).toEqual(new Set(['left']))
+  await client.close()
+  expect(server.held).toBe(MAX_CONNECTIONS)
+})

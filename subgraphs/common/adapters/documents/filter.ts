@@ -68,6 +68,12 @@ function toScalar(value: unknown, path: string): StoredScalar {
   return stored as StoredScalar
 }
 
+/** The organization whose documents the filter wants. Empty: it names none. */
+export function organizationOf(tests: readonly Test[]): string {
+  const test = tests.find(({ path, operator }) => path === 'organizationId' && operator === 'eq')
+  return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
+}
+
 export function meets(document: StoredObject, tests: readonly Test[]): boolean {
   return tests.every((test) => {
     const found = singleValueAt(document, test.fields)

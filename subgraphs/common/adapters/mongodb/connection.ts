@@ -8,12 +8,12 @@ import { LastingClient } from './lasting-client.ts'
  * Connections of one store in one process; more operations wait. Ten processes with two stores stay far below mongod's
  * limit of 65,536.
  */
-const MAX_CONNECTIONS = 50
+export const MAX_CONNECTIONS = 50
 /**
- * How long an operation waits for a connection. Longer than any successful operation takes, so a timeout means
- * overload.
+ * How long an operation waits for a connection, and a long read for its turn. Longer than any successful operation
+ * takes, so a timeout means overload.
  */
-const WAIT_QUEUE_TIMEOUT_MS = 5_000
+export const WAIT_QUEUE_TIMEOUT_MS = 5_000
 /**
  * How long an operation waits for a primary. An election takes up to 12 s: too long for a caller, who is told to try
  * again.

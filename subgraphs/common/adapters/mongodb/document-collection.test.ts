@@ -2,6 +2,7 @@ import { type Collection, MongoBulkWriteError, MongoNetworkError, MongoServerErr
 import { describe, expect, it } from 'vitest'
 import { type CollectionSpec, DuplicateKey, type Filter, type StoredDocument } from '../../ports/document-store.ts'
 import { MongoCollection } from './document-collection.ts'
+import { LongReads } from './long-reads.ts'
 
 /**
  * What the stand-in of the engine tests cannot show: it neither uses indexes nor loses races, and has no majority to
@@ -10,7 +11,13 @@ import { MongoCollection } from './document-collection.ts'
 
 const SPEC: CollectionSpec = {
   name: 'items',
-  indexes: [{ fields: ['org', 'code'], unique: true }, { fields: ['org', 'at'] }, { fields: ['job.dueAt'], sparse: true }],
+  indexes: [
+    { fields: ['org', 'code'], unique: true },
+    { fields: ['org', 'at'] },
+    { fields: ['job.dueAt'], sparse: true },
+    { fields: ['organizationId'] },
+    { fields: ['organizationId', 'at', 'code'] },
+  ],
 }
 
 /** A collection whose driver answers by `answer`, and notes what it was asked. */
@@ -24,6 +31,7 @@ function collectionOn(answer: (call: number) => unknown) {
   }
   const driver = {
     find: (...asked: unknown[]) => ({ toArray: async () => ask(...asked) }),
+    countDocuments: async (...asked: unknown[]) => ask(...asked),
     findOneAndUpdate: async (...asked: unknown[]) => ask(...asked),
     insertOne: async (...asked: unknown[]) => ask(...asked),
   }
@@ -33,6 +41,7 @@ function collectionOn(answer: (call: number) => unknown) {
     items: new MongoCollection(SPEC, documents, {
       what: 'The document store',
       client: { bounded: (operation) => operation() },
+      longReads: new LongReads(),
       ready: async () => undefined,
     }),
   }
@@ -62,6 +71,38 @@ describe('a query', () => {
       expect([JSON.stringify(options.hint), JSON.stringify(options.sort)]).toEqual([JSON.stringify(hint), JSON.stringify(order)])
     },
   )
+})
+
+describe('reads of one organization while MongoDB is slow', () => {
+  const filter = { organizationId: 'org_a' }
+  const code = (read: Promise<unknown>) =>
+    read.then(
+      () => 'read',
+      (error) => error.code as string,
+    )
+
+  it.each([
+    { what: 'long pages', read: (items: MongoCollection<StoredDocument>) => items.find(filter, { limit: 101 }) },
+    {
+      what: 'pages that pass over many entries',
+      read: (items: MongoCollection<StoredDocument>) => items.find({ ...filter, code: 'a' }, { sort: { at: 1 }, limit: 1 }),
+    },
+    { what: 'counts', read: (items: MongoCollection<StoredDocument>) => items.countDocuments(filter) },
+  ])('leave connections to others, and wait in a bounded queue: $what', async ({ read }) => {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    const { calls, items } = collectionOn(() => promise)
+    const reads = Array.from({ length: 16 + 1_000 + 5 }, () => code(read(items)))
+    // The last ones are refused at once; those that wait go on.
+    expect(await Promise.all(reads.slice(-5))).toEqual(Array(5).fill('service_unavailable'))
+    expect(calls).toHaveLength(16)
+    expect(calls[0]![1]).toMatchObject({ maxTimeMS: 10_000 })
+    const others = [items.find({ organizationId: 'org_b' }, { limit: 1_000 }), items.find(filter, { limit: 100 })]
+    await new Promise((done) => setImmediate(done))
+    expect(calls).toHaveLength(18)
+    resolve([])
+    await Promise.all(others)
+    expect(new Set(await Promise.all(reads.slice(0, -5)))).toEqual(new Set(['read']))
+  })
 })
 
 describe('an upsert', () => {

@@ -10,7 +10,7 @@ import {
   type StoredDocument,
   type Update,
 } from '../../ports/document-store.ts'
-import { type Test, toTests } from '../documents/filter.ts'
+import { organizationOf, type Test, toTests } from '../documents/filter.ts'
 import { type Access, chooseIndex, chooseKey, toCountSort } from '../documents/index-choice.ts'
 import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
@@ -20,12 +20,14 @@ import { OPERATION_LIMIT_MS } from './connection.ts'
 import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { toHint } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
+import { isLong, LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
 
 /** What a collection needs from its store. */
 interface StoreAccess {
   /** Begins the message of a failure: `The document store`. */
   readonly what: string
   readonly client: Pick<LastingClient, 'bounded'>
+  readonly longReads: LongReads
   /** Resolves when the indexes exist. */
   ready(): Promise<void>
 }
@@ -48,8 +50,10 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   async findOne(filter: Filter): Promise<T | null> {
-    const access = this.#chooseAccess(toTests(filter), undefined, filter)
-    return this.#run(() => this.#documents.findOne(filter, { hint: toHint(access.index) }))
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, undefined, filter)
+    const hint = toHint(access.index)
+    return this.#read(isLong(access, 1), tests, (bounds) => this.#documents.findOne(filter, { hint, ...bounds }))
   }
 
   async find(filter: Filter, { sort = {}, limit }: FindOptions): Promise<readonly T[]> {
@@ -62,13 +66,15 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const order = Object.fromEntries(remainingOrder(access, tests).map((path) => [path, direction]))
     // The whole page in one batch, so that no cursor stays open on the server.
     const options = { hint: toHint(access.index), sort: order, limit, batchSize: limit + 1 }
-    return this.#run(() => this.#documents.find(filter, options).toArray())
+    return this.#read(isLong(access, limit), tests, (bounds) => this.#documents.find(filter, { ...options, ...bounds }).toArray())
   }
 
   async countDocuments(filter: Filter, options: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, toCountSort(tests, options.limit), filter)
-    return this.#run(() => this.#documents.countDocuments(filter, { ...options, hint: toHint(access.index) }))
+    const hint = toHint(access.index)
+    const mayTakeLong = isLong(access, options.limit ?? Number.POSITIVE_INFINITY)
+    return this.#read(mayTakeLong, tests, (bounds) => this.#documents.countDocuments(filter, { ...options, hint, ...bounds }))
   }
 
   async insertOne(document: T): Promise<void> {
@@ -132,6 +138,15 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       }
       throw new ServiceUnavailable(this.#store.what)
     })
+  }
+
+  /** As `#run`; organizations take turns with their long reads. */
+  async #read<R>(isLongRead: boolean, tests: readonly Test[], operation: (bounds: { readonly maxTimeMS?: number }) => Promise<R>) {
+    if (!isLongRead) return this.#run(() => operation({}))
+    // Making indexes may take longer than a turn may be waited for.
+    await this.#store.ready()
+    const bounds = { maxTimeMS: LONG_READ_LIMIT_MS }
+    return this.#store.longReads.run(organizationOf(tests), () => this.#run(() => operation(bounds)))
   }
 
   /** The driver returns what was stored: Dates, and whole numbers even if MongoDB holds them in 64 bits. */

@@ -78,6 +78,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       expect(await items.find({}, { limit: 10 })).toMatchObject([{ code: 'c', n: 50 }])
     })
 
+    it('is read by turns, so that long reads of one organization do not keep another waiting', async () => {
+      const items = store.collection<Item & { readonly organizationId: string }>({
+        name: 'turns',
+        indexes: [{ fields: ['organizationId'] }],
+      })
+      const documents = (organizationId: string) =>
+        Array.from({ length: 20 }, (_, i) => ({ _id: `${organizationId} ${i}`, organizationId }))
+      for (const organizationId of ['org_a', 'org_b']) await items.insertMissing(documents(organizationId))
+      const read = (organizationId: string) => items.find({ organizationId }, { limit: 1_000 })
+      let done = 0
+      const many = Array.from({ length: 200 }, () => read('org_a').then(() => done++))
+      expect(await read('org_b')).toHaveLength(20)
+      expect(done).toBeLessThan(100)
+      await Promise.all(many)
+    })
+
     it('has no ids that MongoDB has made, and no index that it would read otherwise than SQLite', async () => {
       const items = store.collection<Item>({ name: 'ids', indexes: [{ fields: ['code'], unique: true }] })
       await expect(items.findOneAndUpdate({ code: 'x' }, { $inc: { n: 1 } }, { upsert: true })).rejects.toThrow(/no _id/)

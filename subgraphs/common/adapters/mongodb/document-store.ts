@@ -11,6 +11,7 @@ import { MongoCollection } from './document-collection.ts'
 import { isDiskFull, translated } from './failures.ts'
 import { checkSparse, makeIndexes } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
+import { LongReads } from './long-reads.ts'
 
 const WHAT = 'The document store'
 
@@ -35,6 +36,7 @@ class MongoDocumentStore implements DocumentStore {
   readonly #client: LastingClient
   readonly #db: Db
   readonly #meanwhile: AsyncDisposable | undefined
+  readonly #longReads = new LongReads()
   readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
   /** Declared collections whose indexes have not been checked. */
   readonly #unprepared = new Set<CollectionSpec>()
@@ -55,6 +57,7 @@ class MongoDocumentStore implements DocumentStore {
       collection = new MongoCollection(spec, this.#db.collection(spec.name), {
         what: WHAT,
         client: this.#client,
+        longReads: this.#longReads,
         ready: () => this.#ready(),
       })
       this.#collections.set(spec.name, collection)

@@ -7,7 +7,7 @@ import {
   type StoredDocument,
   type Update,
 } from '../../../ports/document-store.ts'
-import { meets, type Test, toTests } from '../../documents/filter.ts'
+import { meets, organizationOf, type Test, toTests } from '../../documents/filter.ts'
 import { type Access, chooseIndex, chooseKey, toCountSort } from '../../documents/index-choice.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
@@ -171,12 +171,6 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   #decoded(text: string | null): T | null {
     return text === null ? null : (withDates(parseDocument(text)) as T)
   }
-}
-
-/** Empty: the filter names none. */
-function organizationOf(tests: readonly Test[]): string {
-  const test = tests.find(({ path, operator }) => path === 'organizationId' && operator === 'eq')
-  return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
 }
 
 /** Whether a read of so many documents or entries may run on the event loop. */

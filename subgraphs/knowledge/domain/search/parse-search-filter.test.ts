@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseSearchFilter } from './parse-search-filter.ts'
 
 const nested = (levels: number): unknown => (levels === 1 ? { page: 1 } : { op: 'not', filter: nested(levels - 1) })
+const CONTAINS = { op: 'contains', field: 'file_name', value: 'x' }
 const PAGE_1 = { op: 'eq', field: 'page', value: 1 }
 
 describe('parseSearchFilter', () => {
@@ -22,6 +23,7 @@ describe('parseSearchFilter', () => {
     ['an ISO time', { created_at: '2026-01-31T12:00:00Z' }, { op: 'eq', field: 'created_at', value: Date.UTC(2026, 0, 31, 12) }],
     ['Unix seconds', { op: 'lt', field: 'created_at', value: 1.5 }, { op: 'lt', field: 'created_at', value: 1500 }],
     ['five levels', nested(5), expect.anything()],
+    ['five texts that contain a part', { op: 'or', filters: Array(5).fill(CONTAINS) }, { op: 'or', filters: Array(5).fill(CONTAINS) }],
   ] as const) {
     it(`reads ${what}`, () => expect(parseSearchFilter(json)).toEqual(expected))
   }
@@ -55,6 +57,18 @@ describe('parseSearchFilter', () => {
       { op: 'or', filters: [{ op: 'in', field: 'page', value: Array(50).fill(1) }, { page: 1 }] },
       'operation_too_complex',
       'filter.filters[1]',
+    ],
+    [
+      'a sixth text that contains a part',
+      {
+        op: 'and',
+        filters: [
+          { op: 'or', filters: Array(5).fill(CONTAINS) },
+          { op: 'not', filter: CONTAINS },
+        ],
+      },
+      'operation_too_complex',
+      'filter.filters[1].filter',
     ],
     ['a long list', { op: 'in', field: 'page', value: Array(51).fill(1) }, 'array_above_max_length', 'filter.value'],
     ['a long value', { file_name: 'x'.repeat(1025) }, 'string_above_max_length', 'filter.file_name'],

@@ -5,6 +5,11 @@ import type { FilterValue, SearchFilter } from './search-filter.ts'
 const MAX_DEPTH = 5
 /** Conditions of a filter, counting each value of an `in`: they become one SQL statement or one Elasticsearch query. */
 const MAX_CONDITIONS = 50
+/**
+ * Conditions with `contains` among them. With Elasticsearch each compares the values that all organizations have of its
+ * field, and nobody needs many.
+ */
+const MAX_CONTAINS = 5
 /** UTF-16 units of a string value. Attributes are short. */
 const MAX_VALUE_LENGTH = 1_024
 /** UTF-16 units of the text that a `contains` looks for. */
@@ -13,6 +18,12 @@ const METADATA_FIELD = /^metadata\.[\p{L}\p{M}\p{N}_.-]{1,64}$/u
 
 const COMPARISONS = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte'] as const
 type Comparison = (typeof COMPARISONS)[number]
+
+/** What a filter has so far. */
+interface Count {
+  conditions: number
+  contains: number
+}
 
 type FieldKind = 'string' | 'number' | 'time' | 'any'
 const FIELDS: Readonly<Record<string, FieldKind>> = {
@@ -31,11 +42,11 @@ const FIELDS: Readonly<Record<string, FieldKind>> = {
  */
 export function parseSearchFilter(json: unknown): SearchFilter | null {
   if (json === null || json === undefined) return null
-  const count = { conditions: 0 }
+  const count = { conditions: 0, contains: 0 }
   return parse(json, 'filter', 1, count)
 }
 
-function parse(json: unknown, at: string, depth: number, count: { conditions: number }): SearchFilter {
+function parse(json: unknown, at: string, depth: number, count: Count): SearchFilter {
   if (depth > MAX_DEPTH) throw new KisError('operation_too_complex', `A filter has at most ${MAX_DEPTH} levels.`, { param: at })
   const filter = requireObject(json, at)
   const { op } = filter
@@ -68,6 +79,9 @@ function parse(json: unknown, at: string, depth: number, count: { conditions: nu
     onlyKeys(filter, ['op', 'field', 'value'], at)
     const field = readField(filter.field, `${at}.field`)
     addConditions(1, at, count)
+    count.contains += 1
+    if (count.contains > MAX_CONTAINS)
+      throw new KisError('operation_too_complex', `A filter has at most ${MAX_CONTAINS} conditions with \`contains\`.`, { param: at })
     return { op, field, value: containedText(field, filter.value, `${at}.value`) }
   }
   throw new KisError('unsupported_value', `\`op\` is one of ${[...COMPARISONS, 'contains', 'in', 'and', 'or', 'not'].join(', ')}.`, {
@@ -75,7 +89,7 @@ function parse(json: unknown, at: string, depth: number, count: { conditions: nu
   })
 }
 
-function parseShorthand(filter: Readonly<Record<string, unknown>>, at: string, count: { conditions: number }): SearchFilter {
+function parseShorthand(filter: Readonly<Record<string, unknown>>, at: string, count: Count): SearchFilter {
   const entries = Object.entries(filter)
   if (entries.length === 0) throw new KisError('invalid_request', 'The filter is empty; leave it out to search everything.', { param: at })
   addConditions(entries.length, at, count)
@@ -86,7 +100,7 @@ function parseShorthand(filter: Readonly<Record<string, unknown>>, at: string, c
   return filters.length === 1 ? filters[0]! : { op: 'and', filters }
 }
 
-function parseNegated(filter: Readonly<Record<string, unknown>>, at: string, depth: number, count: { conditions: number }): SearchFilter {
+function parseNegated(filter: Readonly<Record<string, unknown>>, at: string, depth: number, count: Count): SearchFilter {
   if (filter.filters === undefined) return parse(filter.filter, `${at}.filter`, depth + 1, count)
   if (filter.filter !== undefined) throw new KisError('invalid_request', '`not` takes `filter` or `filters`, not both.', { param: at })
   const filters = requireList(filter.filters, `${at}.filters`)
@@ -94,7 +108,7 @@ function parseNegated(filter: Readonly<Record<string, unknown>>, at: string, dep
   return parse(filters[0], `${at}.filters[0]`, depth + 1, count)
 }
 
-function addConditions(added: number, at: string, count: { conditions: number }): void {
+function addConditions(added: number, at: string, count: Count): void {
   count.conditions += added
   if (count.conditions <= MAX_CONDITIONS) return
   throw new KisError('operation_too_complex', `A filter has at most ${MAX_CONDITIONS} conditions, each value of an \`in\` counted.`, {

@@ -47,13 +47,14 @@ export class SoleHolder implements Holder {
   /** Ends the holds of earlier processes, once the store is open. Retries until it succeeds or the signal aborts. */
   async succeed(keyedCalls: KeyedCalls, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#deps
-    while (!signal.aborted && !this.#aloneSince) {
+    for (let attempt = 1; !signal.aborted && !this.#aloneSince; attempt++) {
       try {
         await this.#endFormers(keyedCalls, signal)
         this.#aloneSince = clock.now()
       } catch (error) {
         if (isAbort(error)) return
-        log.warn({ err: error }, 'what an earlier process held is not free yet')
+        // At a start, billing may be ready a moment later.
+        log[attempt === 1 ? 'info' : 'warn']({ err: error }, 'what an earlier process held is not free yet')
         await clock.sleep(RETRY_MS, signal).catch(() => undefined)
       }
     }

@@ -105,3 +105,14 @@ function isFixed(test: Test): boolean {
 function isList(test: Test): boolean {
   return test.operator === 'in' && !test.values.includes(null)
 }
+
+/**
+ * Documents or entries of a short read. The embedded store reads so many on the event loop, in about a millisecond. Most
+ * background work reads no more at a time, and so needs no thread.
+ */
+const MAX_SHORT = 100
+
+/** Whether a read of at most so many documents or entries may take long. Organizations take turns with those. */
+export function isLong(access: Access, count: number): boolean {
+  return access.walks || count > MAX_SHORT
+}

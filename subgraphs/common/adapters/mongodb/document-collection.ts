@@ -11,7 +11,7 @@ import {
   type Update,
 } from '../../ports/document-store.ts'
 import { organizationOf, type Test, toTests } from '../documents/filter.ts'
-import { type Access, chooseIndex, chooseKey, toCountSort } from '../documents/index-choice.ts'
+import { type Access, chooseIndex, chooseKey, isLong, toCountSort } from '../documents/index-choice.ts'
 import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
 import { toSeed } from '../documents/update.ts'
@@ -20,7 +20,7 @@ import { OPERATION_LIMIT_MS } from './connection.ts'
 import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { toHint } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
-import { isLong, LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
+import { LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
 
 /** What a collection needs from its store. */
 interface StoreAccess {

@@ -1,21 +1,13 @@
 import { FairPlaces, orTooBusy } from '../../process/fair-places.ts'
 import { takeInTime } from '../../process/take-in-time.ts'
-import type { Access } from '../documents/index-choice.ts'
 import { MAX_CONNECTIONS, WAIT_QUEUE_TIMEOUT_MS } from './connection.ts'
 
-/** Longest page that is read without a turn, as with SQLite. */
-const MAX_SHORT_PAGE = 100
 /** Of one store at once. The other connections are for reads by key, short pages and writes, such as holds of money. */
 const LONG_READS_AT_ONCE = MAX_CONNECTIONS - 18
 /** Long reads of one organization that wait, and of the service itself, as with SQLite. */
 const MAX_WAITING = 1_000
 /** The server ends a long read that takes longer. Below the time after which a connection is given up. */
 export const LONG_READ_LIMIT_MS = 10_000
-
-/** Whether a read of so many documents or entries may take long. */
-export function isLong(access: Access, count: number): boolean {
-  return access.walks || count > MAX_SHORT_PAGE
-}
 
 /** Turns of organizations for the long reads of one store. So none fills the connections. */
 export class LongReads {

@@ -105,7 +105,7 @@ class Answer {
   #reasoning = ''
   #finishReason: string | null = null
   readonly #details: unknown[] = []
-  /** Characters of what the vendor signed, as JSON. No other bound counts it. */
+  /** Characters of signed reasoning, as JSON. */
   #signedLength = 0
   readonly #calls = new Map<number, { id: string; name: string; arguments: string; extra: ProtocolObject }>()
 

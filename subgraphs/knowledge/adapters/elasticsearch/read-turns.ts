@@ -13,7 +13,7 @@ const READS_AT_ONCE = (3 * MAX_CONNECTIONS) / 4
 export const MAX_WAITING_SEARCHES = 256
 /** Reads of passages that wait, with the searches. Those of a search that has begun should still find room. */
 const MAX_WAITING_READS = 1_024
-/** The longest wait for a place. A caller who waits longer is better told to come back. */
+/** A call that has no place by then is refused. */
 const MAX_WAIT_MS = 5_000
 
 /** Takes turns with organizations, for what belongs to none. */

@@ -8,7 +8,7 @@ import {
   type Update,
 } from '../../../ports/document-store.ts'
 import { meets, organizationOf, type Test, toTests } from '../../documents/filter.ts'
-import { type Access, chooseIndex, chooseKey, toCountSort } from '../../documents/index-choice.ts'
+import { type Access, chooseIndex, chooseKey, isLong, toCountSort } from '../../documents/index-choice.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { toChanges, toSeed } from '../../documents/update.ts'
@@ -34,11 +34,6 @@ export interface StoreAccess {
 
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
-/**
- * Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. Most
- * background work reads pages of this length at most, and so needs no thread.
- */
-const MAX_READ_NOW = 100
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
@@ -76,7 +71,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     }
     await this.#store.ready
     const sql = countSql(this.spec, access, limit)
-    const isShort = limit !== undefined && mayBlock(access, limit)
+    const isShort = limit !== undefined && !isLong(access, limit)
     const [row] = isShort ? this.#store.readNow(sql) : await this.#store.readAside(sql, organizationOf(tests))
     return Number(row?.[0])
   }
@@ -149,7 +144,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const toDocuments = (rows: readonly unknown[][]) => this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
-    if (!mayBlock(access, access.judged.length > 0 ? countKeys(access.served) : limit))
+    if (isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit))
       return toDocuments(await this.#store.readAside(bounded, organizationOf(tests)))
     const begunMs = performance.now()
     return inTurns(begunMs, toDocuments(this.#store.readNow(bounded)))
@@ -171,11 +166,6 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   #decoded(text: string | null): T | null {
     return text === null ? null : (withDates(parseDocument(text)) as T)
   }
-}
-
-/** Whether a read of so many documents or entries may run on the event loop. */
-function mayBlock(access: Access, count: number): boolean {
-  return !access.walks && count <= MAX_READ_NOW
 }
 
 /** How many documents a unique key finds at most: one, or one for each value of a list. */

@@ -7,8 +7,6 @@ import type { RateCardInput } from '../ledger/holds/place-hold.ts'
 const MAX_NAME_CHARACTERS = 100
 /** Longest id from another service: of a model, a request, a rate card's version. */
 const MAX_FOREIGN_ID_CHARACTERS = 200
-/** GraphQL's 32-bit Int. */
-export const MAX_INT = 2 ** 31 - 1
 
 /** @throws {KisError} `invalid_request`: it is blank; `string_above_max_length`: it has more than 100 characters */
 export function checkName(value: string, param: string): string {

@@ -302,6 +302,18 @@ it('a plan has the defaults of the built-in one only where null would be no limi
   })
 })
 
+it('a plan has no limit above the greatest Int, which no answer could say', () => {
+  for (const field of ['vectors', 'max_file_bytes', 'requests_per_minute', 'tokens_per_minute', 'concurrency']) {
+    expect(() => parseCatalog(`plans:\n  large: { ${field}: 2147483648 }\n`, 'c', {})).toThrow(
+      `plans.large.${field}: must be a whole number`,
+    )
+    expect(parseCatalog(`plans:\n  large: { ${field}: 2147483647 }\n`, 'c', {}).plans).toHaveLength(2)
+  }
+  expect(parseCatalog('plans:\n  large: { storage_bytes: 9007199254740991 }\n', 'c', {}).plans[1]).toMatchObject({
+    storageBytes: Number.MAX_SAFE_INTEGER,
+  })
+})
+
 it('a plan has a turn of 1 to 10 documents', () => {
   expect(parseCatalog('plans:\n  large: { ingestion_weight: 10 }\n', 'c', {}).plans[1]).toMatchObject({ ingestionWeight: 10 })
   for (const weight of [0, 11])

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Plan } from '../identity/principal.ts'
+import { MAX_INT } from '../int.ts'
 import { mapping, optional, whole } from './fields.ts'
 
 /** What an organization may use, plus what only one part of the service applies. */
@@ -32,16 +33,17 @@ export const SELF_HOSTED: CatalogPlan = {
   ingestionWeight: 1,
 }
 
-const LIMIT = optional(whole(0, Number.MAX_SAFE_INTEGER))
+/** The service says its limits as GraphQL's `Int`. */
+const LIMIT = optional(whole(0, MAX_INT))
 
 /** An organization waits for at most as many documents of each other one. */
 const MAX_WEIGHT = 10
 
 /** Limits of calls. Operators suspend an organization that may make none. */
-const CALL_LIMIT = optional(whole(1, Number.MAX_SAFE_INTEGER))
+const CALL_LIMIT = optional(whole(1, MAX_INT))
 
 export const PLAN = mapping({
-  storage_bytes: LIMIT,
+  storage_bytes: optional(whole(0, Number.MAX_SAFE_INTEGER)),
   vectors: LIMIT,
   max_file_bytes: LIMIT,
   requests_per_minute: CALL_LIMIT,

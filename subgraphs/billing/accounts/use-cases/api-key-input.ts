@@ -1,9 +1,10 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Scope } from '../../../common/identity/principal.ts'
+import { MAX_INT } from '../../../common/int.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
-import { checkForeignId, checkInteger, MAX_INT } from '../../use-cases/checks.ts'
+import { checkForeignId, checkInteger } from '../../use-cases/checks.ts'
 
 /** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200

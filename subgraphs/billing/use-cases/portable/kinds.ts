@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../../../schema/events.ts'
+import { MAX_INT } from '../../../common/int.ts'
 import { recordKind, reportKind } from '../../../common/portable/record-kind.ts'
 import { count, date, id, scopes, text } from '../../../common/portable/shapes.ts'
 import { MEMBER_ROLES } from '../../accounts/domain/member-role.ts'
 import type { SpendLimit } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD } from '../../ledger/domain/money.ts'
 import type { WebhookEndpoint } from '../../webhooks/domain/records.ts'
-import { MAX_INT } from '../checks.ts'
 import type { ApiKey, Member, Organization } from '../tables.ts'
 
 const NAME = text(1_000)

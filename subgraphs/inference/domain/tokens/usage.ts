@@ -1,3 +1,4 @@
+import { MAX_INT } from '../../../common/int.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 
@@ -6,9 +7,6 @@ export interface Usage {
   readonly quantities: Quantities
   readonly source: 'provider' | 'counted' | 'estimated'
 }
-
-/** Quantities are GraphQL's 32-bit Int. An engine that reports more is wrong. */
-const MOST_TOKENS = 2 ** 31 - 1
 
 /**
  * `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave none. Zero is a number
@@ -39,7 +37,7 @@ export function toQuantities(inputTokens: number, outputTokens: number): Quantit
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0, searchUnits: 0 }
 }
 
-/** True for a plausible number of tokens. */
+/** True for a plausible number of tokens. An engine that reports more than an `Int` is wrong. */
 export function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INT
 }

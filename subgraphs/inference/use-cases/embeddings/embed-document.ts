@@ -1,5 +1,6 @@
 import { checkInteger, listAt, textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
+import { MAX_INT } from '../../../common/int.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { HoldQuote } from '../../ports/billing.ts'
@@ -10,8 +11,6 @@ import { countEmbeddingTokens, type Embedded, embedInBatches } from './embed.ts'
 
 /** Most passages of one batch. So few are embedded well within a job's lease. */
 const MAX_PASSAGES = 64
-/** The greatest 32-bit Int of GraphQL. */
-const MAX_TOKENS = 2 ** 31 - 1
 
 /**
  * Holds the price of `tokens`, which includes marks and prefixes, and returns the hold's id. A document is embedded
@@ -27,7 +26,7 @@ export async function openEmbedding(
   // Only a new document is refused, because it can wait. A started one is finished: its earlier batches are paid.
   deps.load.check('background')
   const { context, model } = admitEmbedding(deps, ask, modelId)
-  checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
+  checkInteger(tokens, 'tokens', 0, MAX_INT)
   const { id, leave } = await openHold(deps, context, {
     operation: 'embedding',
     model,
@@ -54,7 +53,7 @@ export async function quoteEmbedding(
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<EmbeddingQuote> {
   const { context, model } = admitEmbedding(deps, ask, modelId)
-  checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
+  checkInteger(tokens, 'tokens', 0, MAX_INT)
   const { rateCard } = model
   const [quote] = await deps.billing.quoteHolds([{ rateCard, ceiling: toQuantities(tokens, 0) }], context)
   return { ...quote!, perMillion: rateCard.inputTokens }
@@ -72,7 +71,7 @@ export async function embedPassages(
   input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
 ): Promise<Pick<Embedded, 'vectors' | 'tokenStates'> & { readonly tokens: number }> {
   const { context, model } = admitEmbedding(deps, ask, input.modelId)
-  checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_TOKENS)
+  checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_INT)
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
   const texts = input.texts.map((text) => model.passagePrefix + text)
   const counted = await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
@@ -99,7 +98,7 @@ export async function closeEmbedding(
   { holdId, tokens }: { readonly holdId: string; readonly tokens: number },
 ): Promise<bigint> {
   const principal = requirePrincipal(ask.caller)
-  checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
+  checkInteger(tokens, 'tokens', 0, MAX_INT)
   const usage = providerUsage(toQuantities(tokens, 0))
   return toOpenHold(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
 }

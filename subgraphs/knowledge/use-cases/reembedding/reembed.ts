@@ -1,6 +1,7 @@
 import { InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
+import { MAX_INT } from '../../../common/int.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { lastWhole } from '../../domain/index-differences.ts'
@@ -29,8 +30,6 @@ const MAX_LEASED = 1_000
 /** The wait for documents that began with the former model, and how often it is looked for them. */
 const MAX_WAIT_MS = 600_000
 const LOOK_MS = 500
-/** The greatest number of tokens of one hold. What is left then gets another one. */
-const MAX_HELD_TOKENS = 2 ** 31 - 1
 /** The number of times that a batch is tried again because the rules of its key have changed. */
 const MAX_OVERTAKEN = 10
 /** The number of times that a document's attributes are written again because they have changed. */
@@ -301,7 +300,8 @@ class Reembedding {
     await this.#closeHold()
     const { quoted, done, total } = this.#record
     const left = done === 0 ? quoted.tokens : Math.ceil((quoted.tokens / Math.max(1, quoted.passages)) * Math.max(0, total - done))
-    const tokens = Math.min(Math.max(needed, left), MAX_HELD_TOKENS)
+    // A hold has at most so many tokens. What is left then gets another one.
+    const tokens = Math.min(Math.max(needed, left), MAX_INT)
     const id = await inference.openEmbedding(model.id, tokens, context)
     await this.#write({ hold: { id, tokens, used: 0 } })
   }

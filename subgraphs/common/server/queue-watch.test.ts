@@ -37,6 +37,7 @@ describe('QueueWatch', () => {
 
   it('tells how long the oldest that waits has waited', () => {
     const { watch, pass } = watched()
+    watch.wait()()
     const first = watch.wait()
     pass(100)
     const second = watch.wait()
@@ -46,6 +47,51 @@ describe('QueueWatch', () => {
     expect(watch.ageMs).toBe(100)
     second()
     expect(watch.ageMs).toBe(0)
+  })
+
+  it('finds no queue where each wait takes long by itself, as with a store far away', () => {
+    const { watch, pass } = watched()
+    const waitFor = (ms: number) => {
+      const ended = watch.wait()
+      pass(ms)
+      ended()
+    }
+    for (let i = 0; i < 10; i++) waitFor(400)
+    const ended = watch.wait()
+    pass(800)
+    expect(watch.ageMs).toBe(0)
+    pass(100)
+    expect(watch.ageMs).toBe(100)
+    ended()
+  })
+
+  it('takes the shortest of five waits for the time without a queue, and never more than half a second', () => {
+    const { watch, pass } = watched()
+    const ageAfter = (ms: number) => {
+      const ended = watch.wait()
+      pass(ms)
+      const { ageMs } = watch
+      ended()
+      return ageMs
+    }
+    ageAfter(100)
+    for (let i = 0; i < 4; i++) ageAfter(2_000)
+    expect(ageAfter(2_000)).toBe(1_800)
+    expect(ageAfter(2_000)).toBe(1_000)
+  })
+
+  it('does not learn from what waited behind others', () => {
+    const { watch, pass } = watched()
+    const first = watch.wait()
+    pass(100)
+    const second = watch.wait()
+    first()
+    pass(1_000)
+    const third = watch.wait()
+    second()
+    pass(400)
+    expect(watch.ageMs).toBe(200)
+    third()
   })
 
   it('calls a queue standing when it had old work for 1.5 s, and not a second after it is empty', () => {

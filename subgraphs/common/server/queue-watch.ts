@@ -16,6 +16,15 @@ const APART_MS = 100
  * and the queue is empty in between.
  */
 const EMPTY_MS = 1_000
+/** The number of latest waits of which each began alone. The shortest shows how long one takes without a queue. */
+const ALONE = 5
+/**
+ * Work that comes while a store writes waits for that write, and then for its own. So work is in a queue only after twice
+ * the time that it takes alone.
+ */
+const WRITES = 2
+/** The longest time that counts as taken without a queue, twice: a store whose answers take a quarter of a second. */
+const MOST_ALLOWED_MS = 1_000
 /** Names in one log line. */
 const MAX_NAMES = 20
 /** The log gets at most one line in this time. Otherwise a process that is always late would log nothing else. */
@@ -38,6 +47,8 @@ export class QueueWatch implements Disposable {
   #ended: Named[] = []
   /** Oldest first. */
   readonly #waiting = new Set<{ readonly sinceMs: number }>()
+  /** How long the latest waits took that began while there was no other, in milliseconds. */
+  #alone: readonly number[] = []
   /** The sightings of old work: the first, the last, and their number. */
   #old = { sinceMs: 0, untilMs: Number.NEGATIVE_INFINITY, sights: 0 }
   #dueAtMs: number
@@ -64,16 +75,26 @@ export class QueueWatch implements Disposable {
 
   /** Begins a wait for a part of this process, not for a vendor or client. Gives the function to call at its end. */
   wait(): () => void {
+    const isAlone = this.#waiting.size === 0
     const work = { sinceMs: this.#now() }
     this.#waiting.add(work)
-    return () => this.#waiting.delete(work)
+    return () => {
+      if (this.#waiting.delete(work) && isAlone) this.#alone = [...this.#alone, this.#now() - work.sinceMs].slice(-ALONE)
+    }
   }
 
-  /** How long the oldest work has waited for its turn, in milliseconds. */
+  /**
+   * How long the oldest work has waited for its turn, in milliseconds. The time that it would take without a queue does
+   * not count: a store may be far away.
+   */
   get ageMs(): number {
     const [oldest] = this.#waiting
     const nowMs = this.#now()
-    return Math.max(0, nowMs - this.#dueAtMs, oldest ? nowMs - oldest.sinceMs : 0)
+    return Math.max(0, nowMs - this.#dueAtMs, oldest ? nowMs - oldest.sinceMs - this.#allowedMs : 0)
+  }
+
+  get #allowedMs(): number {
+    return this.#alone.length === 0 ? 0 : Math.min(WRITES * Math.min(...this.#alone), MOST_ALLOWED_MS)
   }
 
   /**

@@ -23,7 +23,7 @@ const ALONE = 5
  * the time that it takes alone.
  */
 const WRITES = 2
-/** The longest time that counts as taken without a queue, twice: a store whose answers take a quarter of a second. */
+/** The longest part of a wait that does not count. A store whose round trips take a quarter of a second needs it. */
 const MOST_ALLOWED_MS = 1_000
 /** Names in one log line. */
 const MAX_NAMES = 20

@@ -31,6 +31,8 @@ export type KeyedCall = {
   readonly startedAt: Date
   /** When the key becomes free for another call. */
   readonly expiresAt: Date
+  /** What attempts of a running step were charged, in nano-USD, as a decimal. Absent: nothing. */
+  readonly spent?: string
   /** Set for a step of a run: the run, and the path of the step in it. */
   readonly step?: { readonly runId: string; readonly path: string }
   /** Set for a streamed chat: the stream by which a repeat follows the call while it runs. */

@@ -86,8 +86,8 @@ export class VendorFetch implements AsyncDisposable {
           try {
             const { done, value } = await reader.read()
             size += value?.length ?? 0
-            if (size > maxBytes) throw this.#errors.invalidAnswer('gave an answer that is too large')
-            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.invalidAnswer('gave an event that is too long')
+            if (size > maxBytes) throw this.#errors.tooLarge()
+            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.stopped('gave an event that is too long')
             if (value && gauge?.exceeds(value)) throw this.#errors.excessive()
             if (!done) return controller.enqueue(value)
             onOver()

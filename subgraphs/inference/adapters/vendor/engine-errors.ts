@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { errors } from '../../../common/http-client.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { EngineFailure, type OperatorFault } from '../../domain/engines/engine-failure.ts'
+import { EngineFailure, type OperatorFault, ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000
@@ -143,14 +143,24 @@ export class EngineErrors {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
+  /** For an answer that exceeds a limit of ours. `what` completes the sentence "The engine … ". */
+  stopped(what: string, cause?: unknown): KisError {
+    return new StoppedByLimit('engine_error', `${this.#engine} ${what}.`, { cause, shouldRetry: false })
+  }
+
+  /** For an answer of too many bytes. */
+  tooLarge(): KisError {
+    return new ResponseTooLarge('engine_error', `${this.#engine} gave an answer that is too large.`, { shouldRetry: false })
+  }
+
   /** For an answer, or an event of one, with more or deeper values than a right one has. */
   excessive(): KisError {
-    return this.invalidAnswer('gave an answer of too many or too deep values')
+    return this.stopped('gave an answer of too many or too deep values')
   }
 
   /** For an answer that had begun, and then sent nothing for too long. */
   silent(): KisError {
-    return new KisError('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
+    return new StoppedByLimit('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
   }
 
   /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
@@ -166,8 +176,8 @@ export class EngineErrors {
   ofConnection(cause: unknown, answering: boolean): KisError {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
-      return new KisError('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
-    if (cause instanceof errors.HeadersOverflowError) return this.invalidAnswer('gave headers that are too large', cause)
+      return new StoppedByLimit('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
+    if (cause instanceof errors.HeadersOverflowError) return this.stopped('gave headers that are too large', cause)
     if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
     if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
     const isRepeatable = !hasBeenReached(cause)

@@ -120,7 +120,7 @@ export class Upstream implements AsyncDisposable {
             succeed()
             exchange.abort()
           } else if (size > maxBytes) {
-            throw this.#errors.invalidAnswer('gave an answer that is too large')
+            throw this.#errors.tooLarge()
           } else if (status === 200 && gauge.exceeds(bytes)) {
             throw this.#errors.excessive()
           }

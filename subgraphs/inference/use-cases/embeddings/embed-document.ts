@@ -81,7 +81,7 @@ export async function embedPassages(
   const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
     const asked = { dimensions: null, purpose: 'passage', withTokenStates: true } as const
-    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
+    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, ask.signal)
     return { vectors, tokenStates, tokens: usage.quantities.inputTokens }
   } finally {
     leave()

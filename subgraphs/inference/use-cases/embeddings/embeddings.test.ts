@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { unit } from '../../test-support/scripted-engine.ts'
@@ -133,6 +134,24 @@ describe('embeddings', () => {
     near.makeVector = makeVector
     await expect(createEmbeddings(deps, asking(), { model: 'embed', input: 'a' })).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.only.state).toBe('voided')
+  })
+
+  it('that a limit or a deadline of ours ends cost the batches that were sent', async () => {
+    const { deps, billing, near } = parts()
+    near.embedFailure = new StoppedByLimit('engine_timeout', 'late')
+    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })).rejects.toBe(near.embedFailure)
+    expect(billing.only).toMatchObject({ charged: 12_000n, used: { source: 'counted' } })
+  })
+
+  it.each([
+    ['embed', 16],
+    ['embed-far', 4],
+  ])('of %s are charged by count where the engine reports zero', async (model, tokens) => {
+    const { deps, billing, near, far } = parts()
+    near.embedTokens = far.embedTokens = 0
+    const { cost, promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    expect([promptTokens, cost]).toEqual([tokens, BigInt(tokens) * 1_000n])
+    expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
 
   it('whose caller leaves cost the batches that were sent', async () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { asking, parts } from '../../test-support/parts.ts'
+import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { RunDeps } from '../deps.ts'
 import { onceForKey } from './once-for-key.ts'
@@ -52,4 +54,25 @@ describe('a call with an idempotency key whose store fails', () => {
     expect([far.chats, billing.openHolds]).toEqual([1, 0])
     expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([0n, CHARGE])
   })
+})
+
+it('a call with an idempotency key that a deadline of ours ends is charged once, and its repeat gets the failure', async () => {
+  const { deps, billing, far } = parts()
+  far.completions = [new StoppedByLimit('engine_timeout', 'late')]
+  await expect(chat(deps)).rejects.toMatchObject({ code: 'engine_timeout' })
+  await expect(chat(deps)).rejects.toMatchObject({ code: 'engine_timeout', shouldRetry: false })
+  expect([far.chats, billing.only.charged]).toEqual([1, 6_000n])
+})
+
+it('a call with an idempotency key costs also what a fallback answered for', async () => {
+  const { deps, billing, far } = parts()
+  far.completions = [new StoppedByLimit('engine_timeout', 'late'), completion()]
+  const careful = { ...request, model: 'careful' }
+  const ask = () =>
+    onceForKey(deps, asking(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (given) =>
+      createChatCompletion(deps, given, careful),
+    )
+  expect(await ask()).toMatchObject({ cost: 36_000n, modelId: 'chat' })
+  expect(await ask()).toMatchObject({ cost: 36_000n, replayed: true })
+  expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([6_000n, 30_000n])
 })

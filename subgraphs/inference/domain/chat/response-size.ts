@@ -1,8 +1,8 @@
 import { refuse } from '../../../common/check.ts'
 import { sizeText } from '../../../common/sizes.ts'
+import type { Model } from '../catalog.ts'
 import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../engines/answer-limits.ts'
 import { longestOutput } from '../money/ceiling.ts'
-import type { Model } from '../catalog.ts'
 import { type ChatRequest, outputTokensAsked } from './chat-request.ts'
 
 /** Text of long tokens has about as many. A stream has more, but some vendors send many tokens in an event. */

@@ -175,9 +175,7 @@ class ChatStream {
     }, MAX_CALL_MS)
     return byRulesInForce(this.#deps, this.#ask, async (ask) => {
       const admitted = await admitChat(this.#deps, ask, this.#call!, this.#value, true)
-      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model, _endsAt, charged) =>
-        this.#try(model, admitted, charged),
-      )
+      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model, _endsAt, charged) => this.#try(model, admitted, charged))
     })
   }
 

@@ -77,7 +77,8 @@ export class KeyedRun implements CallRecord {
   }
 
   async holding(holdId: string): Promise<void> {
-    if (!(await this.#write({ holdId, ...(this.#charged > 0n && { spent: String(this.#charged) }) }))) throw new ServiceUnavailable('The record of the call')
+    if (!(await this.#write({ holdId, ...(this.#charged > 0n && { spent: String(this.#charged) }) })))
+      throw new ServiceUnavailable('The record of the call')
     this.#holdEnd = Promise.withResolvers()
     this.#isHoldOpen = true
   }

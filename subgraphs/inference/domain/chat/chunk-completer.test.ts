@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { believedUsage, countedUsage, reportedUsage } from '../tokens/usage.ts'
+import { believedUsage, reportedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
 import type { AnswerNames } from './complete-answer.ts'
 

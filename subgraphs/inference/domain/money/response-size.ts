@@ -1,9 +1,9 @@
 import { refuse } from '../../../common/check.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import type { Model } from '../catalog.ts'
+import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
 import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../engines/answer-limits.ts'
-import { longestOutput } from '../money/ceiling.ts'
-import { type ChatRequest, outputTokensAsked } from './chat-request.ts'
+import { longestOutput } from './ceiling.ts'
 
 /** Text of long tokens has about as many. A stream has more, but some vendors send many tokens in an event. */
 const BYTES_PER_TOKEN = 4

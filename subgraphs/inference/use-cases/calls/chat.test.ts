@@ -491,6 +491,31 @@ describe('a call that a limit or a deadline of ours ends', () => {
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'voided'])
   })
 
+  it('or that its reader gives up is charged also where a call that is cut would be free', async () => {
+    const record = {
+      isFreeWhenCut: true,
+      holding: async () => undefined,
+      holdEnded: () => undefined,
+      answered: () => Promise.reject(engineDown),
+    }
+    for (const [leave, charged] of [
+      ['return', BigInt(INPUT + 2) * 1_000n],
+      ['signal', 0n],
+      ['record', 0n],
+    ] as const) {
+      const { deps, billing, far } = parts()
+      far.steps = [...stream(1), ...(leave === 'record' ? [] : ['wait' as const])]
+      const leaving = new AbortController()
+      const events = streamChatCompletion(deps, { ...asking(somebody, leaving.signal), record }, hello)
+      await events.next()
+      if (leave === 'return') await events.return?.()
+      else if (leave === 'signal') leaving.abort()
+      else await expect(events.next()).rejects.toBe(engineDown)
+      await eventually(() => billing.openHolds === 0)
+      expect(billing.only.charged).toBe(charged)
+    }
+  })
+
   it('is answered by a fallback, and costs both', async () => {
     for (const isStream of [false, true]) {
       const { deps, billing, far } = parts()

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { KisError } from '../../subgraphs/common/errors.ts'
-import { EventStream } from '../../subgraphs/common/server/event-stream.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { EventStream } from '../../subgraphs/common/server/event-stream.ts'
 import { errorBody } from './errors.ts'
 
 /** The request header with which a caller asks for the ids of server-sent events: `true`. */

@@ -8,7 +8,7 @@ import type { OpenApi } from './openapi.ts'
 import { registerOtherMethods } from './other-methods.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
-import { RestEventStream } from './sse.ts'
+import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
 
 /**
  * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
@@ -129,7 +129,7 @@ async function answer(
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
-      new RestEventStream(reply, clock, () => {
+      new RestEventStream(reply, clock, asksForIds(request), () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())
       }),
   }
@@ -140,6 +140,11 @@ async function answer(
     .code(result.status)
     .headers(result.headers ?? {})
     .send(result.body)
+}
+
+/** A streamed `GET` follows a stream again, so it always has ids. */
+function asksForIds({ method, headers }: FastifyRequest): boolean {
+  return method === 'GET' || headers[RESUMABLE_HEADER] === 'true'
 }
 
 function requireBody(body: unknown): JsonObject {

@@ -9,8 +9,8 @@ import { catalogCheck } from './settings/catalog-check.ts'
 import type { Config } from './settings/config.ts'
 import { configCheck } from './settings/config-check.ts'
 import { ROLES, type Role } from './settings/roles.ts'
+import { helpFor, UsageError, wrongArguments } from './settings/usage.ts'
 import { readPlaces } from './settings/variables.ts'
-import { helpFor, UsageError, wrongArguments } from './usage.ts'
 
 /**
  * After the drain, charges of ended calls are settled and the stores are closed within this time. Then, or at a second

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { ExportArguments, ImportArguments } from '../portable/commands.ts'
-import { wrongArguments } from '../usage.ts'
+import { wrongArguments } from '../settings/usage.ts'
 import { acceptLoss } from './accept-loss.ts'
 import type { BackupArguments, RestoreArguments } from './backups.ts'
 import type { CopyArguments } from './copies.ts'

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { CatalogError, type CatalogFile, readCatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
 import type { EngineEntry } from '../../subgraphs/common/catalog/engine.ts'
 import type { ModelEntry } from '../../subgraphs/common/catalog/model.ts'
-import { wrongArguments } from '../usage.ts'
+import { wrongArguments } from './usage.ts'
 import { readPlaces } from './variables.ts'
 
 /** Runs `kis catalog check`. Gives the exit code; undefined for another command. @throws {UsageError} */

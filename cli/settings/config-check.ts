@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
-import { wrongArguments } from '../usage.ts'
 import type { Config } from './config.ts'
 import { ROLES, type Role } from './roles.ts'
+import { wrongArguments } from './usage.ts'
 import { readPlaces } from './variables.ts'
 
 /** Stands for the secret that a first start would make. It signs nothing here. */

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { helpFor } from './usage.ts'
 
-const KIS = fileURLToPath(new URL('kis.js', import.meta.url))
+const KIS = fileURLToPath(new URL('../kis.js', import.meta.url))
 const COMMANDS = [
   ...new Set(
     helpFor([])!

@@ -1,5 +1,5 @@
-import { findNearest } from './settings/environment.ts'
-import { ROLES } from './settings/roles.ts'
+import { findNearest } from './environment.ts'
+import { ROLES } from './roles.ts'
 
 /** What each command does, and its options. A line that begins with `kis` begins a command. */
 const USAGE = `kis start            the whole service in one process

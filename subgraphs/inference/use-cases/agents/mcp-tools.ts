@@ -58,7 +58,8 @@ async function open(
 ): Promise<OpenServer | null> {
   const { mcp, secrets, log } = deps
   const { name, url, sealedHeaders } = server
-  const { organizationId, residencyPolicy } = context.caller
+  // That of the run may be hours old.
+  const { organizationId, residencyPolicy } = await deps.principals.now(context.caller)
   try {
     requirePermitted(deps, url, residencyPolicy)
     const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
@@ -86,7 +87,7 @@ function toTools(
     definition,
     async call(args) {
       const given = outsideArguments(args)
-      const { residencyPolicy } = await deps.principals.recent(caller)
+      const { residencyPolicy } = await deps.principals.now(caller)
       try {
         requirePermitted(deps, server.url, residencyPolicy)
         return outsideAnswer(await connection.callTool(ownName, given, signal))

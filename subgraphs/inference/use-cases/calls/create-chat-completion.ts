@@ -46,7 +46,6 @@ async function complete(
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, endsAt) => {
     const inputTokens = inputTokensFor(model)
-    const request = await requestWithImages(model)
     const warnings = warningsFor(model)
     const call = toChatCall(model, context, warnings)
     return billedCall(
@@ -54,14 +53,15 @@ async function complete(
       context,
       termsFor(model),
       () => countedUsage(inputTokens, 0),
-      async (signal) => {
+      async (signal, letBegin) => {
+        const request = await requestWithImages(model, letBegin)
         const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
         const response = completedAnswer(answer, namesFor(deps, model), usage)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
       },
-      // Fetching the images may have used up some of the time.
+      // Models that were asked before may have used up some of the time.
       Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
   })

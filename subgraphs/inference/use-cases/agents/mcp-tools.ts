@@ -1,3 +1,4 @@
+import { asForeignText } from '../../../common/foreign-text.ts'
 import type { ResidencyPolicy } from '../../../common/identity/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
@@ -94,7 +95,7 @@ function toTools(
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error
         deps.log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
-        return toolFailure(`The tool failed. ${error.message}`)
+        return toolFailure(asForeignText(`The tool failed. ${error.message}`))
       }
     },
   }))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { balancedWallet, makeCaller } from '../../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller } from '../../../support/client.ts'
 import { chat, type Running } from './running.ts'
 
 /** The residency policy of an organization. */
@@ -28,7 +28,7 @@ export function residency(running: Running): void {
     const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference', 'knowledge:write'] })
     const app = makeCaller(running.service, key.key)
     const models = async () => (await app.openai.models.list()).data.map(({ id }) => id)
-    const change = async (path: string, body: object, by = admin, method = 'PATCH') => {
+    const change = async (path: string, body: object, by: Caller = admin, method = 'PATCH') => {
       // The key is read before, so that a process may remember it.
       expect(await models()).toContain('extractive')
       expect(await by.rest(method, path, body)).toMatchObject({ status: 200 })

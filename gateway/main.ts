@@ -77,7 +77,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     lookedUp: (isKnown) => telemetry.metrics.add('kis_cache_lookups_total', 1, 'principals', isKnown ? 'hit' : 'miss'),
   })
   const watch = new KeyWatch(authenticator, clock, ids)
-  const operations = new Operations(documents, federation, mask, watch, config, telemetry.requests)
+  const operations = new Operations(documents, federation, mask, watch, authenticator, config, telemetry.requests)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
   checkManifest(persisted.manifest, documents)
   const parts = {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseLanguage } from '../../subgraphs/common/languages.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { acceptsEncoding } from '../../subgraphs/common/server/accepts-encoding.ts'
 import { type Builder, buildBundle, isFresh, ownOutput, viteBuilder } from './build-bundle.ts'
 import { type Asset, type Bundle, loadBundle } from './bundle.ts'
 import { type Lack, RELOAD_S, renderNotice } from './notice.ts'
@@ -111,15 +112,7 @@ function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bund
 }
 
 function sendCompressed(headers: FastifyRequest['headers'], reply: FastifyReply, { bytes, br, gzip }: Asset): FastifyReply {
-  if (br && accepts(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
-  if (gzip && accepts(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
+  if (br && acceptsEncoding(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
+  if (gzip && acceptsEncoding(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
   return reply.send(bytes)
-}
-
-function accepts({ 'accept-encoding': accepted = '' }: FastifyRequest['headers'], encoding: string): boolean {
-  const offered = String(accepted)
-    .split(',')
-    .map((each) => each.split(';').map((part) => part.trim()))
-    .find(([name]) => name === encoding)
-  return offered !== undefined && !offered.some((part) => /^q=0(\.0*)?$/.test(part))
 }

@@ -127,7 +127,11 @@ export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   const { message, retryAfterMs } = error
   const code = GRAPHQL_CODES[error.code]
   if (code) return new KisError(code, message, { retryAfterMs, cause: error })
-  return error.param === null ? error : withParam(error, restParam(error.param, names))
+  if (error.param === null) return error
+  const param = restParam(error.param, names)
+  // Messages quote the field that they are about.
+  const own = [..."`'"].reduce((text, quote) => text.replaceAll(`${quote}${error.param}${quote}`, `${quote}${param}${quote}`), message)
+  return withParam(error, param, own)
 }
 
 /** The same error, for the field by its name in the caller's request. */

@@ -95,6 +95,7 @@ const refusals: readonly Refusal[] = [
   { name: 'a limit that is no number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
   { name: 'an unknown order', request: 'GET /v1/files?order=random', code: 'unsupported_value', param: 'order' },
   { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'unknown_parameter', param: 'page' },
+  { name: 'a query parameter that is sent twice', request: 'GET /v1/files?limit=1&limit=2', code: 'invalid_type', param: 'limit' },
   {
     name: 'an unknown scope',
     request: 'POST /v1/keys',
@@ -467,6 +468,28 @@ describe('requests by REST', () => {
     }
     expect(await readOrigin('https://a.example')).toEqual(['https://a.example', 'origin'])
     expect(await readOrigin('https://b.example')).toEqual([null, 'origin'])
+  })
+
+  it('says which query parameters an address has when one is unknown', async () => {
+    await using adapter = await startAdapter()
+    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?limit=10')
+    expect(await readError(answer)).toMatchObject({
+      status: 400,
+      code: 'unknown_parameter',
+      param: 'limit',
+      message:
+        'Unknown parameter: `limit`. The query parameters of this address are `page_start`, `page_end`, `offset`, `length`, `format`.',
+    })
+  })
+
+  it('calls fields in messages by the names that they have here', async () => {
+    await using adapter = await startAdapter({
+      DocumentText: () => {
+        throw new KisError('integer_below_min_value', '`pageEnd` is at least 3.', { param: 'pageEnd' })
+      },
+    })
+    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?page_start=3&page_end=2')
+    expect(await readError(answer)).toMatchObject({ param: 'page_end', message: '`page_end` is at least 3.' })
   })
 
   it("passes the gateway's error on with its status, its code and whether to repeat", async () => {

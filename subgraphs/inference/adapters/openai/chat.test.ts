@@ -336,6 +336,24 @@ describe('a stream', () => {
     })
   }
 
+  for (const [where, failed] of [
+    ['at its top', { error: { message: `bad ${KEY}`, code: KEY, type: KEY, param: KEY } }],
+    ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: `bad ${KEY}`, code: KEY } }] }],
+  ] as const)
+    it(`with an error ${where}, after the first chunk or in place of an answer, never shows the operator's key`, async () => {
+      const { chat } = await engineFor((response, { body }) => {
+        if ((body as { stream?: boolean }).stream !== true) return answerJson(response, 200, failed)
+        startStream(response)
+        return response.end(event(chunk('before')) + event(failed))
+      })
+      const { chunks, error } = await readAll(chat)
+      expect(chunks).toEqual([chunk('before')])
+      for (const each of [error!, await catchError(chat.complete(CALL, REQUEST, NEVER))]) {
+        expect(each).toMatchObject({ code: 'engine_error', vendorCode: null })
+        expect(JSON.stringify([each.message, each.extensions])).not.toContain('operators-key')
+      }
+    })
+
   it('takes a clean end without the end mark when nothing is missing', async () => {
     const { chat } = await engineFor((response) => {
       startStream(response)

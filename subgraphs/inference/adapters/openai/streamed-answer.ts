@@ -3,7 +3,7 @@ import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
 import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
-import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { type EngineErrors, findVendorError } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { isExcessiveEvent } from '../vendor/json-gauge.ts'
 import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, MAX_WAITING_BYTES } from '../vendor/limits.ts'
@@ -118,7 +118,8 @@ export class StreamedAnswer implements Receiver {
       throw this.#errors.invalidAnswer('gave a malformed chunk', cause)
     }
     if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidAnswer('gave a malformed chunk')
-    if (name === 'error' || ('error' in chunk && chunk.error)) throw this.#errors.ofErrorObject(chunk)
+    const error = name === 'error' ? chunk : findVendorError(chunk)
+    if (error) throw this.#errors.ofErrorObject(error)
     this.#completeness.see(chunk as ProtocolObject)
     this.#arrived.push(chunk as ProtocolObject)
     if (this.#completeness.over) this.#finish({})

@@ -18,11 +18,6 @@ import { type RequestWithImages, requestImages } from './request-images.ts'
 export interface AdmittedChat {
   readonly context: CallContext
   readonly request: ChatRequest
-  /**
-   * Returns the request with its images. Called before money is held, so that an image that cannot be fetched costs
-   * nothing.
-   * @throws {KisError} an image cannot be fetched or is refused.
-   */
   readonly requestWithImages: RequestWithImages
   /** The model and its fallbacks, in order. */
   readonly models: readonly Model[]

@@ -47,7 +47,6 @@ async function complete(
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, endsAt, chargedBefore) => {
     const inputTokens = inputTokensFor(model)
-    const request = await requestWithImages(model)
     const warnings = warningsFor(model)
     const call = toChatCall(model, context, warnings)
     const terms = termsFor(model)
@@ -57,7 +56,8 @@ async function complete(
       context,
       terms,
       (error) => (error instanceof ResponseTooLarge ? countedUsage(inputTokens, terms.ceiling.outputTokens) : used),
-      async (signal) => {
+      async (signal, letBegin) => {
+        const request = await requestWithImages(model, letBegin)
         const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         used = believedUsage(reported, inputTokens, () => countAnswerTokens(answer))
@@ -65,7 +65,7 @@ async function complete(
         const response = completedAnswer(answer, namesFor(deps, model), used)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage: used }, usage: used }
       },
-      // Fetching the images may have used up some of the time.
+      // Models that were asked before may have used up some of the time.
       Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
     return { ...completed, cost: chargedBefore + completed.cost }

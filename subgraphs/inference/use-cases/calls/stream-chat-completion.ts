@@ -185,12 +185,12 @@ class ChatStream {
     chargedBefore: bigint,
   ): Promise<Begun> {
     const { clock } = this.#deps
-    const request = await requestWithImages(model)
     const terms = termsFor(model)
     const hold = await openHold(this.#deps, context, terms)
     const meter = new StreamMeter(inputTokensFor(model), terms.ceiling.outputTokens, clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
+      const request = await requestWithImages(model, hold.letBegin)
       const warnings = warningsFor(model)
       const call = toChatCall(model, context, warnings)
       const chat = getEnginePart(this.#deps, model, 'chat')

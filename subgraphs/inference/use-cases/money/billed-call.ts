@@ -3,7 +3,7 @@ import type { Usage } from '../../domain/tokens/usage.ts'
 import { NeverAsked } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
-import { type HoldTerms, openHold } from './hold.ts'
+import { type HoldTerms, type OpenHold, openHold } from './hold.ts'
 
 /** The result of finished work, and the usage to charge for it. */
 export interface Work<Value> {
@@ -33,13 +33,13 @@ export async function billedCall<Value extends object>(
   context: CallContext,
   terms: HoldTerms,
   whenStopped: (error: unknown) => Usage,
-  work: (signal: AbortSignal) => Promise<Work<Value>>,
+  work: (signal: AbortSignal, letBegin: OpenHold['letBegin']) => Promise<Work<Value>>,
   maxMs: number = MAX_CALL_MS,
 ): Promise<Value & { readonly cost: bigint }> {
   const hold = await openHold(deps, context, terms)
   let done: Work<Value>
   try {
-    done = await withDeadline(maxMs, callTookTooLong, context.signal, work)
+    done = await withDeadline(maxMs, callTookTooLong, context.signal, (signal) => work(signal, hold.letBegin))
     await context.record?.answered(done.usage, done.value)
   } catch (error) {
     // The caller gets the error of the work even if resolving the hold fails.

@@ -22,6 +22,7 @@ import { observedPort } from '../common/telemetry/observed-port.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { accountsOver } from './adapters/accounts-link.ts'
 import { inferenceOver } from './adapters/inference-link.ts'
+import { pageBillingOver } from './adapters/page-billing-link.ts'
 import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
 import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
@@ -134,6 +135,7 @@ export async function createKnowledge(
     inference: inferenceOver(links.inference),
     egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
+    pageBilling: pageBillingOver(links.billing, ids),
     digests: new CollectionDigests(collections, clock),
     room: new RecordRoom(collections, clock),
     events,

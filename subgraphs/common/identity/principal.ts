@@ -13,6 +13,10 @@ export interface Plan {
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
   readonly concurrency: number
+  /** Pages that OCR reads in a calendar month of UTC. Absent: no limit, as in tokens of earlier versions. */
+  readonly ocrPages?: number | null
+  /** USD as a decimal string. Absent: 0. */
+  readonly ocrPagePrice?: string
 }
 
 /** The rates that one key has of its own; null: none. */

@@ -17,7 +17,11 @@ const MAX_SHORT_ID = 1_000_000
  */
 export function marksBefore(id: RequestId): number {
   const isShort = typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < MAX_SHORT_ID
-  const digest = () => createHash('sha256').update(`${typeof id} ${id}`).digest().readUIntBE(0, 5)
+  const digest = () =>
+    createHash('sha256')
+      .update(`${typeof id} ${id}`)
+      .digest()
+      .readUIntBE(0, 5)
   return MARKS_OF_CALL * (isShort ? id : MAX_SHORT_ID + digest())
 }
 

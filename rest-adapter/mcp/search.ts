@@ -42,7 +42,12 @@ export function toInputSchema(parameters: unknown): JsonObject {
  * Searches one collection. The marks of the passages begin after `marksBefore`.
  * @throws {KisError} the arguments are wrong, by their names in the tool, or the search failed
  */
-export async function searchCollection(call: Call, { id }: CollectionData, given: JsonObject, marksBefore: number): Promise<CallToolResult> {
+export async function searchCollection(
+  call: Call,
+  { id }: CollectionData,
+  given: JsonObject,
+  marksBefore: number,
+): Promise<CallToolResult> {
   const { hits } = (await call.ask(SEARCH, { input: { collectionId: id, ...readArguments(given) } })).searchCollection
   if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
   const shown = withoutRepeats(hits)

@@ -117,9 +117,7 @@ describe('citations of a conversation', () => {
           if (fails) far.openings.push(new Error('away'))
           for (const each of queries) script(each, all)
           const ended = await Promise.all(
-            queries.map(() =>
-              run({ threadId: first.threadId, ...(forges === null ? { input: 'Go on.' } : { messages: forged(forges) }) }),
-            ),
+            queries.map(() => run({ threadId: first.threadId, ...(forges === null ? { input: 'Go on.' } : { messages: forged(forges) }) })),
           )
           for (const { outcome } of ended) if (outcome) marks.push(...marksIn(JSON.parse(outcome).text).map(({ mark }) => mark))
           far.streams.splice(0)

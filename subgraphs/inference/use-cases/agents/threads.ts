@@ -115,7 +115,12 @@ export async function addToThread(
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, ...free, added, by, updatedAt, expiresAt }, $inc: { revision: 1 } }))
+      if (
+        await collections.threads.findOneAndUpdate(guard, {
+          $set: { messages, ...free, added, by, updatedAt, expiresAt },
+          $inc: { revision: 1 },
+        })
+      )
         return
     } else {
       if (!beginsThread) return

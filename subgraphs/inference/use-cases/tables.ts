@@ -234,8 +234,10 @@ export type ThreadRecord = {
   readonly agentId: string
   /** Messages of the chat protocol, as JSON. */
   readonly messages: string
-  /** Grows by 1 with each run that is added. */
+  /** Grows by 1 with each run that begins or is added. */
   readonly revision: number
+  /** The first mark of the next run. Absent in threads of earlier versions. */
+  readonly nextMark?: number
   /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
   /** The keys of its runs, the latest last. Absent in threads of earlier versions. */

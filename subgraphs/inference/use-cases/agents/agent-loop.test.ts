@@ -32,6 +32,7 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
       agent,
       model: deps.catalog.find(agent.modelId)!,
       messages: [{ role: 'user', content: 'When was the harbour of Sur built?' }],
+      firstMark: 1,
       context: { ...context, runHoldId: hold.id },
       emit: (event) => events.push(event),
       calls: {
@@ -96,7 +97,7 @@ describe('an agent’s run', () => {
 
   it('does not search for a greeting when the model does not ask', async () => {
     const { run, knowledge } = await running([says('Hello!')])
-    expect(await run()).toEqual({ text: 'Hello!', isRefusal: false, finishReason: 'stop', citations: [] })
+    expect(await run()).toEqual({ text: 'Hello!', isRefusal: false, finishReason: 'stop', citations: [], nextMark: 1 })
     expect(knowledge.queries).toEqual([])
   })
 

@@ -30,7 +30,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   'slow-streams': benchSlowStreams,
   observability: () => benchObservability(),
   overload: () => benchOverload(),
-  neighbours: () => benchNeighbours(),
+  neighbours: benchNeighbours,
   flood: () => benchFlood(),
   dearest: () => benchDearest(),
   overspend: benchOverspend,
@@ -45,15 +45,19 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   lasting: benchLasting,
 }
 const PEERS = '--peers'
+const SHORT = '--short'
+const ONLY = '--only='
 
 const given = process.argv.slice(2)
 const peers = given.includes(PEERS)
-const named = given.filter((name) => name !== PEERS)
+const short = given.includes(SHORT)
+const only = given.find((option) => option.startsWith(ONLY))?.slice(ONLY.length)
+const named = given.filter((name) => name !== PEERS && name !== SHORT && !name.startsWith(ONLY))
 const asked = named.length > 0 ? named : Object.keys(BENCHES)
 const unknown = asked.filter((name) => !(name in BENCHES))
 if (unknown.length > 0) {
   console.error(
-    `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, and ${PEERS} for LiteLLM and Portkey beside.`,
+    `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, ${PEERS} for LiteLLM and Portkey beside, ${SHORT} and ${ONLY}… for a part of neighbours.`,
   )
   process.exit(2)
 }
@@ -68,5 +72,6 @@ if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
 for (const name of asked) {
   // Printed one by one: a whole run takes about ten minutes.
-  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers })) console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
+  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers, short, only }))
+    console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
 }

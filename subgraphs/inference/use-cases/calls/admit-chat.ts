@@ -2,7 +2,7 @@ import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
 import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
-import { countInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
+import { countInputTokens, fewestInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
 import { toQuantities } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
@@ -66,6 +66,7 @@ export async function admitChat(
   })
   checkAgainstModel(request, model)
   const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
+  checkWindow(fewestInputTokens(request), model, 'at least')
   const size = measureInput(request)
   const { textTokens } = size
   checkWindow(textTokens, model)
@@ -89,9 +90,10 @@ export async function admitChat(
   }
 }
 
-function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
+function checkWindow(textTokens: number, { id, contextWindow }: Model, sign: 'about' | 'at least' = 'about'): void {
   if (contextWindow === null || textTokens <= contextWindow * COUNT_ERROR) return
-  refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
+  const message = `The model \`${id}\` takes ${contextWindow} tokens; the messages have ${sign} ${textTokens}.`
+  refuse('context_length_exceeded', 'messages', message)
 }
 
 /** `warnings` collects the fields that the engine cannot honour, for example `seed_not_honored`. */

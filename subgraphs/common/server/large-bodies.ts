@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../errors.ts'
 import { sizeText } from '../sizes.ts'
+import { readContentLength } from './refused-bodies.ts'
 
 /** Smaller bodies are accepted without a check: they cost no more than headers. */
 export const SMALL_BODY_BYTES = 16 * 1024
@@ -158,10 +159,4 @@ export class LargeBodies {
       { retryAfterMs: RETRY_AFTER_MS },
     )
   }
-}
-
-/** The length of a body by its headers; infinite when they do not state it. */
-function readContentLength(headers: FastifyRequest['raw']['headers']): number {
-  if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY
-  return Number(headers['content-length'] ?? 0)
 }

@@ -139,7 +139,8 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       if (context && countsBody(request, context) && isRefused(payload)) void counts.countRefused(context)
       const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
-      done(null, payload)
+      if (!context) return done(null, payload)
+      bodies.admitResponse(reply, payload, () => context.caller.organizationId).then(() => done(null, payload), done)
     },
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {

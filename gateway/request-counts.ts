@@ -1,6 +1,6 @@
 import { inferenceOperation, type OperationText } from '../schema/operations.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import { hasRequestLimit, type Principal } from '../subgraphs/common/identity/principal.ts'
 import { type Link, type LinkContext, request } from '../subgraphs/common/link/link.ts'
 
 const OWED = inferenceOperation('query RateLimits { rateLimits { requests { limit } } }')
@@ -30,6 +30,7 @@ export class RequestCounts {
 
   /** While inference does not answer, requests go on without. */
   async #ask(query: OperationText<unknown, Record<string, never>>, { caller, requestId }: Context): Promise<void> {
+    if (!hasRequestLimit(caller)) return
     // Not the signal of the request: a caller who has left counts as well.
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     await request(this.#inference, { query, variables: {} }, { caller, requestId, signal }).catch((error) => {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
@@ -176,6 +176,16 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   })
 
   app.addHook('preParsing', endTinyPieces)
+  app.addHook('onSend', async (request, reply, payload) => {
+    if (!request.routeOptions.config?.route || reply.statusCode >= 400) return
+    try {
+      await bodies.admitResponse(reply, payload, () => owners.of(request))
+    } catch (error) {
+      if (payload instanceof Readable) payload.destroy()
+      reply.removeHeader('content-disposition')
+      throw error
+    }
+  })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     if (!request.routeOptions.config.route) return done(null, undefined)

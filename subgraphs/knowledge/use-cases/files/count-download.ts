@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { KisError } from '../../../common/errors.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { hasRequestLimit, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import type { Deps } from '../deps.ts'
 
@@ -21,6 +21,7 @@ export async function countDownload(
   { id, offset, length }: { readonly id: string; readonly offset: number; readonly length: number },
 ): Promise<void> {
   const caller = requireScope(context.caller, 'knowledge:read')
+  if (!hasRequestLimit(caller)) return
   const download = `${caller.apiKeyId} ${id}`
   const isNext = nextPieces.get(download) === offset
   // Before the count is waited for, so that of several equal pieces at once all but one count.

@@ -1,6 +1,6 @@
 import { ATTACKS } from '../test/support/attacks.ts'
 import { testCatalog } from '../test/support/catalog.ts'
-import { balancedWallet, makeCaller, newOrganization } from '../test/support/client.ts'
+import { balancedWallet, type Caller, makeCaller, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { type Times, workAsNeighbour } from '../test/support/processes/neighbour.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
@@ -13,13 +13,14 @@ const WORK_MS = 20_000
 const SHORT_WORK_MS = 6_000
 const WARM_UP_MS = 5_000
 const TARGET_RATIO = 3
+const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'admin']
 
 /**
  * Chats, searches and documents of one organization, for each attack that we know: alone, and then beside another
- * organization that repeats the attack. `only`: the attacks whose names have this text. The attacker's plan
- * has no limit by the minute.
+ * organization that repeats the attack. `only`: the attacks whose names have this text. `limit`: the
+ * requests a minute of the attacker's key.
  */
-export async function benchNeighbours({ short, only }: BenchOptions): Promise<BenchRow[]> {
+export async function benchNeighbours({ short, only, limit }: BenchOptions): Promise<BenchRow[]> {
   const workMs = short ? SHORT_WORK_MS : WORK_MS
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
@@ -33,7 +34,8 @@ export async function benchNeighbours({ short, only }: BenchOptions): Promise<Be
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only ?? ''))) {
       const alone = await workAsNeighbour(neighbour, workMs)
       const attacker = await newOrganization(operator, service)
-      const started = [service.rest, service.graphql, attacker.key, name]
+      const key = limit === undefined ? attacker.key : await limitedKey(attacker, limit)
+      const started = [service.rest, service.graphql, key, name]
       await using attack = new Child('../../test/support/processes/attacker-process.ts', started)
       await attack.answer()
       await health.ask({})
@@ -51,6 +53,11 @@ export async function benchNeighbours({ short, only }: BenchOptions): Promise<Be
   } finally {
     await service.close()
   }
+}
+
+async function limitedKey(attacker: Caller, limit: number): Promise<string> {
+  const { body } = await attacker.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute: limit, scopes: SCOPES })
+  return body.key
 }
 
 const kindsOf = (given: Times) => Object.keys(given) as (keyof Times)[]

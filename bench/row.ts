@@ -13,4 +13,6 @@ export interface BenchOptions {
   readonly short: boolean
   /** Measures only what has this text in its name, where a measurement has several. */
   readonly only: string | undefined
+  /** The attacker's key has this many requests a minute. Undefined: no limit. */
+  readonly limit: number | undefined
 }

@@ -51,13 +51,16 @@ async function send({ service, attacker }: Target, path: string, init: RequestIn
   await body?.pipeTo(new WritableStream())
 }
 
+const largeFiles = new WeakMap<Caller, Promise<string>>()
+
 /** The id of a file of the attacker with 20 MiB, which it uploads once. */
-async function largeFile({ attacker }: Target): Promise<string> {
-  const { body } = await attacker.rest('GET', '/v1/files?limit=100')
-  const found = body.data.find(({ bytes }: { bytes: number }) => bytes === LARGE_FILE_BYTES)
-  if (found) return found.id
-  const content_base64 = Buffer.alloc(LARGE_FILE_BYTES, 'a line of text\n').toString('base64')
-  return (await attacker.rest('POST', '/v1/files', { file_name: 'large.txt', content_base64 })).body.message.id
+function largeFile({ attacker }: Target): Promise<string> {
+  const content_base64 = () => Buffer.alloc(LARGE_FILE_BYTES, 'a line of text\n').toString('base64')
+  const upload = async () =>
+    (await attacker.rest('POST', '/v1/files', { file_name: 'large.txt', content_base64: content_base64() })).body.message.id
+  const known = largeFiles.get(attacker) ?? upload()
+  largeFiles.set(attacker, known)
+  return known
 }
 
 /** Sends data over a raw connection, and keeps it open until the signal aborts or the service closes it. */

@@ -48,6 +48,11 @@ export interface Call {
   ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** As `ask`, for something that is left over if its answer is lost: it goes on for `THROUGH_MS` when the client leaves. */
   askThrough: Call['ask']
+  /**
+   * Counts the request against the limits of its key, as a call of a model counts itself.
+   * @throws {KisError} `rate_limit_exceeded`: the key has no request left
+   */
+  countRequest(): Promise<void>
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */

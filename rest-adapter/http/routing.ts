@@ -6,6 +6,8 @@ import type { RestDeps } from './deps.ts'
 import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { registerOtherMethods } from './other-methods.ts'
+import { rateLimitHeaders } from './rate-limits.ts'
+import { countRequest } from './request-counts.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
 import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
@@ -117,6 +119,10 @@ async function answer(
     askThrough(query, variables, names) {
       rest.keyJudged = true
       return askGateway(gateway, { query, variables }, { ...context, signal: AbortSignal.timeout(THROUGH_MS) }, names)
+    },
+    async countRequest() {
+      rest.keyJudged = true
+      reply.headers(rateLimitHeaders(await countRequest(gateway, context)))
     },
     async cleanUp(query, variables) {
       await call

@@ -548,6 +548,30 @@ describe('downloads', () => {
     expect(adapter.gateway.asked.map(({ variables }) => variables.offset)).toEqual([0, 1048576, 2097152])
   })
 
+  it('wait while others of the organization take its room, and are refused in time, but whole responses are not', async () => {
+    const gate = Promise.withResolvers<void>()
+    await using adapter = await startAdapter(
+      {
+        async FileContent(variables: { offset: number; length: number }) {
+          if (variables.offset > 0) await gate.promise
+          return fileContent(variables)
+        },
+        Models: () => ({ models: [] }),
+        File: () => ({ file: null }),
+      },
+      { bodies: new LargeBodies({ largestBytes: 1_500_000, waitMs: 50 }) },
+    )
+    const download = () => adapter.fetch('/v1/files/file_1/content')
+    const first = await download()
+    const second = await download()
+    expect(await readError(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
+    expect([second.headers.get('retry-after'), second.headers.get('content-disposition')]).toEqual(['1', null])
+    expect((await adapter.fetch('/v1/models')).status).toBe(200)
+    gate.resolve()
+    expect(Buffer.from(await first.arrayBuffer()).equals(bytes)).toBe(true)
+    await expect.poll(async () => (await download()).status, SOON).toBe(200)
+  })
+
   it('read one piece for HEAD', async () => {
     await using adapter = await startAdapter({ FileContent: fileContent })
     const response = await adapter.fetch('/v1/files/file_1/content', { method: 'HEAD' })

@@ -21,6 +21,9 @@ const supergraph = readFileSync(new URL('../../schema/supergraph.graphql', impor
 // `null`: whoever asks what is not enforced here, the fake judges by the key alone.
 const apiSchema = Supergraph.build(supergraph, { supportedFeatures: null }).apiSchema().toGraphQLJSSchema()
 
+/** What the adapter counts for itself, unless a test has a handler for it: the key has no limits. */
+const COUNTING = { RateLimits: { rateLimits: null }, CountRequest: { countRequest: null }, CountRefusedRequest: { countRequest: null } }
+
 type Variables = Readonly<Record<string, unknown>>
 
 /** Each names the variables that it reads. */
@@ -90,6 +93,7 @@ export class FakeGateway implements Link<string | null> {
     const name = operation.name!.value
     // What the adapter asks for itself.
     if (name === 'CheckKey' || name === 'OrganizationOfKey') return () => ({ __typename: 'Query', organization: { id: 'org_1' } })
+    if (name in COUNTING && !(name in this.handlers)) return () => COUNTING[name as keyof typeof COUNTING]
     this.asked.push({ name, variables: sent, context })
     const handler = this.handlers[name]
     if (!handler) throw new Error(`the test has no handler for ${name}`)

@@ -95,6 +95,8 @@ export interface FakeHold {
 
 /** Embeds by hashing words, and records holds as billing does. It outlives the simulated processes of a test. */
 export class FakeInference implements Inference {
+  /** Requests that were counted. */
+  requests = 0
   readonly model: EmbeddingModel = {
     id: 'embed',
     dimensions: DIMENSIONS,
@@ -111,6 +113,10 @@ export class FakeInference implements Inference {
   /** Runs before each batch. An error that it throws is the engine's failure. */
   beforeBatch: (batch: number) => void | Promise<void> = () => {}
   batches = 0
+
+  async countRequest() {
+    this.requests++
+  }
 
   async embeddingModel(id: string, { caller }: { readonly caller: Principal }) {
     const model = [this.model, this.otherModel].find((one) => one.id === id)

@@ -105,6 +105,7 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
  * have its own status.
  */
 async function exported(call: Call): Promise<Answer> {
+  await call.countRequest()
   const first = await fetchPage(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
   return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : streamLines(call, first), { objectMode: false }) }

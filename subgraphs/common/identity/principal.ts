@@ -88,6 +88,11 @@ export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: 
   return INSIDE_ONE_ORGANIZATION.includes(scope) && (principal.scopes.includes('admin') || principal.scopes.includes('operator'))
 }
 
+/** The key, or one that it descends from, has a limit of requests by the minute. */
+export function hasRequestLimit({ requestsPerMinute, ancestorRates = [] }: Principal): boolean {
+  return [{ requestsPerMinute }, ...ancestorRates].some((rates) => rates.requestsPerMinute !== null)
+}
+
 /** The principal with those of its scopes that these include, too. */
 export function withinScopes(principal: Principal, scopes: readonly Scope[]): Principal {
   const own = { ...principal, isRun: false }

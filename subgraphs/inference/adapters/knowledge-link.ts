@@ -10,7 +10,7 @@ const DESCRIBE =
   knowledgeOperation(`query DescribeCollection($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
   documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
 const CONTENT = knowledgeOperation(`query DocumentContent($id: ID!, $offset: Float!, $length: Int!) {
-  fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
+  fileContent(id: $id, offset: $offset, length: $length, isPartOfCall: true) { content length file { sizeBytes } } }`)
 /** Largest piece that `fileContent` gives. */
 const PIECE_BYTES = 1_048_576
 const SEARCH = knowledgeOperation(`query SearchForRun($input: SearchInput!, $runHoldId: ID, $step: String) {

@@ -1,5 +1,6 @@
 import { checkInteger } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
+import { countDownload } from '../use-cases/files/count-download.ts'
 import { deleteFile, findFile, listFiles, readFilePiece } from '../use-cases/files/files.ts'
 import { takeFile } from '../use-cases/uploads/take-file.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
@@ -8,6 +9,7 @@ export const fileQueries: QueryResolvers = {
   file: (_parent, { id }, { deps, ...context }) => findFile(deps, context, id),
   files: (_parent, args, { deps, sifting, ...context }) => listFiles(deps, context, args, sifting),
   async fileContent(_parent, args, { deps, ...context }) {
+    if (!args.isPartOfCall) await countDownload(deps, context, args)
     const { file, bytes } = await readFilePiece(deps, context, args)
     return { file, content: Buffer.from(bytes).toString('base64'), offset: args.offset, length: bytes.length }
   },

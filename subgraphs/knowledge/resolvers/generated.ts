@@ -136,6 +136,7 @@ export type QueryFileContentArgs = {
   id: Scalars['ID']['input'];
   offset: Scalars['Float']['input'];
   length: Scalars['Int']['input'];
+  isPartOfCall?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -1558,8 +1559,8 @@ export type ResolversTypes = {
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
-  Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   ListSort: ResolverTypeWrapper<'created_at' | 'name'>;
@@ -1718,8 +1719,8 @@ export type ResolversParentTypes = {
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
   Float: Scalars['Float']['output'];
-  Mutation: Record<PropertyKey, never>;
   Boolean: Scalars['Boolean']['output'];
+  Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
   CollectionFilter: CollectionFilter;
   FileFilter: FileFilter;
@@ -1883,7 +1884,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   evaluation?: Resolver<Maybe<ResolversTypes['Evaluation']>, ParentType, ContextType, RequireFields<QueryEvaluationArgs, 'id'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   webSource?: Resolver<Maybe<ResolversTypes['WebSource']>, ParentType, ContextType, RequireFields<QueryWebSourceArgs, 'id'>>;
-  fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length'>>;
+  fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length' | 'isPartOfCall'>>;
   verifyBlobs?: Resolver<ResolversTypes['BlobVerification'], ParentType, ContextType, Partial<QueryVerifyBlobsArgs>>;
   verifyKnowledgeFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyKnowledgeFilesArgs>>;
   ingestionQueues?: Resolver<ResolversTypes['IngestionQueues'], ParentType, ContextType, Partial<QueryIngestionQueuesArgs>>;

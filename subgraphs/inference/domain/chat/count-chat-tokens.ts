@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
-import { estimateTokens } from '../tokens/estimate-tokens.ts'
+import { estimateTokens, fewestTokens } from '../tokens/estimate-tokens.ts'
 import { readChoices } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
 
@@ -27,6 +27,16 @@ export interface InputSize {
 /** An upper estimate of a request's input tokens for a model. */
 export function countInputTokens({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
   return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
+}
+
+/** At most what `measureInput` counts, without reading the texts: those of 18 MB take a tenth of a second to read. */
+export function fewestInputTokens({ messages }: ChatRequest): number {
+  let tokens = 0
+  for (const { content } of messages) {
+    if (typeof content === 'string') tokens += fewestTokens(content)
+    else if (Array.isArray(content)) for (const { text } of content) if (typeof text === 'string') tokens += fewestTokens(text)
+  }
+  return tokens
 }
 
 /**

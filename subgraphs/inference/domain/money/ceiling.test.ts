@@ -1,10 +1,11 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dataUri, png } from '../../../../test/support/data/pictures.ts'
 import { parseCatalog } from '../../../common/catalog/catalog-file.ts'
 import { parts } from '../../test-support/parts.ts'
 import { buildCatalog } from '../catalog.ts'
 import { type ChatRequest, checkChatRequest } from '../chat/chat-request.ts'
-import { countAnswerTokens, countChunk, countInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
+import { countAnswerTokens, countChunk, countInputTokens, fewestInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
 
 const user = { role: 'user', content: 'Hello' }
@@ -92,6 +93,24 @@ describe('input tokens', () => {
     ]) {
       expect(size(more).textTokens).toBeGreaterThan(base + 10)
     }
+  })
+
+  it('are never fewer than what their lengths say', () => {
+    const piece = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('abcd ', ' ', '\n', 'ab 12 ', '    ', 'مرحبا', '你好'))
+    const text = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(''))
+    const content = fc.oneof(
+      text,
+      fc.array(
+        text.map((value) => ({ type: 'text', text: value })),
+        { minLength: 1 },
+      ),
+    )
+    fc.assert(
+      fc.property(fc.array(content, { minLength: 1, maxLength: 4 }), (contents) => {
+        const request = makeRequest({ messages: contents.map((value) => ({ role: 'user', content: value })) }) as ChatRequest
+        expect(fewestInputTokens(request)).toBeLessThanOrEqual(measureInput(request).textTokens)
+      }),
+    )
   })
 
   it('refuse a schema without a bottom', () => {

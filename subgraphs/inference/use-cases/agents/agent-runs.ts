@@ -7,6 +7,7 @@ import { firstFreeMark } from '../../domain/agents/earlier-marks.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import { checkMessages } from '../../domain/chat/chat-messages.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import { takeRequest } from '../calls/limited-call.ts'
 import { byRulesInForce } from '../calls/principals.ts'
 import type { AskContext, RunDeps } from '../deps.ts'
 import { forgetDeletedAgents } from '../forget.ts'
@@ -81,7 +82,10 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
     await this.ready
     const keyed = keyedAs('agent_run', principal, input)
     const earlier = keyed && (await this.earlier(keyed))
-    if (earlier) return { run: earlier, isReplayed: true }
+    if (earlier) {
+      await takeRequest(deps, ask)
+      return { run: earlier, isReplayed: true }
+    }
     const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
     const definition = definitionFor(agent, input)
     admitModel(deps, { caller: principal }, definition.modelId, 'input.agentId')

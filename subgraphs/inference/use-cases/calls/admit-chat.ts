@@ -2,7 +2,7 @@ import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
 import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
-import { countInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
+import { countInputTokens, fewestInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
 import { checkResponseFits } from '../../domain/money/response-size.ts'
 import { toQuantities } from '../../domain/tokens/usage.ts'
@@ -61,11 +61,12 @@ export async function admitChat(
     modelParam: 'model',
     check: () => checkChatRequest(value, isStream),
   })
+  checkWindow(fewestInputTokens(request), model, 'at least')
   const size = measureInput(request)
   const check = (each: Model) => {
     checkAgainstModel(request, each)
     checkResponseFits(request, each, getEnginePart(deps, each, 'chat').hasLogprobs, isStream)
-    checkWindow(size.textTokens, each)
+    checkWindow(size.textTokens, each, 'about')
   }
   check(model)
   const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
@@ -89,9 +90,10 @@ export async function admitChat(
   }
 }
 
-function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
+function checkWindow(textTokens: number, { id, contextWindow }: Model, sign: 'about' | 'at least'): void {
   if (contextWindow === null || textTokens <= contextWindow * COUNT_ERROR) return
-  refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
+  const message = `The model \`${id}\` takes ${contextWindow} tokens; the messages have ${sign} ${textTokens}.`
+  refuse('context_length_exceeded', 'messages', message)
 }
 
 /** `warnings` collects the fields that the engine cannot honour, for example `seed_not_honored`. */

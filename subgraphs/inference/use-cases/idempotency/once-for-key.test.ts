@@ -6,6 +6,7 @@ import { asking, parts } from '../../test-support/parts.ts'
 import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { RunDeps } from '../deps.ts'
+import { packOutcome, unpackOutcome } from './keyed-outcome.ts'
 import { onceForKey } from './once-for-key.ts'
 
 const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -19,6 +20,28 @@ function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
 
 /** The writes of a call with a key: its record, the id of its hold, its answer, its end. */
 const WRITES = ['record', 'hold', 'answer', 'end'] as const
+
+describe('a response that a repeat gets', () => {
+  const outcome = (characters: number, events: readonly object[] = []) => ({
+    usage: null,
+    value: { text: 'large '.repeat(characters / 6) },
+    events,
+    failure: null,
+  })
+
+  it('is whole up to 4 MiB, or longer in the events of a stream', async () => {
+    for (const kept of [outcome(4_000_000), outcome(6_000_000, [{ text: 'a' }])])
+      expect(await unpackOutcome(await packOutcome(kept))).toEqual(kept)
+  })
+
+  it('is a conflict that says why when it is longer, however well it is packed', async () => {
+    const { value, failure } = await unpackOutcome(await packOutcome(outcome(6_000_000)))
+    expect([value, failure]).toMatchObject([
+      null,
+      { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 4 MiB') },
+    ])
+  })
+})
 
 describe('a call with an idempotency key whose store fails', () => {
   const faults = WRITES.flatMap((write, i) => (['failed', 'lost answer'] as const).map((effect) => ({ write, nth: i + 1, effect })))

@@ -40,6 +40,8 @@ export type Query = {
   readonly evaluation?: Maybe<Evaluation>;
   readonly upload?: Maybe<Upload>;
   readonly webSource?: Maybe<WebSource>;
+  readonly fileDownload: FileDownload;
+  /** @deprecated Use `fileDownload`. */
   readonly fileContent: FileContent;
   readonly verifyBlobs: BlobVerification;
   readonly verifyKnowledgeFiles: FileVerification;
@@ -128,6 +130,11 @@ export type QueryUploadArgs = {
 
 
 export type QueryWebSourceArgs = {
+  id: Scalars['ID']['input'];
+};
+
+
+export type QueryFileDownloadArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -993,6 +1000,12 @@ export type Upload = {
   readonly expiresAt: Scalars['DateTime']['output'];
 };
 
+export type FileDownload = {
+  readonly file: File;
+  readonly path: Scalars['String']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
+};
+
 export type FileContent = {
   readonly file: File;
   readonly content: Scalars['String']['output'];
@@ -1637,6 +1650,7 @@ export type ResolversTypes = {
   EvaluationEdge: ResolverTypeWrapper<Omit<EvaluationEdge, 'node'> & { node: ResolversTypes['Evaluation'] }>;
   UploadStatus: ResolverTypeWrapper<'open' | 'completed' | 'cancelled'>;
   Upload: ResolverTypeWrapper<UploadRecord>;
+  FileDownload: ResolverTypeWrapper<Omit<FileDownload, 'file'> & { file: ResolversTypes['File'] }>;
   FileContent: ResolverTypeWrapper<Omit<FileContent, 'file'> & { file: ResolversTypes['File'] }>;
   DocumentEvent: ResolverTypeWrapper<Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
   CreateCollectionInput: CreateCollectionInput;
@@ -1783,6 +1797,7 @@ export type ResolversParentTypes = {
   EvaluationConnection: Omit<EvaluationConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['EvaluationEdge']> };
   EvaluationEdge: Omit<EvaluationEdge, 'node'> & { node: ResolversParentTypes['Evaluation'] };
   Upload: UploadRecord;
+  FileDownload: Omit<FileDownload, 'file'> & { file: ResolversParentTypes['File'] };
   FileContent: Omit<FileContent, 'file'> & { file: ResolversParentTypes['File'] };
   DocumentEvent: Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
   CreateCollectionInput: CreateCollectionInput;
@@ -1883,6 +1898,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   evaluation?: Resolver<Maybe<ResolversTypes['Evaluation']>, ParentType, ContextType, RequireFields<QueryEvaluationArgs, 'id'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   webSource?: Resolver<Maybe<ResolversTypes['WebSource']>, ParentType, ContextType, RequireFields<QueryWebSourceArgs, 'id'>>;
+  fileDownload?: Resolver<ResolversTypes['FileDownload'], ParentType, ContextType, RequireFields<QueryFileDownloadArgs, 'id'>>;
   fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length'>>;
   verifyBlobs?: Resolver<ResolversTypes['BlobVerification'], ParentType, ContextType, Partial<QueryVerifyBlobsArgs>>;
   verifyKnowledgeFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyKnowledgeFilesArgs>>;
@@ -2367,6 +2383,12 @@ export type UploadResolvers<ContextType = Context, ParentType extends ResolversP
   expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
+export type FileDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileDownload'] = ResolversParentTypes['FileDownload']> = {
+  file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
 export type FileContentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileContent'] = ResolversParentTypes['FileContent']> = {
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2734,6 +2756,7 @@ export type Resolvers<ContextType = Context> = {
   EvaluationEdge?: EvaluationEdgeResolvers<ContextType>;
   UploadStatus?: UploadStatusResolvers;
   Upload?: UploadResolvers<ContextType>;
+  FileDownload?: FileDownloadResolvers<ContextType>;
   FileContent?: FileContentResolvers<ContextType>;
   DocumentEvent?: DocumentEventResolvers<ContextType>;
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;

@@ -7,6 +7,7 @@ import type { Portal } from '../portal/server/portal.ts'
 import { readSupergraph } from '../schema/composed.ts'
 import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
 import { forgetPrevious } from '../subgraphs/common/identity/kept-secret.ts'
@@ -290,7 +291,8 @@ class Start {
       problems,
       {
         serverOptions: adapter.serverOptions,
-        refuse: (request, response) => (request.url?.split('?', 1)[0] === '/graphql' ? gateway : adapter).refuse(request, response),
+        refuse: (request, response) =>
+          (['/graphql', BYTES_PATH].includes(request.url!.split('?', 1)[0]!) ? gateway : adapter).refuse(request, response),
       },
     )
     return { ready, hasPortal: portal !== null, problems, stores: [billing, inference, knowledge], billing }
@@ -348,7 +350,13 @@ class Start {
       await createKnowledge(
         this.#settings.knowledge,
         { billing, inference },
-        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry, ...(after && { after }) },
+        {
+          ...this.#basics,
+          folder: this.#folder,
+          bytePaths: this.#bytePaths(),
+          telemetry: this.#telemetry,
+          ...(after && { after }),
+        },
       ),
     )
   }
@@ -362,6 +370,7 @@ class Start {
     return this.#stack.use(
       await createGateway({
         links,
+        bytePaths: this.#bytePaths(),
         authenticate: authenticateBy(links.billing, issued),
         sessions: sessionsBy(links.billing),
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
@@ -407,6 +416,10 @@ class Start {
       this.#tokensOfAll = principalTokens(current, this.#basics.clock, ...others)
     }
     return this.#tokensOfAll
+  }
+
+  #bytePaths(): BytePaths {
+    return bytePaths(this.#basics.clock, ...listKeys(this.#keys('stored bytes')))
   }
 
   #keys(purpose: Purpose) {
@@ -566,6 +579,7 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
   const link: Link = {
     execute: (operation, context) => target!.execute(operation, context),
     subscribe: (operation, context) => target!.subscribe(operation, context),
+    openBytes: (request, context) => target!.openBytes(request, context),
   }
   return { link, set }
 }

@@ -53,6 +53,11 @@ export interface Call {
    * @throws {KisError} `rate_limit_exceeded`: the key has no request left
    */
   countRequest(): Promise<void>
+  /**
+   * Opens stored bytes at a path that the gateway has returned, those that the client's headers ask for.
+   * @throws {KisError} the gateway refuses it
+   */
+  openBytes(path: string): Promise<Answer>
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { byteRequest } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { type Check, compileChecks } from './checks.ts'
 import type { RestDeps } from './deps.ts'
@@ -124,6 +125,7 @@ async function answer(
       rest.keyJudged = true
       reply.headers(rateLimitHeaders(await countRequest(gateway, context)))
     },
+    openBytes: (path) => gateway.openBytes(byteRequest(path, request), context),
     async cleanUp(query, variables) {
       await call
         .askThrough(query, variables)

@@ -3,9 +3,11 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
+import { type ByteRange, type ByteRequest, respondWithBytes } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
+import { eventually } from '../support/eventually.ts'
 import { KEY, readError, SOON, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
@@ -525,19 +527,22 @@ describe('requests by REST', () => {
 
 describe('downloads', () => {
   const bytes = Buffer.from(Array.from({ length: 2_500_000 }, (_, at) => at % 251))
-  const fileContent = ({ offset, length }: { offset: number; length: number }) => {
-    const piece = bytes.subarray(offset, offset + length)
-    return {
-      fileContent: {
-        content: piece.toString('base64'),
-        length: piece.length,
-        file: { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length },
-      },
-    }
+  const FileDownload = () => ({ fileDownload: { path: '/bytes?token=t' } })
+  const stored = (read = readPieces) => ({
+    FileDownload,
+    openBytes: (request: ByteRequest) =>
+      respondWithBytes(
+        request,
+        { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length, sha256: 'abc', read },
+        new AbortController().signal,
+      ),
+  })
+  async function* readPieces({ offset, length }: ByteRange) {
+    for (let at = offset; at < offset + length; at += 1_000_000) yield bytes.subarray(at, Math.min(at + 1_000_000, offset + length))
   }
 
-  it('come in pieces of at most 1 MiB, with their type and their name in any script', async () => {
-    await using adapter = await startAdapter({ FileContent: fileContent })
+  it('pass the stored bytes on, with their type and their name in any script', async () => {
+    await using adapter = await startAdapter(stored())
     const response = await adapter.fetch('/v1/files/file_1/content')
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
     expect(response.headers.get('content-type')).toBe('application/pdf')
@@ -545,20 +550,19 @@ describe('downloads', () => {
     expect(response.headers.get('content-disposition')).toBe(
       `attachment; filename="_____ _1_.pdf"; filename*=UTF-8''${encodeURIComponent('تقرير "1".pdf')}`,
     )
-    expect(adapter.gateway.asked.map(({ variables }) => variables.offset)).toEqual([0, 1048576, 2097152])
+    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual([{ id: 'file_1' }])
   })
 
   it('wait while others of the organization take its room, and are refused in time, but whole responses are not', async () => {
     const gate = Promise.withResolvers<void>()
+    const waiting = async function* (range: ByteRange) {
+      for await (const piece of readPieces(range)) {
+        yield piece
+        await gate.promise
+      }
+    }
     await using adapter = await startAdapter(
-      {
-        async FileContent(variables: { offset: number; length: number }) {
-          if (variables.offset > 0) await gate.promise
-          return fileContent(variables)
-        },
-        Models: () => ({ models: [] }),
-        File: () => ({ file: null }),
-      },
+      { ...stored(waiting), Models: () => ({ models: [] }), File: () => ({ file: null }) },
       { bodies: new LargeBodies({ largestBytes: 1_500_000, waitMs: 50 }) },
     )
     const download = () => adapter.fetch('/v1/files/file_1/content')
@@ -572,29 +576,59 @@ describe('downloads', () => {
     await expect.poll(async () => (await download()).status, SOON).toBe(200)
   })
 
-  it('read one piece for HEAD', async () => {
-    await using adapter = await startAdapter({ FileContent: fileContent })
+  it('read nothing for HEAD', async () => {
+    const read = vi.fn(readPieces)
+    await using adapter = await startAdapter(stored(read))
     const response = await adapter.fetch('/v1/files/file_1/content', { method: 'HEAD' })
-    expect(response.headers.get('content-length')).toBe('2500000')
-    expect(adapter.gateway.asked.length).toBe(1)
+    expect([response.headers.get('content-length'), read.mock.calls.length]).toEqual(['2500000', 0])
   })
 
-  it('of an empty file are empty', async () => {
-    const file = { name: 'a', mediaType: 'application/octet-stream', sizeBytes: 0 }
-    await using adapter = await startAdapter({ FileContent: () => ({ fileContent: { content: '', length: 0, file } }) })
-    const response = await adapter.fetch('/v1/files/file_1/content')
-    expect([response.status, await response.text()]).toEqual([200, ''])
+  it('give the range that is asked for, and nothing to a client that has the bytes', async () => {
+    await using adapter = await startAdapter(stored())
+    const part = await adapter.fetch('/v1/files/file_1/content', { headers: { range: 'bytes=2400000-' } })
+    expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 2400000-2499999/2500000'])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(2_400_000))).toBe(true)
+    const beyond = await adapter.fetch('/v1/files/file_1/content', { headers: { range: 'bytes=2500000-' } })
+    expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, 'bytes */2500000'])
+    const known = await adapter.fetch('/v1/files/file_1/content', { headers: { 'if-none-match': part.headers.get('etag')! } })
+    expect([known.status, await known.text()]).toEqual([304, ''])
+  })
+
+  it('have the error of a path that cannot be opened as their own', async () => {
+    await using adapter = await startAdapter({
+      FileDownload,
+      openBytes: () => Promise.reject(new KisError('service_unavailable', 'Away.')),
+    })
+    expect(await readError(await adapter.fetch('/v1/files/file_1/content'))).toMatchObject({ status: 503, code: 'service_unavailable' })
   })
 
   it('break off when a later piece fails, so that no half file looks whole', async () => {
-    await using adapter = await startAdapter({
-      FileContent(variables: { offset: number; length: number }) {
-        if (variables.offset > 0) throw new KisError('service_unavailable', 'Gone.')
-        return fileContent(variables)
-      },
-    })
+    const failing = async function* (range: ByteRange) {
+      for await (const piece of readPieces(range)) {
+        if (piece.length < 1_000_000) throw new KisError('service_unavailable', 'Gone.')
+        yield piece
+      }
+    }
+    await using adapter = await startAdapter(stored(failing))
     const response = await adapter.fetch('/v1/files/file_1/content')
     await expect(response.arrayBuffer()).rejects.toThrow()
+  })
+
+  it('stop reading when the client leaves', async () => {
+    let isOver = false
+    const endless = async function* () {
+      try {
+        for (;;) yield bytes
+      } finally {
+        isOver = true
+      }
+    }
+    await using adapter = await startAdapter(stored(endless))
+    const leaving = new AbortController()
+    const response = await adapter.fetch('/v1/files/file_1/content', { signal: leaving.signal })
+    await response.body!.getReader().read()
+    leaving.abort()
+    await eventually(() => isOver)
   })
 })
 

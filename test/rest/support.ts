@@ -5,6 +5,7 @@ import { type ExecutionResult, GraphQLError, getVariableValues, type OperationDe
 import { restConfig } from '../../rest-adapter/config.ts'
 import type { RestDeps } from '../../rest-adapter/http/deps.ts'
 import { createRestAdapter } from '../../rest-adapter/main.ts'
+import type { ByteRequest, ByteResponse } from '../../subgraphs/common/bytes/byte-response.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext, Operation } from '../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
@@ -78,6 +79,11 @@ export class FakeGateway implements Link<string | null> {
       },
       context.signal,
     )
+  }
+
+  /** The handler `openBytes` gets the request instead of variables. */
+  async openBytes(request: ByteRequest): Promise<ByteResponse> {
+    return (this.handlers.openBytes as (request: ByteRequest) => Promise<ByteResponse>)(request)
   }
 
   #findHandler({ query, variables = {} }: Operation, context: LinkContext<string | null>): () => unknown {

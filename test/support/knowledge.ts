@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
+import { bytePaths } from '../../subgraphs/common/bytes/byte-paths.ts'
 import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog, type Telling } from '../../subgraphs/common/events/event-log.ts'
@@ -357,6 +358,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     recogniser: world.recogniser ?? blindRecogniser,
     inference: life.sees(world.inference, 'inference'),
     egress: world.egress ?? new Egress(),
+    bytePaths: bytePaths(world.clock, new Uint8Array(32)),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
     pageBilling: life.sees(world.pageBilling ?? new FakePageBilling(), 'pageBilling'),
     // Other processes read this log too, so it does not belong to one life.

@@ -81,6 +81,11 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
       }
       return openedLater(open, context.signal)
     },
+
+    async openBytes(request, context) {
+      context.signal.throwIfAborted()
+      return subgraph.openBytes!(request, context)
+    },
   }
 }
 

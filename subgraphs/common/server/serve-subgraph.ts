@@ -4,10 +4,10 @@ import { useServer } from 'graphql-ws/use/ws'
 import mercurius from 'mercurius'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ERRORS } from '../../../schema/errors.ts'
-import { KisError, REQUEST_OVER } from '../errors.ts'
+import { KisError, REQUEST_OVER, ServiceUnavailable } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
 import { beginNote, tellBegin } from '../link/begin.ts'
-import { formatError, graphqlBody } from '../link/graphql-errors.ts'
+import { formatError, formatThrown, graphqlBody } from '../link/graphql-errors.ts'
 import type { Link, LinkContext, Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
@@ -21,6 +21,7 @@ import { hasJustStoodStill } from '../process/standstill.ts'
 import { FACTS_HEADER } from '../telemetry/request-facts.ts'
 import { SocketOperation } from '../telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
+import { serveBytes } from './byte-route.ts'
 import { healthRoutes } from './health/health.ts'
 import { LargeBodies } from './large-bodies.ts'
 import { APP_OPTIONS, listen } from './listen.ts'
@@ -144,6 +145,15 @@ export async function serveSubgraph(
     done(null, payload)
   })
   healthRoutes(app, problems, log, { ...(stopping && { stopping }) })
+  if (subgraph.openBytes)
+    serveBytes(app, {
+      begin: async (request) => String(request.headers['x-request-id'] ?? ''),
+      async open(request, context) {
+        if (!hasOpened) throw new ServiceUnavailable(subgraph.name)
+        return subgraph.openBytes!(request, context)
+      },
+      format: (error, requestId) => formatThrown(error, log, requestId),
+    })
   await app.register(mercurius, {
     schema: subgraph.schema,
     graphiql: false,

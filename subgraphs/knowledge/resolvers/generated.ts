@@ -40,6 +40,8 @@ export type Query = {
   readonly evaluation?: Maybe<Evaluation>;
   readonly upload?: Maybe<Upload>;
   readonly webSource?: Maybe<WebSource>;
+  readonly fileDownload: FileDownload;
+  /** @deprecated Use `fileDownload`. */
   readonly fileContent: FileContent;
   readonly verifyBlobs: BlobVerification;
   readonly verifyKnowledgeFiles: FileVerification;
@@ -132,11 +134,16 @@ export type QueryWebSourceArgs = {
 };
 
 
+export type QueryFileDownloadArgs = {
+  id: Scalars['ID']['input'];
+  isPartOfCall?: InputMaybe<Scalars['Boolean']['input']>;
+};
+
+
 export type QueryFileContentArgs = {
   id: Scalars['ID']['input'];
   offset: Scalars['Float']['input'];
   length: Scalars['Int']['input'];
-  isPartOfCall?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -994,6 +1001,12 @@ export type Upload = {
   readonly expiresAt: Scalars['DateTime']['output'];
 };
 
+export type FileDownload = {
+  readonly file: File;
+  readonly path: Scalars['String']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
+};
+
 export type FileContent = {
   readonly file: File;
   readonly content: Scalars['String']['output'];
@@ -1558,8 +1571,8 @@ export type ResolversTypes = {
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
-  Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
@@ -1638,6 +1651,7 @@ export type ResolversTypes = {
   EvaluationEdge: ResolverTypeWrapper<Omit<EvaluationEdge, 'node'> & { node: ResolversTypes['Evaluation'] }>;
   UploadStatus: ResolverTypeWrapper<'open' | 'completed' | 'cancelled'>;
   Upload: ResolverTypeWrapper<UploadRecord>;
+  FileDownload: ResolverTypeWrapper<Omit<FileDownload, 'file'> & { file: ResolversTypes['File'] }>;
   FileContent: ResolverTypeWrapper<Omit<FileContent, 'file'> & { file: ResolversTypes['File'] }>;
   DocumentEvent: ResolverTypeWrapper<Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
   CreateCollectionInput: CreateCollectionInput;
@@ -1718,8 +1732,8 @@ export type ResolversParentTypes = {
   ID: Scalars['ID']['output'];
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
-  Float: Scalars['Float']['output'];
   Boolean: Scalars['Boolean']['output'];
+  Float: Scalars['Float']['output'];
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
   CollectionFilter: CollectionFilter;
@@ -1784,6 +1798,7 @@ export type ResolversParentTypes = {
   EvaluationConnection: Omit<EvaluationConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['EvaluationEdge']> };
   EvaluationEdge: Omit<EvaluationEdge, 'node'> & { node: ResolversParentTypes['Evaluation'] };
   Upload: UploadRecord;
+  FileDownload: Omit<FileDownload, 'file'> & { file: ResolversParentTypes['File'] };
   FileContent: Omit<FileContent, 'file'> & { file: ResolversParentTypes['File'] };
   DocumentEvent: Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
   CreateCollectionInput: CreateCollectionInput;
@@ -1884,7 +1899,8 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   evaluation?: Resolver<Maybe<ResolversTypes['Evaluation']>, ParentType, ContextType, RequireFields<QueryEvaluationArgs, 'id'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   webSource?: Resolver<Maybe<ResolversTypes['WebSource']>, ParentType, ContextType, RequireFields<QueryWebSourceArgs, 'id'>>;
-  fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length' | 'isPartOfCall'>>;
+  fileDownload?: Resolver<ResolversTypes['FileDownload'], ParentType, ContextType, RequireFields<QueryFileDownloadArgs, 'id' | 'isPartOfCall'>>;
+  fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length'>>;
   verifyBlobs?: Resolver<ResolversTypes['BlobVerification'], ParentType, ContextType, Partial<QueryVerifyBlobsArgs>>;
   verifyKnowledgeFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyKnowledgeFilesArgs>>;
   ingestionQueues?: Resolver<ResolversTypes['IngestionQueues'], ParentType, ContextType, Partial<QueryIngestionQueuesArgs>>;
@@ -2368,6 +2384,12 @@ export type UploadResolvers<ContextType = Context, ParentType extends ResolversP
   expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
 
+export type FileDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileDownload'] = ResolversParentTypes['FileDownload']> = {
+  file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
+
 export type FileContentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileContent'] = ResolversParentTypes['FileContent']> = {
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -2735,6 +2757,7 @@ export type Resolvers<ContextType = Context> = {
   EvaluationEdge?: EvaluationEdgeResolvers<ContextType>;
   UploadStatus?: UploadStatusResolvers;
   Upload?: UploadResolvers<ContextType>;
+  FileDownload?: FileDownloadResolvers<ContextType>;
   FileContent?: FileContentResolvers<ContextType>;
   DocumentEvent?: DocumentEventResolvers<ContextType>;
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;

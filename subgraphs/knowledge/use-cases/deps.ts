@@ -1,3 +1,4 @@
+import type { BytePaths } from '../../common/bytes/byte-paths.ts'
 import type { Egress } from '../../common/egress/egress.ts'
 import type { EventLog, Telling } from '../../common/events/event-log.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
@@ -28,6 +29,7 @@ export interface Ports {
   readonly egress: Egress
   readonly accounts: Accounts
   readonly pageBilling: PageBilling
+  readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

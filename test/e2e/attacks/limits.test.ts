@@ -172,11 +172,24 @@ describe('limits of a key, by the official client', () => {
       expect(Number(answers[2]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
     })
 
-    it('a piece of a file in GraphQL, unless it follows the last one', async () => {
+    it('each piece of a file in GraphQL', async () => {
       const [caller, id] = [await keyWith(TWICE), await upload()]
       const codeOf = async (offset: number) => (await caller.graphql(piece(id, offset))).errors?.[0]?.extensions.code ?? null
-      expect([await codeOf(0), await codeOf(1024), await codeOf(2048)]).toEqual([null, null, null])
-      expect([await codeOf(2048), await codeOf(2048)]).toEqual([null, 'RATE_LIMIT_EXCEEDED'])
+      expect([await codeOf(0), await codeOf(1024), await codeOf(2048)]).toEqual([null, null, 'RATE_LIMIT_EXCEEDED'])
+    })
+
+    it('the path of a download, which serves 16 times', async () => {
+      const [caller, id] = [await keyWith(TWICE), await upload()]
+      const sign = async () => caller.graphql(`{ fileDownload(id: "${id}") { path } }`)
+      const { path } = (await sign()).data.fileDownload
+      const codes: number[] = []
+      for (let time = 0; time < 17; time++) {
+        const response = await fetch(new URL(path, service.graphql))
+        await response.arrayBuffer()
+        codes.push(response.status)
+      }
+      expect(codes).toEqual([...Array(16).fill(200), 429])
+      expect([(await sign()).errors, (await sign()).errors?.[0]?.extensions.code]).toEqual([undefined, 'RATE_LIMIT_EXCEEDED'])
     })
 
     it.each([

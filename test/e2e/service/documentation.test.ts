@@ -351,7 +351,10 @@ describe('the examples of the documentation', () => {
     await addDocument(caller, collection, 'leave.txt', 'There are thirty days of leave.')
     const { data, errors } = await caller.graphql(example('searching'), { collection })
     expect(errors).toBeUndefined()
-    expect(data.searchCollection.hits[0].chunk).toMatchObject({ text: 'There are thirty days of leave.', document: { file: { name: 'leave.txt' } } })
+    expect(data.searchCollection.hits[0].chunk).toMatchObject({
+      text: 'There are thirty days of leave.',
+      document: { file: { name: 'leave.txt' } },
+    })
   })
 
   it('make a key with limits, whose scopes have a default of their own', async () => {

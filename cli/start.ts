@@ -394,7 +394,11 @@ class Start {
   async #portal(): Promise<Portal | null> {
     if (!this.#config.portal) return null
     const { openPortal } = await import('../portal/server/portal.ts')
-    const portal = openPortal({ folder: fileURLToPath(new URL('../portal', import.meta.url)), log: this.#log })
+    const portal = openPortal({
+      folder: fileURLToPath(new URL('../portal', import.meta.url)),
+      log: this.#log,
+      publicUrl: this.#config.publicUrl,
+    })
     return portal && this.#stack.use(portal)
   }
 

@@ -314,6 +314,14 @@ describe('requests by REST', () => {
     expect(await errorCode('GET', '/v1/chat/completions')).toBe('405 method_not_allowed')
     for (const path of ['/v1/images/generations', '/v1/assistants', '/v1/threads/t/runs', '/v1/fine_tuning/jobs', '/v1/completions'])
       expect(await errorCode('POST', path)).toBe('404 not_offered')
+    for (const [path, instead] of [
+      ['/v1/vector_stores/vs_1/search', 'POST /v1/collections'],
+      ['/v1/moderations', 'POST /v1/chat/completions'],
+      ['/v1/batches', 'POST /v1/chat/completions'],
+    ] as const) {
+      expect(await errorCode('POST', path)).toBe('404 not_offered')
+      expect(await (await adapter.fetch(path, { method: 'POST' })).text()).toContain(instead)
+    }
     const allowed = await adapter.fetch('/v1/files/file_1', { method: 'PUT' })
     expect(allowed.headers.get('allow')).toBe('GET, DELETE, HEAD, OPTIONS')
   })

@@ -5,6 +5,7 @@ import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
+import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { eventually } from '../support/eventually.ts'
 
 export const somebody: Principal = {
@@ -47,7 +48,9 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
           seen.requestIds.push(requestId)
           if (id === 'refused') throw new KisError('insufficient_quota', 'No money.', { param: 'id' })
           if (id === 'defect') throw new Error('secret detail')
-          if (id === 'slow') await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
+          if (id.startsWith('slow'))
+            await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
+          if (id === 'slow and strict') signal.throwIfAborted()
           return { id, kind: 'chat', vendor: 'probe', residency: 'local', createdAt: new Date(0) }
         },
       },
@@ -100,11 +103,12 @@ async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionRes
 }
 
 /** What every link does, whatever it goes over. */
-export function linkContract(name: string, open: () => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
+export function linkContract(name: string, open: (log: Log) => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
   describe(`link over ${name}`, () => {
     let part: Awaited<ReturnType<typeof open>>
+    const defects: unknown[] = []
     beforeAll(async () => {
-      part = await open()
+      part = await open({ ...silentLog, error: (...line: unknown[]) => void defects.push(line) } as Log)
     })
     afterAll(() => part.close())
     const context = (signal = new AbortController().signal): LinkContext => ({ caller: somebody, requestId: 'req_1', signal })
@@ -152,15 +156,19 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
       }
     })
 
-    it('tells the resolver when the caller gives up', async () => {
+    it.each(['slow', 'slow and strict'])('tells the resolver when the caller gives up, which is no defect (%s)', async (id) => {
       const { aborted } = part.seen
+      const logged = defects.length
       const controller = new AbortController()
       const calls = part.seen.callers.length
-      const answer = execute('slow', controller.signal).catch((error) => error)
+      const answer = execute(id, controller.signal).catch((error) => error)
       await eventually(() => part.seen.callers.length > calls)
       controller.abort()
       await eventually(() => part.seen.aborted === aborted + 1)
       await answer
+      // What the subgraph makes of the abandoned call is over once the next one has its result.
+      await execute('m')
+      expect(defects.slice(logged)).toEqual([])
     })
 
     it('gives the events of a subscription in order', async () => {

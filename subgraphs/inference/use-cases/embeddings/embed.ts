@@ -43,8 +43,9 @@ export async function countEmbeddingTokens(
 }
 
 /**
- * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count. `onSent` is called before each batch with the number of
- * inputs sent up to its end.
+ * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count. `onSent` is called
+ * before each batch with the number of inputs sent up to its end.
+ * @throws {NeverAsked} the signal has aborted before anything was sent.
  * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
  */
 export async function embedInBatches(
@@ -67,8 +68,9 @@ export async function embedInBatches(
     const part = input.slice(start, start + embedding.maxBatch) as EmbeddingRequest['input']
     onSent(start + part.length)
     const batch = await embedding.embed(call, part, signal).catch((error) => {
-      // The batch counts as sent.
-      throw error instanceof NeverAsked ? error.cause : error
+      if (error instanceof NeverAsked) onSent(start)
+      // For the batches before, it was asked.
+      throw error instanceof NeverAsked && start > 0 ? error.cause : error
     })
     checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)

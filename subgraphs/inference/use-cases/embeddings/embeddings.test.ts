@@ -4,6 +4,7 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { unit } from '../../test-support/scripted-engine.ts'
 import { createEmbeddings } from './create-embeddings.ts'
@@ -165,6 +166,29 @@ describe('embeddings', () => {
     leaving.abort()
     await answer
     expect(billing.only).toMatchObject({ state: 'settled', charged: 12_000n, used: { source: 'counted' } })
+  })
+
+  it.each([
+    [1, 'voided', 0n],
+    [2, 'settled', 12_000n],
+  ])('whose caller leaves before the engine was asked for batch %i do not cost that batch', async (batch, state, charged) => {
+    const { deps, billing, near } = parts()
+    const { embed } = near.embedding
+    const waits = Promise.withResolvers<void>()
+    near.embedding.embed = (call, input, signal) => {
+      if (near.embeds + 1 < batch) return embed(call, input, signal)
+      return new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason)))
+        waits.resolve()
+      })
+    }
+    const leaving = new AbortController()
+    const ask = asking(somebody, leaving.signal)
+    const answer = createEmbeddings(deps, ask, { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch((error) => error)
+    await waits.promise
+    leaving.abort()
+    expect(await answer).toBe(leaving.signal.reason)
+    expect(billing.only).toMatchObject({ state, charged })
   })
 })
 

@@ -221,6 +221,10 @@ it('keeps bytes that another file shares when the upload that brought them is re
   }
   expect(await completeUpload(depsOn(world, life), small, { id: _id }).catch(errorCode)).toBe('storage_quota_exceeded')
   expect(isShared).toBe(true)
+  // A client that was refused cancels.
+  await cancelUpload(deps, context, _id)
+  const [file] = await deps.store.files.find({ organizationId: principal.organizationId }, { limit: 1 })
+  expect(await read(deps, file!._id)).toBe('abcdef')
   await expectSettled(world)
 })
 

@@ -1,5 +1,8 @@
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import type { ExecutionResult } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ByteRange, byteRequest, respondWithBytes } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError, NotFound, NotHere } from '../../subgraphs/common/errors.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
@@ -22,12 +25,17 @@ export const somebody: Principal = {
   plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
 }
 
+const BYTES_PIECE = Buffer.alloc(1024 * 1024, 'abc')
+/** More than all buffers on the way hold. */
+const BYTES_SIZE = 60 * 1024 * 1024 + 1
+
 /** What the probe subgraph saw. */
 export interface Seen {
   callers: unknown[]
   requestIds: string[]
   aborted: number
   opened: number
+  piecesRead: number
   ended: number
   /** What was known of the client when a subscription ended. */
   cut: (boolean | undefined)[]
@@ -37,7 +45,7 @@ export interface Seen {
 
 /** A subgraph with the inference SDL whose resolvers are scripted by the model id that is asked for. */
 export function probe(): { subgraph: Subgraph; seen: Seen } {
-  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0, cut: [], hasKept: false }
+  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, piecesRead: 0, ended: 0, cut: [], hasKept: false }
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', {
@@ -86,6 +94,24 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
       },
     }),
     toResolverContext: (context) => ({ deps: null, ...context }),
+    async openBytes(request, { requestId, signal }) {
+      seen.requestIds.push(requestId)
+      const what = new URLSearchParams(request.path.split('?')[1]).get('token')
+      if (what === 'refused') throw new KisError('permission_denied', 'Not yours.')
+      if (what === 'defect') throw new Error('secret detail')
+      async function* read({ offset, length }: ByteRange) {
+        try {
+          for (let at = offset; at < offset + length; at += BYTES_PIECE.length) {
+            if (what === 'breaks' && at > offset) throw new Error('lost')
+            seen.piecesRead++
+            yield BYTES_PIECE.subarray(0, offset + length - at)
+          }
+        } finally {
+          seen.ended++
+        }
+      }
+      return respondWithBytes(request, { name: 'a', mediaType: 'text/plain', sizeBytes: BYTES_SIZE, sha256: 'abc', read }, signal)
+    },
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -117,6 +143,54 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
     it('says where in a list an error is, by a number', async () => {
       const { data, errors } = await part.link.execute({ query: '{ models { id } }' }, context())
       expect({ data, path: errors?.[0]?.path }).toEqual({ data: { models: null }, path: ['models', 1] })
+    })
+
+    const openBytes = (token: string, headers = {}, signal?: AbortSignal) =>
+      part.link.openBytes(byteRequest(`/bytes?token=${token}`, { method: 'GET', headers }), context(signal))
+
+    it('streams stored bytes of any length, with their headers', async () => {
+      const { status, headers, body } = await openBytes('whole')
+      let sizeBytes = 0
+      for await (const piece of body as AsyncIterable<Buffer>) sizeBytes += piece.length
+      expect([status, sizeBytes, headers['content-length']]).toEqual([200, BYTES_SIZE, String(BYTES_SIZE)])
+      expect(headers).toMatchObject({ 'content-type': 'text/plain', etag: '"abc"' })
+      const part = await openBytes('whole', { range: 'bytes=-3' })
+      expect([part.status, part.headers['content-range'], await text(part.body)]).toEqual([
+        206,
+        `bytes ${BYTES_SIZE - 3}-${BYTES_SIZE - 1}/${BYTES_SIZE}`,
+        'abc',
+      ])
+      const beyond = await openBytes('whole', { range: `bytes=${BYTES_SIZE}-` })
+      expect([beyond.status, await text(beyond.body)]).toEqual([416, ''])
+    })
+
+    it('refuses stored bytes with the code of the other side, and tells nothing of a defect', async () => {
+      await expect(openBytes('refused')).rejects.toMatchObject({ code: 'permission_denied', message: 'Not yours.' })
+      const error = await openBytes('defect').catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(KisError)
+      expect(error).toMatchObject({ code: 'internal', message: expect.not.stringContaining('secret') })
+    })
+
+    it('breaks off where stored bytes are lost', async () => {
+      await expect(text((await openBytes('breaks')).body)).rejects.toThrow()
+    })
+
+    it('reads stored bytes no faster than they are taken, and ends when the reader leaves', async () => {
+      const { piecesRead, ended } = part.seen
+      const leaving = new AbortController()
+      const { body } = await openBytes('whole', {}, leaving.signal)
+      body.once('error', () => undefined)
+      await once(body, 'readable')
+      // Once the buffers on the way are full, nothing more is read.
+      let before = -1
+      await eventually(() => {
+        const isStill = part.seen.piecesRead === before
+        before = part.seen.piecesRead
+        return isStill
+      })
+      expect(part.seen.piecesRead - piecesRead).toBeLessThan(40)
+      leaving.abort()
+      await eventually(() => part.seen.ended > ended)
     })
 
     it('executes an operation with its variables', async () => {

@@ -7,7 +7,13 @@ const FILE = { kind: 'file', organizationId: 'org_a', key: 'file_a' } as const
 
 function manualClock() {
   let ms = Date.UTC(2026, 0, 1)
-  return { now: () => new Date(ms), sleep: async () => undefined, advance: (by: number) => void (ms += by) }
+  return {
+    now: () => new Date(ms),
+    sleep: async () => undefined,
+    advance(by: number) {
+      ms += by
+    },
+  }
 }
 
 it('names what was signed, for one minute', async () => {

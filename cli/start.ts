@@ -209,7 +209,7 @@ class Start {
       case 'inference': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing)
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -221,7 +221,7 @@ class Start {
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing)
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -511,12 +511,16 @@ class Start {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
     let isSet = false
+    let problem = 'no answer yet'
     const asked = async () => {
       while (!isSet) {
         const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
         isSet = await billing.execute({ query: 'query Health { __typename }' }, context).then(
           () => true,
-          () => false,
+          (error) => {
+            problem = describeSilence(error, this.#config.urls.billing)
+            return false
+          },
         )
         if (!isSet) await systemClock.sleep(LOOK_MS, stopping.signal)
       }
@@ -524,7 +528,7 @@ class Start {
     const opened = asked()
     // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
-    return { opened, problems: () => (isSet ? [] : ['billing: no answer yet']) }
+    return { opened, problems: () => (isSet ? [] : [`billing: ${problem}`]) }
   }
 
   async #listen(
@@ -563,15 +567,24 @@ class Start {
  * @throws {KisError}
  * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
  */
-async function fetchInstallation(billing: Link): Promise<string> {
+async function fetchInstallation(billing: Link, urls: readonly string[] = []): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context)
+  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context).catch((error) => {
+    throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
+  })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
   // Version 0.1.0 does not know this query.
   if (error?.code === 'internal')
     throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
+  if (error?.code === 'service_unavailable') throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   if (error) throw error
   return (data as { installationId: string }).installationId
+}
+
+/** Why billing does not answer, with its addresses if it is another process. */
+function describeSilence(error: Error, urls: readonly string[]): string {
+  const why = error.cause instanceof Error && error.cause.message ? error.cause.message : error.message
+  return urls.length > 0 ? `${urls.join(', ')} does not answer: ${why}` : why
 }
 
 /** A link to a part that is created later. */

@@ -118,7 +118,10 @@ it.each<[string, object, number]>([
 })
 
 it('counts the tokens of a response whose content is in parts', () => {
-  const content = [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hello' }] }, { type: 'text', text: 'Hello' }]
+  const content = [
+    { type: 'thinking', thinking: [{ type: 'text', text: 'Hello' }] },
+    { type: 'text', text: 'Hello' },
+  ]
   const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
   expect(countAnswerTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
 })

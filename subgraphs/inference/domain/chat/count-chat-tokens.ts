@@ -110,13 +110,21 @@ export function countAnswerTokens(completion: ProtocolObject): number {
 
 /**
  * What a model wrote in a message or a part of one: text, refusal, reasoning (in the field of vLLM and DeepSeek) and
- * tool calls.
+ * tool calls. Mistral sends text and reasoning in parts of `content`.
  */
 function listTexts(message: unknown): readonly string[] {
   const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
-  const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]
+  const texts = [...contentTexts(content), refusal, reasoning_content, reasoning, ...callTexts(function_call)]
   if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))
   return texts.filter((text): text is string => typeof text === 'string' && text !== '')
+}
+
+function contentTexts(content: unknown): readonly unknown[] {
+  if (!Array.isArray(content)) return [content]
+  return content.flatMap((part: ProtocolObject | null) => {
+    const thinking = Array.isArray(part?.thinking) ? part.thinking : []
+    return [part?.text, ...thinking.map((thought: ProtocolObject | null) => thought?.text)]
+  })
 }
 
 function callTexts(call: unknown): readonly unknown[] {

@@ -126,12 +126,23 @@ it.each<[string, object, number]>([
   ['a word', { content: 'Hello' }, 1],
   ['nothing yet', { role: 'assistant', content: '' }, 0],
   ['reasoning', { reasoning_content: 'so' }, 1],
+  ['text in parts', { content: [{ type: 'text', text: 'Hello' }, null, 'no part'] }, 1],
+  ['reasoning in parts', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'so' }] }] }, 1],
   ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
   ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
 ])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
   const count = { tokens: 0, fewest: 0, units: 0 }
   countChunk({ choices: [{ index: 0, delta }] }, count)
   expect(count.tokens).toBe(tokens)
+})
+
+it('counts the tokens of a response whose content is in parts', () => {
+  const content = [
+    { type: 'thinking', thinking: [{ type: 'text', text: 'Hello' }] },
+    { type: 'text', text: 'Hello' },
+  ]
+  const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
+  expect(countAnswerTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {

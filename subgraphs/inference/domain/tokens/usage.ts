@@ -8,11 +8,11 @@ export interface Usage {
   readonly source: 'provider' | 'counted' | 'estimated'
 }
 
-/** `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave none. */
+/** `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave no plausible one. */
 export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined
   const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage as Record<string, unknown>
-  if (!isCount(prompt) || !isCount(completion)) return undefined
+  if (!isCount(prompt) || !isCount(completion) || !isCount(prompt + completion)) return undefined
   const { cached_tokens: cached, cache_write_tokens: written } = (details ?? {}) as {
     cached_tokens?: unknown
     cache_write_tokens?: unknown

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { Json } from '../../../support/client.ts'
 import { ARABIC, ENGLISH, type Library } from './library.ts'
 import type { Running } from './running.ts'
 
@@ -34,7 +35,7 @@ export function files(running: Running, library: Library): void {
     expect([head.status, head.headers.get('content-length')]).toEqual([200, String(file.sizeBytes)])
     for (const forged of ['/bytes', path.slice(0, -3), `${path}x`]) {
       const refused = await get(forged)
-      expect([refused.status, (await refused.json()).errors[0].extensions.code]).toEqual([403, 'PERMISSION_DENIED'])
+      expect([refused.status, ((await refused.json()) as Json).errors[0].extensions.code]).toEqual([403, 'PERMISSION_DENIED'])
     }
   })
 }

@@ -51,6 +51,7 @@ const EXAMPLES = {
   viewer: ['docs/guide/graphql.md', 'graphql', 'viewer'],
   events: ['docs/guide/graphql.md', 'js', 'graphql-sse'],
   multipart: ['docs/guide/graphql.md', 'sh', 'apollo-require-preflight'],
+  download: ['docs/guide/graphql.md', 'sh', 'fileDownload'],
   partial: ['docs/guide/graphql.md', 'graphql', 'made:'],
   // Held by subgraph-away.test.ts, and by test/clients.
   partialAnswer: ['docs/guide/graphql.md', 'json', 'PART_UNAVAILABLE'],
@@ -386,10 +387,14 @@ describe('the examples of the documentation', () => {
     expect(JSON.parse(stdout)).toMatchObject({ email: 'ann@example.com', role: 'editor', token: expect.any(String) })
   })
 
-  it('upload a file by a multipart request', async () => {
+  it('upload a file by a multipart request, and download it', async () => {
     writeFileSync(join(folder, 'report.pdf'), 'A plain text with the name of a PDF.\n')
     const { stdout } = await shell(example('multipart'))
-    expect(JSON.parse(stdout).data.uploadFile.file.id).toMatch(/^file_/)
+    const { id } = JSON.parse(stdout).data.uploadFile.file
+    expect(id).toMatch(/^file_/)
+    rmSync(join(folder, 'report.pdf'))
+    await shell(example('download'), { FILE: id })
+    expect(readFileSync(join(folder, 'report.pdf'), 'utf8')).toBe('A plain text with the name of a PDF.\n')
   })
 
   it('follow an ingestion by server-sent events', async () => {

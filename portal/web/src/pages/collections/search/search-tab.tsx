@@ -179,7 +179,7 @@ function SearchForm({ collection, filters, isBusy, onSearch }: SearchFormProps) 
                 />
               )}
             </Field>
-            <Field label={text('searching.min')}>
+            <Field label={text('searching.min')} help={text('searching.minHelp', { weak: number(0.3), strong: number(0.7) })}>
               {(control) => (
                 <Select
                   {...control}

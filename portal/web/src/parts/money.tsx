@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
+import { moneyAxisFormat, moneyFormat, type Rounding } from '../i18n/money-format.ts'
 import { useFormats } from '../i18n/text.tsx'
-import { moneyAxisFormat, moneyFormat, type Rounding } from './money-format.ts'
 
 interface MoneyProps {
   /** US dollars as a decimal string, as the schema has them. Null: unknown or none. */

@@ -844,7 +844,15 @@ describe('objects by REST', () => {
       file: { id: 'file_1' },
     }
     const { document, file: _file, ...place } = chunk
-    const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }
+    const hit = {
+      collectionId: 'col_1',
+      score: 0.9,
+      relevance: 'STRONG',
+      lexicalRank: null,
+      vectorRank: 1,
+      highlights: [{ start: 0, end: 6 }],
+      chunk,
+    }
     const found = {
       hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
       groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
@@ -885,6 +893,7 @@ describe('objects by REST', () => {
       chunk_id: 'chk_1',
       text: 'ثلاثون يوما',
       score: 0.9,
+      relevance: 'strong',
       lexical_rank: null,
       vector_rank: 1,
       heading_path: ['Leave'],

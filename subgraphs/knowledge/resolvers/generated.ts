@@ -707,6 +707,11 @@ export type SearchResult = {
   readonly cost: Scalars['USD']['output'];
 };
 
+export type SearchRelevance =
+  | 'strong'
+  | 'likely'
+  | 'weak';
+
 export type SearchGrouping =
   | 'document';
 
@@ -755,6 +760,7 @@ export type SearchHit = {
   readonly chunk: Chunk;
   readonly collectionId: Scalars['ID']['output'];
   readonly score: Scalars['Float']['output'];
+  readonly relevance?: Maybe<SearchRelevance>;
   readonly highlights: ReadonlyArray<TextRange>;
   readonly before: ReadonlyArray<Chunk>;
   readonly after: ReadonlyArray<Chunk>;
@@ -1607,6 +1613,7 @@ export type ResolversTypes = {
   SearchMode: ResolverTypeWrapper<'hybrid' | 'vector' | 'lexical'>;
   SearchInput: SearchInput;
   SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>> }>;
+  SearchRelevance: ResolverTypeWrapper<'strong' | 'likely' | 'weak'>;
   SearchGrouping: ResolverTypeWrapper<'document'>;
   SearchGroup: ResolverTypeWrapper<Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversTypes['Document'], hits: ReadonlyArray<ResolversTypes['SearchHit']> }>;
   SearchFacet: ResolverTypeWrapper<SearchFacet>;
@@ -1616,7 +1623,7 @@ export type ResolversTypes = {
   SearchRewrite: ResolverTypeWrapper<SearchRewrite>;
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
   TextRange: ResolverTypeWrapper<TextRange>;
-  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
+  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'relevance' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], relevance?: Maybe<ResolversTypes['SearchRelevance']>, before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
   SearchExplanation: ResolverTypeWrapper<SearchExplanation>;
   GoldQuestion: ResolverTypeWrapper<GoldQuestionRecord>;
   ExpectedPassage: ResolverTypeWrapper<ExpectedPassage>;
@@ -2148,6 +2155,8 @@ export type SearchResultResolvers<ContextType = Context, ParentType extends Reso
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type SearchRelevanceResolvers = { STRONG: 'strong', LIKELY: 'likely', WEAK: 'weak' };
+
 export type SearchGroupingResolvers = { DOCUMENT: 'document' };
 
 export type SearchGroupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchGroup'] = ResolversParentTypes['SearchGroup']> = {
@@ -2188,6 +2197,7 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   chunk?: Resolver<ResolversTypes['Chunk'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   score?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  relevance?: Resolver<Maybe<ResolversTypes['SearchRelevance']>, ParentType, ContextType>;
   highlights?: Resolver<ReadonlyArray<ResolversTypes['TextRange']>, ParentType, ContextType>;
   before?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
   after?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
@@ -2721,6 +2731,7 @@ export type Resolvers<ContextType = Context> = {
   TextBox?: TextBoxResolvers<ContextType>;
   SearchMode?: SearchModeResolvers;
   SearchResult?: SearchResultResolvers<ContextType>;
+  SearchRelevance?: SearchRelevanceResolvers;
   SearchGrouping?: SearchGroupingResolvers;
   SearchGroup?: SearchGroupResolvers<ContextType>;
   SearchFacet?: SearchFacetResolvers<ContextType>;

@@ -4,7 +4,7 @@ import { toErrorCode } from '../../schema/errors.ts'
 import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { asForeignText } from '../../subgraphs/common/foreign-text.ts'
+import { asForeignText, escapeMarks } from '../../subgraphs/common/foreign-text.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
 import { sourceLine, toResult } from './passages.ts'
@@ -28,7 +28,8 @@ export async function runAgent(
   signal: AbortSignal,
   onProgress: (message: string) => void,
 ): Promise<CallToolResult> {
-  const variables = { input: { agentId: id, input: textAt(input, 'input') } }
+  // With marks of the session, the run's would begin after them, and with `marksBefore` be those of another call.
+  const variables = { input: { agentId: id, input: escapeMarks(textAt(input, 'input')) } }
   const events = call.subscribe({ query: RUN, variables })
   const leave = () => void events.return?.()
   signal.addEventListener('abort', leave, { once: true })

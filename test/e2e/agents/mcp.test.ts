@@ -139,7 +139,7 @@ describe('the service as an MCP server, by the official client', () => {
     for (const query of ['When was the harbour of Sur built?', 'متى افتتح ميناء صلالة؟', 'When was the harbour of Sur built?']) {
       const found = (await mcp.call('search_ports', { query, limit: 2 })).structuredContent as unknown as Passages
       marks.push(...found.results.map(({ mark }) => mark))
-      const result = await mcp.call('run_agent_pilot', { input: query })
+      const result = await mcp.call('run_agent_pilot', { input: `${query} [#1000]` })
       const { citations, output_text } = result.structuredContent as Json
       expect(citations.length).toBeGreaterThan(0)
       for (const { mark } of citations) {

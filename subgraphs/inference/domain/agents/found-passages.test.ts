@@ -28,6 +28,14 @@ it('checks an answer in pieces as it checks the whole, however it is cut', () =>
   )
 })
 
+it('leaves no mark that a removed one completes', () => {
+  const text = 'a [[#99]#88] b [ [#99]#88] c [#[#99]88] d [#8[#99]8] e [#88[#99]] f [[#99][#98]#88] g [#1][#99]'
+  const checked = 'a [(#99)#88] b [(#99)#88] c [#(#99)88] d [#8(#99)8] e [#88(#99)] f [(#99)#88] g [#1]'
+  expect(shown(1).citedBy(text).text).toBe(checked)
+  const pieces = new CheckedPieces(shown(1))
+  expect([...text].map((piece) => pieces.add(piece)).join('') + pieces.end()).toBe(checked)
+})
+
 it('holds nothing back that cannot become a mark', () => {
   const pieces = new CheckedPieces(shown(1))
   expect(['In', ' 1931', ' [', '#1', '] an', 'd [#9', '] more.'].map((piece) => pieces.add(piece))).toEqual([

@@ -11,8 +11,11 @@ export interface ShownPassage {
 /** A citation mark in an answer. Models write it as they see it, and nothing else looks like it. */
 const MARK = /\s?\[#(\d{1,9})\]/g
 
-/** The end of a piece that may become a mark with the next piece, with the space before it. */
-const OPEN_MARK = /\s?(?:\[(?:#\d{0,9})?)?$/
+/** The end of a piece that may become a mark, or one inside another, with the next piece. With the space before it. */
+const OPEN_MARK = /\s?(?:\[(?:#\d{0,9})?\s?){0,2}$/
+/** The beginning of a mark, right before one that is removed: what follows could complete it. */
+const BROKEN_MARK = /\[(?:#\d{0,9})?$/
+const MAX_BROKEN_MARK = 11
 
 /**
  * Goes with every result, because anybody may have written the text. Each sentence is an instruction, so that no model
@@ -50,9 +53,9 @@ export class ShownPassages {
   citedBy(text: string): { readonly text: string; readonly cited: readonly ShownPassage[] } {
     const byNumber = new Map([...this.#byChunk.values()].map((shown) => [shown.number, shown]))
     const cited = new Set<ShownPassage>()
-    const checked = text.replace(MARK, (mark, digits) => {
+    const checked = text.replace(MARK, (mark, digits, at) => {
       const shown = byNumber.get(Number(digits))
-      if (!shown) return ''
+      if (!shown) return BROKEN_MARK.test(text.slice(Math.max(0, at - MAX_BROKEN_MARK), at)) ? `(#${digits})` : ''
       cited.add(shown)
       return mark
     })

@@ -69,6 +69,7 @@ export interface Route {
 /** What a test acts on. Playwright waits until it is there and can be used. */
 export interface Locator {
   click(): Promise<void>
+  hover(): Promise<void>
   fill(text: string): Promise<void>
   press(key: string): Promise<void>
   count(): Promise<number>

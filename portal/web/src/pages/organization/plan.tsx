@@ -49,7 +49,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
           [text('organization.requestsPerMinute'), count(plan.requestsPerMinute)],
           [text('organization.tokensPerMinute'), count(plan.tokensPerMinute)],
           [text('organization.concurrency'), number(plan.concurrency)],
-          [text('organization.ocrPagePrice'), <Money key="page" amount={plan.ocrPagePrice} isExact />],
+          [text('organization.ocrPagePrice'), <Money key="page" amount={plan.ocrPagePrice} />],
         ]}
       />
       <p className="mt-4 text-sm text-muted">{text('organization.planHelp')}</p>

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { type BytePaths, ownerOf } from '../subgraphs/common/bytes/byte-paths.ts'
 import type { ByteRequest, ByteResponse } from '../subgraphs/common/bytes/byte-response.ts'
+import { serveBytes } from '../subgraphs/common/bytes/byte-route.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Link, LinkContext } from '../subgraphs/common/link/link.ts'
 import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
-import { serveBytes } from '../subgraphs/common/server/byte-route.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import type { HttpParts } from './http.ts'
 import { chooseRequestId } from './request-id.ts'
@@ -29,7 +29,8 @@ export function bytesOf(paths: BytePaths, links: Readonly<Record<SubgraphName, L
   return async (request, { requestId, signal }) => {
     const reference = await paths.verify(request.path)
     const used = uses.get(request.path) ?? 0
-    if (used >= MAX_USES) throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Ask for a new one.`)
+    if (used >= MAX_USES)
+      throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Ask for a new one.`, { shouldRetry: false })
     uses.set(request.path, used + 1)
     return links[ownerOf(reference)].openBytes(request, { caller: null, requestId, signal })
   }

@@ -58,7 +58,10 @@ const HELP = ['--help', '-h']
 export function helpFor(args: readonly string[]): string | null {
   const [command] = args
   if (command === undefined || command === 'help' || HELP.includes(command)) return USAGE
-  const blocks = USAGE.split(/\n+(?=kis )/)
+  const blocks = `\n${USAGE}`
+    .split('\nkis ')
+    .slice(1)
+    .map((block) => `kis ${block.trimEnd()}`)
   const ofCommand = blocks.filter((block) => block.split(/\s/, 2)[1] === command)
   if (ofCommand.length === 0 && command !== '--version') throw unknownCommand(command, blocks)
   return args.some((argument) => HELP.includes(argument)) ? ofCommand.join('\n').split('\n\n')[0]! : null

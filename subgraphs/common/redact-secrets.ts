@@ -15,6 +15,8 @@ export function redactorOf(secrets: readonly string[]): (text: string) => string
 }
 
 function formsOf(secret: string): readonly string[] {
-  const base64 = Buffer.from(secret).toString('base64').replace(/=+$/, '')
+  const base64 = Buffer.from(secret)
+    .toString('base64')
+    .replace(/={1,2}$/, '')
   return [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1), base64, base64.replaceAll('+', '-').replaceAll('/', '_')]
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { GraphQLFormattedError } from 'graphql'
 import { ERRORS, toErrorCode } from '../../../schema/errors.ts'
-import { BYTES_PATH } from '../bytes/byte-paths.ts'
-import { type ByteRequest, type ByteResponse, byteRequest } from '../bytes/byte-response.ts'
 import { REQUEST_OVER } from '../errors.ts'
 import type { LinkContext } from '../link/link.ts'
+import { BYTES_PATH } from './byte-paths.ts'
+import { type ByteRequest, type ByteResponse, byteRequest } from './byte-response.ts'
 
 export interface ByteRouteParts {
   /** Chooses the id of a request, and sets the headers of its response. */

@@ -70,7 +70,6 @@ export interface Route {
 export interface Locator {
   hover(): Promise<void>
   click(): Promise<void>
-  hover(): Promise<void>
   fill(text: string): Promise<void>
   press(key: string): Promise<void>
   count(): Promise<number>

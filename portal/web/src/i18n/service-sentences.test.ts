@@ -16,7 +16,7 @@ it.each([
   ],
   [
     '1 of 7 pages could not be read within 20 s of CPU: 4. Upload simpler pages, or a scan at 300 dpi.',
-    'تعذّرت قراءة <1> من <7> صفحة خلال 20 ثانية من وقت المعالج: <4>. ارفع صفحات أبسط، أو مسحًا بدقة 300 نقطة في البوصة.',
+    'تعذّرت قراءة <1> من <7> صفحة خلال <20> ثانية من وقت المعالج: <4>. ارفع صفحات أبسط، أو مسحًا بدقة 300 نقطة في البوصة.',
   ],
   ['The run took longer than 60 s. (The run is `run_1`.)', 'استغرق التشغيل أكثر من <60> ثانية. (التشغيل: <run_1>)'],
 ])('says %j in Arabic', (said, expected) => expect(say(said)).toBe(expected))

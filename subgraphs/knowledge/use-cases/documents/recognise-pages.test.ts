@@ -164,9 +164,10 @@ it('gives up after repeated failures, and says so', async () => {
   await eventually(async () => (await look(deps, scan)).status === 'failed')
 })
 
-it('stops when the document is deleted, and keeps nothing of it', async () => {
+it('stops when the document is deleted, keeps nothing of it, and holds no money for it', async () => {
   const recogniser = new FakeRecogniser()
-  const deps = newDeps(recogniser)
+  const pageBilling = new FakePageBilling()
+  const deps = newDeps(recogniser, pageBilling)
   const scan = await attach(deps, 'scan 40')
   let isDeleted = false
   recogniser.before = async (page) => {
@@ -180,6 +181,29 @@ it('stops when the document is deleted, and keeps nothing of it', async () => {
   await eventually(async () => (await deps.store.documents.findOne({ _id: scan.id })) === null)
   expect(recogniser.read.length).toBeLessThan(14)
   expect([...(deps.blobs as MemoryBlobStore).keys.keys()].filter((key) => key.includes(scan.id))).toEqual([])
+  await eventually(() => [...pageBilling.holds.values()].every(({ state }) => state !== 'open'))
+  expect([pageBilling.charged, pageBilling.used]).toEqual([10, 10])
+})
+
+it('frees the hold of pages that could not be recognised, and holds again for a retry', async () => {
+  const recogniser = new FakeRecogniser()
+  const pageBilling = new FakePageBilling()
+  const deps = newDeps(recogniser, pageBilling)
+  let isBroken = true
+  recogniser.before = (page) => {
+    if (page === 3 && isBroken) throw new Error('the process could not run')
+  }
+  const source = { _id: 'doc_1', organizationId: 'org_1', fileId: 'file_1' }
+  const read = async () => {
+    const parsed = await scanParser.parse(Buffer.from('scan 5'), 'scan.txt', context.signal, { leavesPictures: true })
+    const now = async () => ({ caller: principal, requestId: 'doc_1', signal: context.signal })
+    return recognisePages(deps, source, { file: new Uint8Array(), parsed }, async () => undefined, now, context.signal)
+  }
+  await expect(read()).rejects.toThrow('could not run')
+  expect([pageBilling.charged, pageBilling.used]).toEqual([0, 0])
+  isBroken = false
+  await read()
+  expect([pageBilling.charged, pageBilling.used]).toEqual([5, 5])
 })
 
 it('keeps no place from documents that need no OCR, of any organization', async () => {

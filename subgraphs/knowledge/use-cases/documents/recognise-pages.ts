@@ -21,6 +21,8 @@ interface UnpaidPages {
   readonly pages: readonly RecognisedPage[]
 }
 
+/** Time to free a hold whose pages could not be recognised. */
+const FREE_TIMEOUT_MS = 10_000
 /** The characters of all recognised pages, as many as the parser allows bytes of text. */
 const MAX_CHARS = 20 * 1024 * 1024
 
@@ -54,9 +56,15 @@ export async function recognisePages(
       const context = await contextNow()
       if (holdId === null || !(await pageBilling.renew(holdId, context))) holdId = await pageBilling.hold(own.length, context)
       await keep(blobs, key, { holdId, pages })
-      for await (const page of recogniser.recognise({ organizationId, file, mediaType: parsed.mediaType, pages: own }, signal)) {
-        pages.push(page)
-        if (pages.length < own.length) await told(done + pages.length, false)
+      try {
+        for await (const page of recogniser.recognise({ organizationId, file, mediaType: parsed.mediaType, pages: own }, signal)) {
+          pages.push(page)
+          if (pages.length < own.length) await told(done + pages.length, false)
+        }
+      } catch (error) {
+        // The document may be gone, so nobody would use the hold. If billing is away, the hold expires.
+        await pageBilling.settle(holdId, 0, { ...context, signal: AbortSignal.timeout(FREE_TIMEOUT_MS) }).catch(() => false)
+        throw error
       }
       await keep(blobs, key, { holdId, pages })
     }

@@ -14,8 +14,8 @@ import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
 /**
- * How long an accepted key is trusted without asking billing again, unless rules change through this process. Open sockets are checked every second, so a revoked
- * key stops working everywhere within 5 s.
+ * How long an accepted key is trusted without asking billing again, unless rules change through this process. Open
+ * sockets are checked every second, so a revoked key stops working everywhere within 5 s.
  */
 const PRINCIPAL_TTL_MS = 3_500
 /**

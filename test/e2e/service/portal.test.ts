@@ -29,5 +29,11 @@ it('the service is ready before its portal, says where it is, and serves what it
   const api = await open('/', { accept: 'application/json' })
   expect([api.status, api.headers.get('location')]).toEqual([302, '/docs'])
   expect((await open('/docs')).status).toBe(200)
-  expect((await open('/nothing')).headers.get('content-type')).toContain('json')
+  for (const [accept, type] of [
+    ['text/html', 'html'],
+    ['application/json', 'json'],
+  ] as const) {
+    const unknown = await open('/nothing', { accept })
+    expect([unknown.status, unknown.headers.get('content-type')]).toEqual([404, expect.stringContaining(type)])
+  }
 }, 200_000)

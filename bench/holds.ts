@@ -25,6 +25,7 @@ const RATE_CARD = {
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 const used = (inputTokens: number) => ({
@@ -34,6 +35,7 @@ const used = (inputTokens: number) => ({
   outputTokens: 0,
   audioMilliseconds: 0,
   searchUnits: 0,
+  pages: 0,
 })
 
 /** The ledger alone on SQLite: holds of one wallet are placed and settled, with their entries and usage records. */

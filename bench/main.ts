@@ -30,7 +30,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   'slow-streams': benchSlowStreams,
   observability: () => benchObservability(),
   overload: () => benchOverload(),
-  neighbours: () => benchNeighbours(),
+  neighbours: benchNeighbours,
   flood: () => benchFlood(),
   dearest: () => benchDearest(),
   overspend: benchOverspend,
@@ -45,15 +45,22 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   lasting: benchLasting,
 }
 const PEERS = '--peers'
+const SHORT = '--short'
+const ONLY = '--only='
+const LIMIT = '--limit='
 
 const given = process.argv.slice(2)
 const peers = given.includes(PEERS)
-const named = given.filter((name) => name !== PEERS)
+const short = given.includes(SHORT)
+const readValue = (option: string) => given.find((one) => one.startsWith(option))?.slice(option.length)
+const only = readValue(ONLY)
+const limit = readValue(LIMIT) === undefined ? undefined : Number(readValue(LIMIT))
+const named = given.filter((name) => ![PEERS, SHORT].includes(name) && ![ONLY, LIMIT].some((option) => name.startsWith(option)))
 const asked = named.length > 0 ? named : Object.keys(BENCHES)
 const unknown = asked.filter((name) => !(name in BENCHES))
 if (unknown.length > 0) {
   console.error(
-    `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, and ${PEERS} for LiteLLM and Portkey beside.`,
+    `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, ${PEERS} for LiteLLM and Portkey beside, ${SHORT}, ${ONLY}… and ${LIMIT}… for neighbours.`,
   )
   process.exit(2)
 }
@@ -68,5 +75,6 @@ if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
 for (const name of asked) {
   // Printed one by one: a whole run takes about ten minutes.
-  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers })) console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
+  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers, short, only, limit }))
+    console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
 }

@@ -3,26 +3,14 @@ import { collectWhenIdle } from '../subgraphs/common/process/garbage/idle-collec
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { refuseHalfRestored } from './backup/restoring.ts'
 import { refuseHalfCopied } from './copy/copying.ts'
-import { MAINTENANCE_USAGE, maintain } from './maintenance/maintain.ts'
+import { maintain } from './maintenance/maintain.ts'
 import { whenNpmIsGone } from './npm-parent.ts'
-import { CATALOG_USAGE, catalogCheck } from './settings/catalog-check.ts'
+import { catalogCheck } from './settings/catalog-check.ts'
 import type { Config } from './settings/config.ts'
-import { CONFIG_USAGE, configCheck } from './settings/config-check.ts'
+import { configCheck } from './settings/config-check.ts'
 import { ROLES, type Role } from './settings/roles.ts'
+import { helpFor, UsageError, wrongArguments } from './settings/usage.ts'
 import { readPlaces } from './settings/variables.ts'
-
-const USAGE = `kis start            the whole service in one process
-kis start <role>     one service alone: ${ROLES.join(', ')}
-
-${MAINTENANCE_USAGE}
-
-${CATALOG_USAGE}
-
-${CONFIG_USAGE}
-
-kis version          which version of the service, the API and the schema this is
-
-Configuration comes from the environment; docs/operate/configuration.md lists it.`
 
 /**
  * After the drain, charges of ended calls are settled and the stores are closed within this time. Then, or at a second
@@ -31,6 +19,18 @@ Configuration comes from the environment; docs/operate/configuration.md lists it
 const CLOSE_MS = 8_000
 
 export async function main(args: readonly string[]): Promise<void> {
+  try {
+    await run(args)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    console.error(error.message)
+    process.exitCode = error.exitCode
+  }
+}
+
+async function run(args: readonly string[]): Promise<void> {
+  const help = helpFor(args)
+  if (help !== null) return console.log(help)
   const code =
     version(args) ?? catalogCheck(args, process.env) ?? (await configCheck(args, process.env)) ?? (await maintain(args, process.env))
   if (code !== undefined) {
@@ -38,12 +38,9 @@ export async function main(args: readonly string[]): Promise<void> {
     return
   }
   const [command, role] = args
-  if (command !== 'start' || args.length > 2 || (role !== undefined && !ROLES.includes(role as Role))) {
-    const asked = command === undefined || command === '--help' || command === 'help'
-    console[asked ? 'log' : 'error'](USAGE)
-    process.exitCode = asked ? 0 : 2
-    return
-  }
+  if (command !== 'start') throw wrongArguments(command!, `kis ${command} takes no arguments.`)
+  if (args.length > 2 || (role !== undefined && !ROLES.includes(role as Role)))
+    throw wrongArguments('start', `kis start takes at most one role: ${ROLES.join(', ')}.`)
   // Here and below, because no other command needs the service.
   const { readConfig } = await import('./settings/config.ts')
   const config = orExit(() => {

@@ -7,6 +7,7 @@ import type { Portal } from '../portal/server/portal.ts'
 import { readSupergraph } from '../schema/composed.ts'
 import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
 import { forgetPrevious } from '../subgraphs/common/identity/kept-secret.ts'
@@ -208,7 +209,7 @@ class Start {
       case 'inference': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing)
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -220,7 +221,7 @@ class Start {
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing)
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -290,7 +291,8 @@ class Start {
       problems,
       {
         serverOptions: adapter.serverOptions,
-        refuse: (request, response) => (request.url?.split('?', 1)[0] === '/graphql' ? gateway : adapter).refuse(request, response),
+        refuse: (request, response) =>
+          (['/graphql', BYTES_PATH].includes(request.url!.split('?', 1)[0]!) ? gateway : adapter).refuse(request, response),
       },
     )
     return { ready, hasPortal: portal !== null, problems, stores: [billing, inference, knowledge], billing }
@@ -348,7 +350,13 @@ class Start {
       await createKnowledge(
         this.#settings.knowledge,
         { billing, inference },
-        { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry, ...(after && { after }) },
+        {
+          ...this.#basics,
+          folder: this.#folder,
+          bytePaths: this.#bytePaths(),
+          telemetry: this.#telemetry,
+          ...(after && { after }),
+        },
       ),
     )
   }
@@ -362,6 +370,7 @@ class Start {
     return this.#stack.use(
       await createGateway({
         links,
+        bytePaths: this.#bytePaths(),
         authenticate: authenticateBy(links.billing, issued),
         sessions: sessionsBy(links.billing),
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
@@ -385,7 +394,11 @@ class Start {
   async #portal(): Promise<Portal | null> {
     if (!this.#config.portal) return null
     const { openPortal } = await import('../portal/server/portal.ts')
-    const portal = openPortal({ folder: fileURLToPath(new URL('../portal', import.meta.url)), log: this.#log })
+    const portal = openPortal({
+      folder: fileURLToPath(new URL('../portal', import.meta.url)),
+      log: this.#log,
+      publicUrl: this.#config.publicUrl,
+    })
     return portal && this.#stack.use(portal)
   }
 
@@ -407,6 +420,10 @@ class Start {
       this.#tokensOfAll = principalTokens(current, this.#basics.clock, ...others)
     }
     return this.#tokensOfAll
+  }
+
+  #bytePaths(): BytePaths {
+    return bytePaths(this.#basics.clock, ...listKeys(this.#keys('stored bytes')))
   }
 
   #keys(purpose: Purpose) {
@@ -494,12 +511,16 @@ class Start {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
     let isSet = false
+    let problem = 'no answer yet'
     const asked = async () => {
       while (!isSet) {
         const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
         isSet = await billing.execute({ query: 'query Health { __typename }' }, context).then(
           () => true,
-          () => false,
+          (error) => {
+            problem = describeSilence(error, this.#config.urls.billing)
+            return false
+          },
         )
         if (!isSet) await systemClock.sleep(LOOK_MS, stopping.signal)
       }
@@ -507,7 +528,7 @@ class Start {
     const opened = asked()
     // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
-    return { opened, problems: () => (isSet ? [] : ['billing: no answer yet']) }
+    return { opened, problems: () => (isSet ? [] : [`billing: ${problem}`]) }
   }
 
   async #listen(
@@ -546,15 +567,24 @@ class Start {
  * @throws {KisError}
  * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
  */
-async function fetchInstallation(billing: Link): Promise<string> {
+async function fetchInstallation(billing: Link, urls: readonly string[] = []): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context)
+  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context).catch((error) => {
+    throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
+  })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
   // Version 0.1.0 does not know this query.
   if (error?.code === 'internal')
     throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
+  if (error?.code === 'service_unavailable') throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   if (error) throw error
   return (data as { installationId: string }).installationId
+}
+
+/** Why billing does not answer, with its addresses if it is another process. */
+function describeSilence(error: Error, urls: readonly string[]): string {
+  const why = error.cause instanceof Error && error.cause.message ? error.cause.message : error.message
+  return urls.length > 0 ? `${urls.join(', ')} does not answer: ${why}` : why
 }
 
 /** A link to a part that is created later. */
@@ -566,6 +596,7 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
   const link: Link = {
     execute: (operation, context) => target!.execute(operation, context),
     subscribe: (operation, context) => target!.subscribe(operation, context),
+    openBytes: (request, context) => target!.openBytes(request, context),
   }
   return { link, set }
 }

@@ -1,5 +1,6 @@
 import type { Link, LinkContext, Operation } from '../subgraphs/common/link/link.ts'
 import { openedLater } from '../subgraphs/common/process/endable-iterator.ts'
+import type { OpenBytes } from './bytes.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 
@@ -7,7 +8,7 @@ import { type Operations, type Results, single } from './operations.ts'
  * The gateway as a link, for parts of the same process. The caller is the API key as the client sent it, or null when
  * it sent none.
  */
-export function gatewayLink(operations: Operations, authenticator: Authenticator): Link<string | null> {
+export function gatewayLink(operations: Operations, authenticator: Authenticator, openBytes: OpenBytes): Link<string | null> {
   /** Gives the operation with its caller, or the result that says why it may not run. */
   async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal, isCut }: LinkContext<string | null>) {
     try {
@@ -35,5 +36,7 @@ export function gatewayLink(operations: Operations, authenticator: Authenticator
       }
       return openedLater(start, context.signal)
     },
+
+    openBytes,
   }
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
-import { ERRORS } from '../schema/errors.ts'
+import { ERRORS, toErrorCode } from '../schema/errors.ts'
 import { KisError, REQUEST_OVER } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { tellBegin } from '../subgraphs/common/link/begin.ts'
@@ -18,6 +18,7 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
+import { countsWhenRefused, isRefusal } from '../subgraphs/common/server/refused-bodies.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
@@ -36,10 +37,13 @@ import { isMultipart, readMultipart, requirePreflight } from './multipart/read-m
 import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
+import type { RequestCounts } from './request-counts.ts'
 import { chooseRequestId } from './request-id.ts'
 import { chooseCredentials } from './sessions/credentials.ts'
 
 const METHODS = 'GET, POST, OPTIONS'
+/** Ten errors of 500 characters, with their extensions. */
+const MAX_REFUSAL_CHARACTERS = 64 * 1024
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 
@@ -64,6 +68,7 @@ export interface HttpParts {
   /** Whether callers may read the schema. If so, browsers get GraphiQL. */
   readonly introspection: boolean
   readonly bodies: LargeBodies
+  readonly counts: Pick<RequestCounts, 'requireNoDebt' | 'countRefused'>
   readonly origins: Origins
   readonly telemetry: Telemetry
 }
@@ -85,7 +90,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
 }
 
 function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOverHttp>, parts: HttpParts): void {
-  const { mask, log, maxBodyBytes, bodies, introspection: hasPage } = parts
+  const { mask, log, maxBodyBytes, bodies, counts, introspection: hasPage } = parts
   const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
   /** Of requests that are forms. */
@@ -125,15 +130,17 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
         const files = new StoredFiles(parts.operations, context)
         forms.set(request, files)
         reply.raw.once('close', () => files.end())
-      }
+      } else if (countsBody(request, context)) await counts.requireNoDebt(context)
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {
       const context = contexts.get(request)
+      if (context && countsBody(request, context) && isRefused(payload)) void counts.countRefused(context)
       const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
-      done(null, payload)
+      if (!context) return done(null, payload)
+      bodies.admitResponse(reply, payload, () => context.caller.organizationId).then(() => done(null, payload), done)
     },
     preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
@@ -169,6 +176,20 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       })
       .send(),
   )
+}
+
+/** A process of this service counts the requests that it passes on itself. A form holds little of its files. */
+function countsBody({ headers }: FastifyRequest, { isService }: HttpContext): boolean {
+  return !isService && !isMultipart(headers) && countsWhenRefused(headers)
+}
+
+/** The operation failed by its own fault. */
+function isRefused(payload: unknown): boolean {
+  if (typeof payload !== 'string' || !payload.startsWith('{"errors"') || payload.length > MAX_REFUSAL_CHARACTERS) return false
+  const { errors } = JSON.parse(payload) as { readonly errors: readonly { readonly extensions?: Record<string, unknown> }[] }
+  const { code, vendorCode } = errors[0]?.extensions ?? {}
+  const known = toErrorCode(code)
+  return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null })
 }
 
 /** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */

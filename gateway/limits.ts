@@ -19,7 +19,7 @@ const MAX_LISTS = 8
  * spread the next one twice half a minute. One introspection of the whole schema takes 0.1 s; an alias below it is a
  * second one.
  */
-const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20, selections: 5_000, introspections: 2 }
+const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20, selections: 5_000, introspections: 2, fileContents: 1 }
 type Size = typeof LIMITS
 
 const WORDS: Record<keyof Size, string> = {
@@ -28,6 +28,7 @@ const WORDS: Record<keyof Size, string> = {
   rootFields: 'root fields',
   directives: 'directives',
   selections: 'fields and fragments, counted wherever they are spread',
+  fileContents: '`fileContent`, which holds up to 1 MiB of a file. Use `fileDownload`',
   introspections: 'introspections (`__schema`, `__type`, and each alias below them)',
 }
 
@@ -53,6 +54,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
         // depth.
         if (!selection.name.value.startsWith('__')) size.depth = Math.max(size.depth, below.depth + 1)
         else if (selection.selectionSet) size.introspections += 1 + below.aliases
+        size.fileContents += below.fileContents + (selection.name.value === 'fileContent' ? 1 : 0)
         size.aliases += below.aliases + (selection.alias ? 1 : 0)
         size.directives += below.directives
         size.selections += below.selections
@@ -64,6 +66,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
         size.directives += inside.directives
         size.selections += inside.selections
         size.introspections += inside.introspections
+        size.fileContents += inside.fileContents
         size.rootFields += inside.rootFields
       }
     }
@@ -108,4 +111,4 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
   }
 }
 
-const NOTHING: Size = { depth: 0, aliases: 0, rootFields: 0, directives: 0, selections: 0, introspections: 0 }
+const NOTHING: Size = { depth: 0, aliases: 0, rootFields: 0, directives: 0, selections: 0, introspections: 0, fileContents: 0 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import type { BytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
@@ -10,6 +11,7 @@ import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
+import { bytesOf, serveDownloads } from './bytes.ts'
 import type { GatewayConfig } from './config.ts'
 import { Documents } from './documents.ts'
 import { EventStreams } from './event-streams.ts'
@@ -22,6 +24,7 @@ import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
+import { RequestCounts } from './request-counts.ts'
 import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
 import type { SignInRouteParts } from './sign-in/sign-in-routes.ts'
@@ -30,6 +33,8 @@ import { serveSockets } from './sockets.ts'
 
 export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
+  /** Those with which the subgraphs sign where their bytes are. */
+  readonly bytePaths: BytePaths
   readonly authenticate: Authenticate
   readonly sessions: SessionDoor
   /** How people sign in. Default: only by a key. */
@@ -56,9 +61,9 @@ export interface GatewayOptions {
 export interface Gateway extends AsyncDisposable {
   /** For parts of the same process. The caller is the API key as the client sent it, or null when it sent none. */
   readonly link: Link<string | null>
-  /** Serves `/graphql` by GET, POST, event streams and graphql-ws, and `/session`. Gives what `listen` drains. */
+  /** Serves `/graphql` by GET, POST, event streams and graphql-ws, `/bytes` and `/session`. Gives what `listen` drains. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
-  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/session`. */
+  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/bytes`. */
   readonly refuse: Refuse
 }
 
@@ -77,7 +82,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     lookedUp: (isKnown) => telemetry.metrics.add('kis_cache_lookups_total', 1, 'principals', isKnown ? 'hit' : 'miss'),
   })
   const watch = new KeyWatch(authenticator, clock, ids)
-  const operations = new Operations(documents, federation, mask, watch, config, telemetry.requests)
+  const operations = new Operations(documents, federation, mask, watch, authenticator, config, telemetry.requests)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
   checkManifest(persisted.manifest, documents)
   const parts = {
@@ -98,19 +103,22 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     introspection: config.introspection,
     origins: config.origins,
     bodies,
+    counts: new RequestCounts(links.inference),
     telemetry,
   }
+  const openBytes = bytesOf(options.bytePaths, links)
   const served: AsyncDisposable[] = []
   const gauges = new DisposableStack()
 
   return {
-    link: gatewayLink(operations, authenticator),
+    link: gatewayLink(operations, authenticator, openBytes),
     refuse: refuseAtDoor(parts),
 
     async register(app) {
       const registry = new SocketRegistry(PUBLIC_SOCKETS)
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })
+      await serveDownloads(app, { ...parts, paths: options.bytePaths, openBytes })
       await serveSessions(app, parts)
       if (people) {
         const { serveSignIn } = await import('./sign-in/sign-in-routes.ts')

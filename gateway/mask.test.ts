@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
 import { describe, expect, it } from 'vitest'
-import { KisError } from '../subgraphs/common/errors.ts'
+import { KisError, REQUEST_OVER } from '../subgraphs/common/errors.ts'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { createMask } from './mask.ts'
 
@@ -82,6 +82,7 @@ describe('an error that leaves the gateway', () => {
     const defect = new Error('secret detail')
     noting(new KisError('not_found', 'Gone.'), 'req_1')
     noting(new GraphQLError('Cannot query field "x".'), 'req_1')
+    noting(new GraphQLError(REQUEST_OVER.message, { originalError: new GraphQLError('x', { originalError: REQUEST_OVER }) }), 'req_1')
     noting(defect, 'req_2')
     expect(logged).toMatchObject([{ requestId: 'req_2', err: defect }])
   })

@@ -9,6 +9,7 @@ import type { GatewayConfig } from './config.ts'
 import type { Documents, Prepared } from './documents.ts'
 import type { Federation, UpstreamEvents } from './federation/federation.ts'
 import type { Variables } from './federation/values.ts'
+import type { Authenticator } from './keys/authenticate.ts'
 import type { KeyWatch, Watched } from './keys/key-watch.ts'
 import { locate } from './locations.ts'
 import type { Mask } from './mask.ts'
@@ -32,6 +33,7 @@ export class Operations {
   readonly #federation: Federation
   readonly #mask: Mask
   readonly #watch: Pick<KeyWatch, 'watch'>
+  readonly #authenticator: Pick<Authenticator, 'forgetAfterChange'>
   readonly #config: Pick<GatewayConfig, 'introspection' | 'countNodes'>
   readonly #requests: Pick<RequestFacts, 'tell'>
 
@@ -40,6 +42,7 @@ export class Operations {
     federation: Federation,
     mask: Mask,
     watch: Pick<KeyWatch, 'watch'>,
+    authenticator: Pick<Authenticator, 'forgetAfterChange'>,
     config: Pick<GatewayConfig, 'introspection' | 'countNodes'>,
     requests: Pick<RequestFacts, 'tell'> = { tell: () => undefined },
   ) {
@@ -47,6 +50,7 @@ export class Operations {
     this.#federation = federation
     this.#mask = mask
     this.#watch = watch
+    this.#authenticator = authenticator
     this.#config = config
     this.#requests = requests
   }
@@ -83,6 +87,8 @@ export class Operations {
     } catch (error) {
       return this.failed(error, context.requestId, prepared)
     } finally {
+      // Also after a failure: the change may be stored, and only its response lost.
+      if (mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller)
       context.signal.throwIfAborted()
     }
   }
@@ -211,6 +217,20 @@ function findDenial({ requirements }: Prepared, caller: Principal): PermissionDe
     if (missing.length > 0 && missing.every((scope) => scope !== undefined)) return new PermissionDenied(missing[0]!)
   }
   return undefined
+}
+
+/**
+ * Whether the operation may change keys, members, sessions or organizations. Its mutation needs `admin` or `operator`,
+ * or, as every person may end their own session, any key.
+ */
+function mayChangeRules({ operation, requirements }: Prepared): boolean {
+  return (
+    operation.operation === 'mutation' &&
+    requirements.some(
+      ({ coordinate, anyOf }) =>
+        coordinate.startsWith('Mutation.') && anyOf.every((scopes) => scopes.includes('admin') || scopes.includes('operator')),
+    )
+  )
 }
 
 /** Makes an iterator of one result. */

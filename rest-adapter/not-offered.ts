@@ -17,6 +17,10 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   'responses/': `Responses are not stored, so you cannot fetch them later. To cancel one, disconnect. ${STATELESS}`,
   'messages/batches': 'Batches of messages are not offered. Send each to POST /v1/messages.',
   conversations: `Conversations are not stored. ${STATELESS}`,
+  vector_stores: 'Vector stores are not offered. Use collections: POST /v1/collections, and POST /v1/collections/{id}/search.',
+  moderations:
+    'Moderation is not offered. Ask a model to classify the text: POST /v1/chat/completions with a `response_format` of JSON schema.',
+  batches: 'Batches are not offered. Send each request to its own URL, such as POST /v1/chat/completions.',
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
 }
 

@@ -10,6 +10,7 @@ const OTHERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     OUTPUT_TOKENS: 'outputTokens',
     AUDIO_MILLISECONDS: 'audioMilliseconds',
     SEARCH_UNITS: 'searchUnits',
+    PAGES: 'pages',
   },
 }
 

@@ -12,6 +12,7 @@ export const resolverTypes = {
     OpenHold: 'ledger/use-cases/read-ledger.ts#OpenHold as Held',
     Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
     OrganizationChange: 'use-cases/tables.ts#OrganizationChange as ChangeRecord',
+    Plan: '../common/identity/principal.ts#Plan as PlanInForce',
     Principal: '../common/identity/principal.ts#Principal as Caller',
     Session: 'use-cases/tables.ts#Session as SessionRecord',
     UsageGroup: 'ledger/use-cases/summarize-usage.ts#UsageGroup as Group',

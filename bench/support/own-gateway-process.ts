@@ -1,5 +1,6 @@
 import fastify from 'fastify'
 import { createGateway, type GatewayOptions } from '../../gateway/main.ts'
+import { bytePaths } from '../../subgraphs/common/bytes/byte-paths.ts'
 import { InvalidApiKey } from '../../subgraphs/common/errors.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link } from '../../subgraphs/common/link/link.ts'
@@ -50,6 +51,7 @@ const gateway = await createGateway({
   supergraphSdl,
   // The gateway takes any names; its type has those of our subgraphs.
   links: links as Record<string, Link> as GatewayOptions['links'],
+  bytePaths: bytePaths(systemClock, new Uint8Array(32)),
   authenticate: async () => principal,
   sessions: {
     open: async () => {

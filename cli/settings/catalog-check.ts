@@ -2,14 +2,13 @@ import { resolve } from 'node:path'
 import { CatalogError, type CatalogFile, readCatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
 import type { EngineEntry } from '../../subgraphs/common/catalog/engine.ts'
 import type { ModelEntry } from '../../subgraphs/common/catalog/model.ts'
+import { wrongArguments } from './usage.ts'
 import { readPlaces } from './variables.ts'
 
-export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
-    FILE             default: KIS_CATALOG, or catalog.yaml`
-
-/** Runs `kis catalog check`. Gives the exit code; undefined when the arguments are for another command. */
+/** Runs `kis catalog check`. Gives the exit code; undefined for another command. @throws {UsageError} */
 export function catalogCheck([command, verb, file, ...others]: readonly string[], env: NodeJS.ProcessEnv): number | undefined {
-  if (command !== 'catalog' || verb !== 'check' || others.length > 0) return undefined
+  if (command !== 'catalog') return undefined
+  if (verb !== 'check' || others.length > 0) throw wrongArguments('catalog', 'kis catalog takes `check` and at most one file.')
   const { code, lines } = checkCatalog(file, env)
   for (const line of lines) console[code === 0 ? 'log' : 'error'](line)
   return code

@@ -3,21 +3,20 @@ import { join } from 'node:path'
 import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
 import type { Config } from './config.ts'
 import { ROLES, type Role } from './roles.ts'
+import { wrongArguments } from './usage.ts'
 import { readPlaces } from './variables.ts'
-
-export const CONFIG_USAGE = `kis config check     what is wrong with the configuration, all at once, without starting anything
-    ROLE             as this role would read it`
 
 /** Stands for the secret that a first start would make. It signs nothing here. */
 const NOT_YET_MADE = 'x'.repeat(32)
 
-/** Runs `kis config check`. Gives the exit code; undefined when the arguments are for another command. */
+/** Runs `kis config check`. Gives the exit code; undefined for another command. @throws {UsageError} */
 export async function configCheck(
   [command, verb, role, ...others]: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number | undefined> {
-  if (command !== 'config' || verb !== 'check' || others.length > 0) return undefined
-  if (role !== undefined && !ROLES.includes(role as Role)) return undefined
+  if (command !== 'config') return undefined
+  if (verb !== 'check' || others.length > 0 || (role !== undefined && !ROLES.includes(role as Role)))
+    throw wrongArguments('config', `kis config takes \`check\` and at most one role: ${ROLES.join(', ')}.`)
   const { code, lines } = await checkConfig(role as Role | undefined, env)
   for (const line of lines) console[code === 0 ? 'log' : 'error'](line)
   return code

@@ -67,7 +67,8 @@ function readSetting(file: string): string | undefined {
   return readFileSync(file, 'utf8').trimEnd() || undefined
 }
 
-function findNearest(name: string, known: ReadonlySet<string>): string | undefined {
+/** Returns the known name that a misspelled one most likely means. */
+export function findNearest(name: string, known: ReadonlySet<string>): string | undefined {
   const plain = name.replace(/^KIS_/, '')
   if (known.has(plain)) return plain
   const distances = [...known].map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))

@@ -160,6 +160,42 @@ it('does not believe an answer about a session that was asked for before the ses
   await expect(authenticator.getPrincipal(TOKEN, 'req_2')).rejects.toBeInstanceOf(InvalidApiKey)
 })
 
+describe('a change of rules through this process', () => {
+  const OTHER = `kis_live_${'o'.repeat(36)}`
+  const UNKNOWN = `kis_live_${'u'.repeat(36)}`
+  const admin = { ...makePrincipal(KEY), scopes: ['admin'] } as const
+
+  it('shows at once: in keys of its organization, of an operator in all, and in those that were refused', async () => {
+    let revision = 0
+    const { authenticator, ask, asked } = setUp(async (apiKey) => {
+      if (apiKey === UNKNOWN && revision === 0) throw new InvalidApiKey()
+      return { ...makePrincipal(apiKey), revision }
+    })
+    for (const key of [KEY, OTHER]) await ask(key)
+    await expect(ask(UNKNOWN)).rejects.toBeInstanceOf(InvalidApiKey)
+    revision = 1
+    authenticator.forgetAfterChange(admin)
+    expect([(await ask(KEY)).revision, (await ask(OTHER)).revision, (await ask(UNKNOWN)).revision]).toEqual([1, 0, 1])
+    authenticator.forgetAfterChange({ ...admin, scopes: ['operator'] })
+    expect((await ask(OTHER)).revision).toBe(1)
+    expect(asked).toEqual([KEY, OTHER, UNKNOWN, KEY, UNKNOWN, OTHER])
+  })
+
+  it('shows also while a key is being looked up, and the older response is not remembered', async () => {
+    const responses = [Promise.withResolvers<Principal>(), Promise.withResolvers<Principal>()]
+    let asked = 0
+    const { authenticator, ask } = setUp(() => responses[asked++]!.promise)
+    const early = ask()
+    authenticator.forgetAfterChange(admin)
+    const late = ask()
+    responses[1]!.resolve({ ...makePrincipal(KEY), revision: 1 })
+    expect((await late).revision).toBe(1)
+    responses[0]!.resolve(makePrincipal(KEY))
+    await early
+    expect((await ask()).revision).toBe(1)
+  })
+})
+
 it('sheds a flood of distinct keys while their lookups are under way', async () => {
   const { authenticator, asked } = setUp(() => new Promise(() => undefined))
   const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.getPrincipal(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { isToken, nameOfToken } from '../../subgraphs/common/identity/access-token.ts'
-import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import { hasScope, type Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
@@ -14,8 +14,8 @@ import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
 /**
- * How long an accepted key is trusted without asking billing again. Open sockets are checked every second, so a revoked
- * key stops working everywhere within 5 s.
+ * How long an accepted key is trusted without asking billing again, unless rules change through this process. Open
+ * sockets are checked every second, so a revoked key stops working everywhere within 5 s.
  */
 const PRINCIPAL_TTL_MS = 3_500
 /**
@@ -119,6 +119,19 @@ export class Authenticator {
     this.#known.delete(token)
     // Its answer may be older than the end.
     this.#keyLookups.delete(token)
+  }
+
+  /**
+   * Asks billing again for what a change of rules by this caller may concern: the keys and sessions of its organization,
+   * for an operator those of all. Lookups in flight may be older than the change, and refusals do not say whose they are.
+   */
+  forgetAfterChange(by: Principal): void {
+    const isOperator = hasScope(by, 'operator')
+    for (const [name, { principal }] of this.#known)
+      if (isOperator || principal.organizationId === by.organizationId) this.#known.delete(name)
+    this.#keyLookups.clear()
+    this.#tokenLookups.clear()
+    this.#refused.clear()
   }
 
   #ask(lookups: Map<string, Promise<Principal>>, name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {

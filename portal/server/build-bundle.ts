@@ -39,13 +39,19 @@ export async function isFresh(folder: string): Promise<boolean> {
  * this process has built, because another one may replace `dist/` at any time.
  * @throws {Error} the build failed, with what the tools said
  */
-export async function buildBundle(folder: string, command: ReturnType<Builder> & {}, out: string, signal: AbortSignal): Promise<Bundle> {
+export async function buildBundle(
+  folder: string,
+  command: ReturnType<Builder> & {},
+  out: string,
+  publicUrl: string | null,
+  signal: AbortSignal,
+): Promise<Bundle> {
   try {
     await removeLeftovers(folder)
     const digest = await digestSources(folder)
     await run(command, dirname(folder), signal)
     await writeFile(join(out, DIGEST_FILE), digest)
-    const bundle = await loadBundle(out)
+    const bundle = await loadBundle(out, publicUrl)
     const dist = join(folder, 'dist')
     await rm(dist, { recursive: true, force: true })
     await rename(out, dist).catch((error) => {
@@ -98,5 +104,5 @@ if (import.meta.main) {
   const out = ownOutput(folder)
   const command = viteBuilder(folder, out)
   if (!command) throw new Error('Vite is not installed. Run `npm ci` first.')
-  await buildBundle(folder, command, out, new AbortController().signal)
+  await buildBundle(folder, command, out, null, new AbortController().signal)
 }

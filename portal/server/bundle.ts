@@ -41,7 +41,7 @@ export interface Bundle {
 }
 
 /** @throws {Error} the folder holds no bundle, or one that is too large */
-export async function loadBundle(folder: string): Promise<Bundle> {
+export async function loadBundle(folder: string, publicUrl: string | null): Promise<Bundle> {
   const html = await readFile(join(folder, 'index.html'), 'utf8')
   const names = await readdir(join(folder, 'assets'))
   const files = names.filter((name) => TYPES[extname(name)])
@@ -67,7 +67,7 @@ export async function loadBundle(folder: string): Promise<Bundle> {
     // What is below a page has a head of its own.
     const head = !hasSession || name === 'sign-in' ? null : below.length === 0 ? name : ''
     const key = JSON.stringify([language, links, head])
-    const made = pages.get(key) ?? toPage(html, language, links, head, heads[language] ?? {})
+    const made = pages.get(key) ?? toPage(html, language, publicUrl, links, head, heads[language] ?? {})
     pages.set(key, made)
     return made
   }
@@ -81,11 +81,20 @@ type Heads = Readonly<Partial<Record<Language, Readonly<Record<string, string>>>
  * The direction is right from the first paint on, before any script runs. `head`: the page whose title and lead show
  * until then; null: no frame shows.
  */
-function toPage(source: string, language: Language, hints: string, head: string | null, texts: Readonly<Record<string, string>>): Page {
+function toPage(
+  source: string,
+  language: Language,
+  publicUrl: string | null,
+  hints: string,
+  head: string | null,
+  texts: Readonly<Record<string, string>>,
+): Page {
   const framed = head === null ? '' : ' data-framed'
+  // An origin has no character that ends an attribute.
+  const address = publicUrl === null ? '' : ` data-public-url="${publicUrl}"`
   const written = (part: 'title' | 'lead') => escapeHtml(texts[`${head}.${part}`] ?? '')
   const html = source
-    .replace(/<html[^>]*>/, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}"${framed}>`)
+    .replace(/<html[^>]*>/, `<html lang="${language}" dir="${language === 'ar' ? 'rtl' : 'ltr'}"${framed}${address}>`)
     .replace('<!--title-->', () => written('title'))
     .replace('<!--lead-->', () => written('lead'))
     .replace('</head>', `${hints}</head>`)

@@ -19,7 +19,17 @@ export const PAGES = [
 
 const PAGE = new RegExp(`^/(?:(?:${PAGES.join('|')})(?:/.*)?)?$`)
 
+/** The first parts of the paths of the APIs. A browser that opens an unknown path below one gets the error of the API. */
+const API = /^\/(?:v\d+|graphql|mcp|docs|session|assets|healthz|readyz|metrics|\.well-known)(?:\/|$)/
+
+const wantsHtml = ({ headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>) => accept.includes('text/html')
+
 /** Whether a browser opens a page of the portal. Clients of an API, which do not ask for HTML, get what they always got. */
-export function asksForPortal(path: string, { headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>): boolean {
-  return accept.includes('text/html') && PAGE.test(path)
+export function asksForPortal(path: string, request: Pick<FastifyRequest, 'headers'>): boolean {
+  return wantsHtml(request) && PAGE.test(path)
+}
+
+/** Whether a browser opens a page that does not exist. */
+export function asksForUnknownPage(path: string, request: Pick<FastifyRequest, 'headers' | 'is404'>): boolean {
+  return request.is404 && wantsHtml(request) && !API.test(path)
 }

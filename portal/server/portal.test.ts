@@ -50,10 +50,10 @@ function makeFolder(name = 'portal'): string {
   return folder
 }
 
-async function serve(folder: string, builder: Builder = copying) {
+async function serve(folder: string, builder: Builder = copying, publicUrl: string | null = null) {
   const logged: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) })
-  const portal = openPortal({ folder, log, builder })!
+  const portal = openPortal({ folder, log, builder, publicUrl })!
   const app = fastify()
   portal.register(app)
   app.get('/', async () => ({ api: true }))
@@ -195,6 +195,27 @@ describe('what the portal answers', () => {
       expect((await get('/home', { accept })).status).toBe(404)
     }
     expect((await get('/home', BROWSER, 'POST')).status).toBe(404)
+  })
+
+  it('is its own page of error for browsers at unknown paths, and nothing to clients of an API', async () => {
+    const { portal, get } = await serve(makeFolder())
+    expect((await get('/colections', BROWSER)).status).toBe(503)
+    await portal.settled
+    for (const path of ['/colections', '/colections/a?b', '/homepage']) {
+      const { status, headers, bytes } = await get(path, BROWSER)
+      expect([path, status, headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8'])
+      expect(String(bytes)).toContain('/assets/a-1.js')
+      expect((await get(path, { ...BROWSER, 'if-none-match': String(headers.etag) })).status).toBe(404)
+      expect((await get(path)).headers['content-type']).toContain('application/json')
+    }
+    for (const path of ['/v1/nothing', '/graphql/nothing', '/docs/nothing', '/mcp/nothing', '/.well-known/nothing'])
+      expect([path, (await get(path, BROWSER)).headers['content-type']]).toEqual([path, expect.stringContaining('application/json')])
+  })
+
+  it('tells its scripts the public address', async () => {
+    const { portal, get } = await serve(makeFolder(), copying, 'https://knowledge.example.com')
+    await portal.settled
+    expect(String((await get('/', BROWSER)).bytes)).toContain(' data-public-url="https://knowledge.example.com">')
   })
 
   it('has a strict policy, and no header for other origins', async () => {

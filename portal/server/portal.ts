@@ -3,13 +3,16 @@ import { join } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseLanguage } from '../../subgraphs/common/languages.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { acceptsEncoding } from '../../subgraphs/common/server/accepts-encoding.ts'
 import { type Builder, buildBundle, isFresh, ownOutput, viteBuilder } from './build-bundle.ts'
 import { type Asset, type Bundle, loadBundle } from './bundle.ts'
 import { type Lack, RELOAD_S, renderNotice } from './notice.ts'
-import { asksForPortal } from './pages.ts'
+import { asksForPortal, asksForUnknownPage } from './pages.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 const ASSETS = '/assets/'
+/** Stands for every path that is unknown, so that unknown paths have one page in memory. The script of the page shows the error. */
+const NOT_FOUND = '/not-found'
 /** The name of a file changes with its content. */
 const ASSET_CACHE = 'public, max-age=31536000, immutable'
 /** What the reader chose in the portal. */
@@ -21,20 +24,22 @@ export interface PortalOptions {
   /** The folder with `web/`, the sources, and `dist/`, what is built of them. */
   readonly folder: string
   readonly log: Log
+  /** Links to the APIs begin with it. Null: the browser's address. */
+  readonly publicUrl?: string | null
   /** Default: Vite. */
   readonly builder?: Builder
 }
 
 /** The web page for people. It is built in the background, if that is necessary. */
 export interface Portal extends AsyncDisposable {
-  /** Answers browsers at `/`, at the paths of the pages and at `/assets/*`. All else goes on to the app. Call it first. */
+  /** Answers browsers at `/`, at the paths of the pages and at `/assets/*`, and at paths that nothing has. All else goes on to the app. Call it first. */
   register(app: FastifyInstance): void
   /** Resolves when it is served, or cannot be. */
   readonly settled: Promise<void>
 }
 
 /** Null: this installation has no portal, neither built nor its sources. */
-export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions): Portal | null {
+export function openPortal({ folder, log, publicUrl = null, builder = viteBuilder }: PortalOptions): Portal | null {
   if (!existsSync(join(folder, 'web')) && !existsSync(join(folder, 'dist/index.html'))) return null
   const stopping = new AbortController()
   let shown: Bundle | Lack = 'building'
@@ -47,9 +52,9 @@ export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions
         log.warn('the portal is not built, and the tools to build it are not installed: run "npm ci" and "npm run portal:build"')
         return 'no-tools'
       }
-      return buildBundle(folder, command, out, stopping.signal)
+      return buildBundle(folder, command, out, publicUrl, stopping.signal)
     }
-    return loadBundle(join(folder, 'dist'))
+    return loadBundle(join(folder, 'dist'), publicUrl)
   }
 
   const settled = open().then(
@@ -70,6 +75,7 @@ export function openPortal({ folder, log, builder = viteBuilder }: PortalOptions
         const path = request.url.split('?', 1)[0]!
         if (path.startsWith(ASSETS)) return sendAsset(request, reply, shown, path.slice(ASSETS.length))
         if (asksForPortal(path, request)) return sendPage(request, reply, shown, path)
+        if (asksForUnknownPage(path, request)) return sendPage(request, reply, shown, NOT_FOUND)
       })
     },
     async [Symbol.asyncDispose]() {
@@ -93,9 +99,10 @@ function sendPage({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundl
       .code(503)
       .headers({ 'cache-control': 'no-store', ...(shown === 'building' && { 'retry-after': RELOAD_S }) })
       .send(renderNotice(shown, language))
+  if (path === NOT_FOUND) reply.code(404)
   const { html, etag } = shown.page(path, language, SESSION_COOKIE.test(cookie))
   reply.headers({ 'cache-control': 'no-cache', etag })
-  return headers['if-none-match'] === etag ? reply.code(304).send() : sendCompressed(headers, reply, html)
+  return path !== NOT_FOUND && headers['if-none-match'] === etag ? reply.code(304).send() : sendCompressed(headers, reply, html)
 }
 
 function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bundle | Lack, name: string): FastifyReply {
@@ -111,15 +118,7 @@ function sendAsset({ headers }: FastifyRequest, reply: FastifyReply, shown: Bund
 }
 
 function sendCompressed(headers: FastifyRequest['headers'], reply: FastifyReply, { bytes, br, gzip }: Asset): FastifyReply {
-  if (br && accepts(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
-  if (gzip && accepts(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
+  if (br && acceptsEncoding(headers, 'br')) return reply.header('content-encoding', 'br').send(br)
+  if (gzip && acceptsEncoding(headers, 'gzip')) return reply.header('content-encoding', 'gzip').send(gzip)
   return reply.send(bytes)
-}
-
-function accepts({ 'accept-encoding': accepted = '' }: FastifyRequest['headers'], encoding: string): boolean {
-  const offered = String(accepted)
-    .split(',')
-    .map((each) => each.split(';').map((part) => part.trim()))
-    .find(([name]) => name === encoding)
-  return offered !== undefined && !offered.some((part) => /^q=0(\.0*)?$/.test(part))
 }

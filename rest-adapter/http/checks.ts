@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { refuse } from '../../subgraphs/common/check.ts'
 import { errorOfFault } from '../../subgraphs/common/link/schema-fault.ts'
 import type { DocumentedOperation, OpenApi } from './openapi.ts'
 
@@ -32,8 +33,23 @@ export function compileChecks({ document }: OpenApi): {
       if (inQuery.length === 0) return undefined
       const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
       const required = inQuery.filter((parameter) => parameter.required).map(({ name }) => name)
-      return checkWith(() => texts().compile({ type: 'object', properties, required, additionalProperties: false }), 'query')
+      const check = checkWith(() => texts().compile({ type: 'object', properties, required }), 'query')
+      return (value) => {
+        checkNames(value as object, Object.keys(properties))
+        check(value)
+      }
     },
+  }
+}
+
+/** None of our query parameters is a list, so each is sent once. */
+function checkNames(query: object, known: readonly string[]): void {
+  for (const [name, value] of Object.entries(query)) {
+    if (!known.includes(name)) {
+      const all = known.map((each) => `\`${each}\``).join(', ')
+      refuse('unknown_parameter', name, `Unknown parameter: \`${name}\`. The query parameters of this address are ${all}.`)
+    }
+    if (Array.isArray(value)) refuse('invalid_type', name, `\`${name}\` is sent more than once.`)
   }
 }
 
@@ -56,7 +72,7 @@ function checkWith(compile: () => ValidateFunction, where: 'body' | 'query'): Ch
 }
 
 /** Gives what `make` made when it was first asked. */
-function once<T>(make: () => T): () => T {
+export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => {
     made ??= { value: make() }

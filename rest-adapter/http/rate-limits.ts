@@ -1,7 +1,8 @@
 import type { RateLimit, RateLimits } from '../../schema/errors.ts'
 
+export const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
 /** Selected by every operation of inference. */
-export const RATE_LIMITS = 'rateLimits { requests { limit remaining resetMs } tokens { limit remaining resetMs } }'
+export const RATE_LIMITS = `rateLimits { ${LIMITS} }` as const
 
 /** The headers of the chat protocol. A limit that the key does not have gets none. */
 export function rateLimitHeaders(rateLimits: RateLimits | null | undefined): Readonly<Record<string, string>> {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
@@ -9,6 +9,7 @@ import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/comm
 import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
+import { countsWhenRefused, isRefusal } from '../../subgraphs/common/server/refused-bodies.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
@@ -17,6 +18,7 @@ import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
 import { isJson } from './forms.ts'
 import { KeyOwners } from './key-owners.ts'
+import { countRefused, requireNoDebt } from './request-counts.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
 
 declare module 'fastify' {
@@ -164,11 +166,26 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!request.rest.apiKey) throw new InvalidApiKey()
     requirePlainBody(request.headers)
     route.refuse?.(request, config)
-    const heldBytes = route.body === 'upload' && !isJson(request) ? config.streamBodyBytes : request.routeOptions.bodyLimit!
+    const isPassedOn = route.body === 'stream' || (route.body === 'upload' && !isJson(request))
+    if (!isPassedOn && countsWhenRefused(request.headers)) {
+      request.rest.keyJudged = true
+      await requireNoDebt(gateway, contextOf(request))
+    }
+    const heldBytes = isPassedOn ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
   })
 
   app.addHook('preParsing', endTinyPieces)
+  app.addHook('onSend', async (request, reply, payload) => {
+    if (!request.routeOptions.config?.route || reply.statusCode >= 400) return
+    try {
+      await bodies.admitResponse(reply, payload, () => owners.of(request))
+    } catch (error) {
+      if (payload instanceof Readable) payload.destroy()
+      reply.removeHeader('content-disposition')
+      throw error
+    }
+  })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     if (!request.routeOptions.config.route) return done(null, undefined)
@@ -200,6 +217,10 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         () => error,
         (judgement) => toKisError(judgement, log, id),
       )
+    if (apiKey && request.routeOptions.config.route && countsWhenRefused(request.headers) && isRefusal(error))
+      await countRefused(gateway, contextOf(request), error).catch((failed) =>
+        log.debug({ err: failed, requestId: id }, 'a refused request is not counted'),
+      )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')
@@ -211,13 +232,13 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 }
 
 /** @throws {KisError} the gateway refuses the key */
-async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
-  rest.keyJudged = true
-  await askGateway(
-    gateway,
-    { query: gatewayOperation('query CheckKey { __typename }') },
-    { caller: rest.apiKey, requestId: rest.id, signal: rest.signal },
-  )
+async function judgeKey(gateway: RestDeps['gateway'], request: FastifyRequest): Promise<void> {
+  request.rest.keyJudged = true
+  await askGateway(gateway, { query: gatewayOperation('query CheckKey { __typename }') }, contextOf(request))
+}
+
+function contextOf({ rest }: FastifyRequest) {
+  return { caller: rest.apiKey, requestId: rest.id, signal: rest.signal }
 }
 
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {

@@ -48,6 +48,16 @@ export interface Call {
   ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** As `ask`, for something that is left over if its answer is lost: it goes on for `THROUGH_MS` when the client leaves. */
   askThrough: Call['ask']
+  /**
+   * Counts the request against the limits of its key, as a call of a model counts itself.
+   * @throws {KisError} `rate_limit_exceeded`: the key has no request left
+   */
+  countRequest(): Promise<void>
+  /**
+   * Opens stored bytes at a path that the gateway has returned, those that the client's headers ask for.
+   * @throws {KisError} the gateway refuses it
+   */
+  openBytes(path: string): Promise<Answer>
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
@@ -127,7 +137,11 @@ export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   const { message, retryAfterMs } = error
   const code = GRAPHQL_CODES[error.code]
   if (code) return new KisError(code, message, { retryAfterMs, cause: error })
-  return error.param === null ? error : withParam(error, restParam(error.param, names))
+  if (error.param === null) return error
+  const param = restParam(error.param, names)
+  // Messages quote the field that they are about.
+  const own = [..."`'"].reduce((text, quote) => text.replaceAll(`${quote}${error.param}${quote}`, `${quote}${param}${quote}`), message)
+  return withParam(error, param, own)
 }
 
 /** The same error, for the field by its name in the caller's request. */

@@ -1,14 +1,17 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { byteRequest } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { type Check, compileChecks } from './checks.ts'
 import type { RestDeps } from './deps.ts'
 import { isForm, registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { registerOtherMethods } from './other-methods.ts'
+import { rateLimitHeaders } from './rate-limits.ts'
+import { countRequest } from './request-counts.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
-import { RestEventStream } from './sse.ts'
+import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
 
 /**
  * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
@@ -118,6 +121,11 @@ async function answer(
       rest.keyJudged = true
       return askGateway(gateway, { query, variables }, { ...context, signal: AbortSignal.timeout(THROUGH_MS) }, names)
     },
+    async countRequest() {
+      rest.keyJudged = true
+      reply.headers(rateLimitHeaders(await countRequest(gateway, context)))
+    },
+    openBytes: (path) => gateway.openBytes(byteRequest(path, request), context),
     async cleanUp(query, variables) {
       await call
         .askThrough(query, variables)
@@ -129,7 +137,7 @@ async function answer(
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
-      new RestEventStream(reply, clock, () => {
+      new RestEventStream(reply, clock, asksForIds(request), () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())
       }),
   }
@@ -140,6 +148,11 @@ async function answer(
     .code(result.status)
     .headers(result.headers ?? {})
     .send(result.body)
+}
+
+/** A streamed `GET` follows a stream again, so it always has ids. */
+function asksForIds({ method, headers }: FastifyRequest): boolean {
+  return method === 'GET' || headers[RESUMABLE_HEADER] === 'true'
 }
 
 function requireBody(body: unknown): JsonObject {

@@ -4,6 +4,7 @@ import { toErrorCode } from '../../schema/errors.ts'
 import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { asForeignText, escapeMarks } from '../../subgraphs/common/foreign-text.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
 import { sourceLine, toResult } from './passages.ts'
@@ -15,6 +16,7 @@ const CANCEL = gatewayOperation('mutation McpCancelRun($id: ID!) { cancelAgentRu
 /**
  * Runs an agent to its end. If the client cancels the call or leaves, the run is cancelled, because nobody could fetch
  * its answer.
+ * @param marksBefore is added to the marks of the run
  * @param onProgress gets what happens, in words, without the answer's text
  * @throws {KisError} the run failed, or the gateway refused it
  */
@@ -22,10 +24,12 @@ export async function runAgent(
   call: Call,
   { id }: Named,
   { input }: JsonObject,
+  marksBefore: number,
   signal: AbortSignal,
   onProgress: (message: string) => void,
 ): Promise<CallToolResult> {
-  const variables = { input: { agentId: id, input: textAt(input, 'input') } }
+  // With marks of the session, the run's would begin after them, and with `marksBefore` be those of another call.
+  const variables = { input: { agentId: id, input: escapeMarks(textAt(input, 'input')) } }
   const events = call.subscribe({ query: RUN, variables })
   const leave = () => void events.return?.()
   signal.addEventListener('abort', leave, { once: true })
@@ -41,7 +45,7 @@ export async function runAgent(
     }
     signal.throwIfAborted()
     if (!end) throw new ServiceUnavailable('The agent')
-    return toToolResult(end)
+    return toToolResult(end, marksBefore)
   } finally {
     signal.removeEventListener('abort', leave)
     if (runId !== undefined && !end) await call.cleanUp(CANCEL, { id: runId })
@@ -62,11 +66,23 @@ function describeProgress({ type, runId, number, toolCall, search }: RunEventDat
   return undefined
 }
 
-function toToolResult(run: RunData): CallToolResult {
+function toToolResult(run: RunData, marksBefore: number): CallToolResult {
   const { id, output_text, output, citations, error, status, cost_usd } = toRun(run)
   if (error) throw new KisError(toErrorCode(error.code) ?? 'internal', `${error.message} (The run is \`${id}\`.)`)
   if (status !== 'completed') throw new KisError('invalid_request', `The run \`${id}\` was cancelled.`)
-  const sources = run.citations.map((citation) => sourceLine(citation.mark, citation))
-  const text = [output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
-  return toResult(text, { run_id: id, output_text, ...(output !== null && { output }), citations, cost_usd })
+  const sources = run.citations.map((citation) => sourceLine(marksBefore + citation.mark, citation))
+  const shown = renumber({ output_text, ...(output !== null && { output }) }, marksBefore) as { readonly output_text: string | null }
+  const text = [shown.output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
+  // Clients hand this to models as well.
+  const cited = citations.map(({ mark, text: found, file, ...citation }) => ({
+    ...{ mark: marksBefore + mark, ...citation, text: asForeignText(found) },
+    file: { ...file, file_name: asForeignText(file.file_name) },
+  }))
+  return toResult(text, { run_id: id, ...shown, citations: cited, cost_usd })
+}
+
+/** Adds to each mark in the texts of a JSON value. The service has checked the marks. */
+function renumber(value: unknown, marksBefore: number): unknown {
+  const json = JSON.stringify(value).replaceAll(/\[#(\d{1,9})\]/g, (_mark, digits) => `[#${marksBefore + Number(digits)}]`)
+  return JSON.parse(json)
 }

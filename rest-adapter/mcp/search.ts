@@ -39,19 +39,24 @@ export function toInputSchema(parameters: unknown): JsonObject {
 }
 
 /**
- * Searches one collection.
+ * Searches one collection. The marks of the passages begin after `marksBefore`.
  * @throws {KisError} the arguments are wrong, by their names in the tool, or the search failed
  */
-export async function searchCollection(call: Call, { id }: CollectionData, given: JsonObject): Promise<CallToolResult> {
+export async function searchCollection(
+  call: Call,
+  { id }: CollectionData,
+  given: JsonObject,
+  marksBefore: number,
+): Promise<CallToolResult> {
   const { hits } = (await call.ask(SEARCH, { input: { collectionId: id, ...readArguments(given) } })).searchCollection
   if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
   const shown = withoutRepeats(hits)
   const texts = shown.map(({ chunk, before, after }, place) => {
     const passage = [...before, chunk, ...after].map(({ text }) => asForeignText(text)).join('\n')
-    return `${sourceLine(place + 1, { ...chunk, fileName: chunk.document.name })}\n${passage}`
+    return `${sourceLine(marksBefore + place + 1, { ...chunk, fileName: chunk.document.name })}\n${passage}`
   })
   // Clients hand this to models as well.
-  const results = shown.map((hit, place) => ({ mark: place + 1, ...forModel(toSearchResult(hit)) }))
+  const results = shown.map((hit, place) => ({ mark: marksBefore + place + 1, ...forModel(toSearchResult(hit)) }))
   return toResult([NOTICE, ...texts].join('\n\n'), { results })
 }
 

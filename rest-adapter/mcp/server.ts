@@ -5,6 +5,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { toKisError } from '../http/errors.ts'
 import type { Call } from '../http/route.ts'
 import type { Exchange } from './exchange.ts'
+import { marksBefore } from './passages.ts'
 import { runAgent } from './run-agent.ts'
 import { SEARCH_ARGUMENTS, searchCollection } from './search.ts'
 import { findTool, listTools } from './tools.ts'
@@ -24,11 +25,11 @@ export function createServer(call: Call, exchange: Exchange): Server {
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => asProtocolErrors(call, () => listTools(call, params?.cursor)))
   server.setRequestHandler(
     CallToolRequestSchema,
-    async ({ params: { name, arguments: given = {}, _meta } }, { signal, sendNotification }) => {
+    async ({ params: { name, arguments: given = {}, _meta } }, { signal, sendNotification, requestId }) => {
       const tool = await asProtocolErrors(call, () => findTool(call, name))
       return asToolErrors(call, async () => {
         refuseUnknown(given, tool.kind === 'search' ? SEARCH_ARGUMENTS : ['input'])
-        if (tool.kind === 'search') return searchCollection(call, tool.collection, given)
+        if (tool.kind === 'search') return searchCollection(call, tool.collection, given, marksBefore(requestId))
         exchange.stream()
         let progress = 0
         const onProgress = (message: string) => {
@@ -38,7 +39,8 @@ export function createServer(call: Call, exchange: Exchange): Server {
           const told = sendNotification({ method: 'notifications/progress', params: { progressToken, progress, message } })
           told.catch((error: unknown) => call.log.info({ err: error, requestId: call.context.requestId }, 'progress could not be sent'))
         }
-        return runAgent(call, tool.agent, given, AbortSignal.any([signal, call.context.signal]), onProgress)
+        const leaves = AbortSignal.any([signal, call.context.signal])
+        return runAgent(call, tool.agent, given, marksBefore(requestId), leaves, onProgress)
       })
     },
   )

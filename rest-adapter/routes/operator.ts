@@ -13,7 +13,7 @@ const CREATE = gatewayOperation(`mutation CreateOrganization($input: CreateOrgan
 const LIST = gatewayOperation(`query Organizations($first: Int!, $after: String, $filter: OrganizationFilter) {
   organizations(first: $first, after: $after, filter: $filter) { edges { node { ${MANAGED} } } pageInfo { hasNextPage endCursor } } }`)
 const GET = gatewayOperation(`query OrganizationById($id: ID!) { organization(id: $id) { ${MANAGED}
-  stored { storageBytes vectors } wallet { balance held available } } }`)
+  stored { storageBytes vectors } ocrQuota { used limit } wallet { balance held available } } }`)
 const CHANGES = gatewayOperation(`query OrganizationChanges($id: ID!, $first: Int!, $after: String) {
   organization(id: $id) { changes(first: $first, after: $after) { edges { node { ${CHANGE} } } ${PAGE_INFO} } } }`)
 const SUSPEND = gatewayOperation(`mutation SuspendOrganization($input: SuspendOrganizationInput!) {
@@ -72,6 +72,7 @@ function readLimits(limits: JsonObject) {
     requestsPerMinute: limits.requests_per_minute,
     tokensPerMinute: limits.tokens_per_minute,
     concurrency: limits.concurrency,
+    ocrPages: limits.ocr_pages,
   }
 }
 
@@ -81,6 +82,7 @@ const LIMIT_NAMES = {
   'limits.maxFileBytes': 'limits.max_file_bytes',
   'limits.requestsPerMinute': 'limits.requests_per_minute',
   'limits.tokensPerMinute': 'limits.tokens_per_minute',
+  'limits.ocrPages': 'limits.ocr_pages',
 }
 
 export const operatorRoutes: readonly Route[] = [
@@ -112,13 +114,14 @@ export const operatorRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/organizations/{id}',
     async handle({ ask, params }) {
-      const { stored, wallet, ...organization } = (await ask(GET, { id: params.id })).organization
+      const { stored, wallet, ocrQuota, ...organization } = (await ask(GET, { id: params.id })).organization
       const { plan } = organization
       return ok({
         ...toManaged(organization),
         quota: stored && {
           storage_bytes: { used: stored.storageBytes, limit: plan.storageBytes },
           vectors: { used: stored.vectors, limit: plan.vectors },
+          ocr_pages: ocrQuota,
         },
         wallet: { balance_usd: wallet.balance, held_usd: wallet.held, available_usd: wallet.available },
       })

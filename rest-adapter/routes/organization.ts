@@ -3,9 +3,9 @@ import { ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds } from '../http/values.ts'
 
 /** The fields that billing has for any organization. */
-export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency'
+export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages'
 export const ORGANIZATION = `id name residencyPolicy lowBalanceThreshold status plan { code ${LIMITS} } createdAt` as const
-const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }` as const
+const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } } ocrQuota { used limit }` as const
 
 interface QuotaData {
   readonly used: number
@@ -13,7 +13,7 @@ interface QuotaData {
 }
 
 export type LimitsData = Readonly<
-  Record<'storageBytes' | 'vectors' | 'maxFileBytes' | 'requestsPerMinute' | 'tokensPerMinute' | 'concurrency', number | null>
+  Record<'storageBytes' | 'vectors' | 'maxFileBytes' | 'requestsPerMinute' | 'tokensPerMinute' | 'concurrency' | 'ocrPages', number | null>
 >
 
 export interface OrganizationData {
@@ -26,13 +26,14 @@ export interface OrganizationData {
   readonly createdAt: string
   /** Only asked for the caller's own organization. */
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
+  readonly ocrQuota?: QuotaData
 }
 
 const GET = gatewayOperation(`query Organization { organization { ${WITH_QUOTA} } }`)
 const UPDATE = gatewayOperation(`mutation UpdateOrganization($input: UpdateOrganizationInput!) {
   updateOrganization(input: $input) { organization { ${WITH_QUOTA} } } }`)
 
-export function toOrganization({ quota, ...data }: OrganizationData) {
+export function toOrganization({ quota, ocrQuota, ...data }: OrganizationData) {
   return {
     id: data.id,
     object: 'organization',
@@ -43,11 +44,11 @@ export function toOrganization({ quota, ...data }: OrganizationData) {
     status: data.status.toLowerCase(),
     plan: data.plan.code,
     limits_in_force: toLimits(data.plan),
-    quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors } : null,
+    quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors, ...(ocrQuota && { ocr_pages: ocrQuota }) } : null,
   }
 }
 
-export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinute, tokensPerMinute, concurrency }: LimitsData) {
+export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinute, tokensPerMinute, concurrency, ocrPages }: LimitsData) {
   return {
     storage_bytes: storageBytes,
     vectors,
@@ -55,6 +56,7 @@ export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinut
     requests_per_minute: requestsPerMinute,
     tokens_per_minute: tokensPerMinute,
     concurrency,
+    ocr_pages: ocrPages,
   }
 }
 

@@ -6,7 +6,7 @@ import type { ParamNames } from '../http/param-names.ts'
 import { type Call, inRestNames } from '../http/route.ts'
 
 /**
- * Sends a run's events as they come, named by their type, with their cursor as id.
+ * Sends a run's events as they come, named by their type, with their cursor as id if the caller asks for resumption.
  * @throws {KisError} the request failed before the first event, so nothing has been sent
  */
 export async function streamEvents<Data>(

@@ -5,7 +5,7 @@ import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 
 const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
 
-const HIT = `collectionId score lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }` as const
+const HIT = `collectionId score relevance lexicalRank vectorRank highlights { start end } before { ${BESIDE} } after { ${BESIDE} }` as const
 const CHUNK = `${BESIDE} document { id name status } file { id }` as const
 const MORE = `groups { document { id } hits { chunk { id } } } facets { field values { value documents } }
   rerank { model { id } applied error } rewrite { query applied error }` as const
@@ -32,6 +32,7 @@ interface ChunkData {
 export interface HitData {
   readonly collectionId: string
   readonly score: number
+  readonly relevance: string | null
   readonly lexicalRank: number | null
   readonly vectorRank: number | null
   readonly highlights: readonly { readonly start: number; readonly end: number }[]
@@ -43,13 +44,14 @@ export interface HitData {
   }
 }
 
-export function toSearchResult({ collectionId, score, lexicalRank, vectorRank, highlights, before, after, chunk }: HitData) {
+export function toSearchResult({ collectionId, score, relevance, lexicalRank, vectorRank, highlights, before, after, chunk }: HitData) {
   const { chunk_id, text, ...place } = toChunk(chunk)
   return {
     object: 'search_result',
     chunk_id,
     text,
     score,
+    relevance: relevance?.toLowerCase() ?? null,
     lexical_rank: lexicalRank,
     vector_rank: vectorRank,
     ...place,

@@ -174,9 +174,14 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** True for the error of an aborted signal, whether from Node, undici or `signal.throwIfAborted()`. */
+/**
+ * True for the error of an aborted signal, whether from Node, undici or `signal.throwIfAborted()`, also inside the
+ * `GraphQLError` that an executor wraps it in.
+ */
 export function isAbort(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'AbortError' || (error as { code?: unknown }).code === 'ABORT_ERR')
+  if (!(error instanceof Error)) return false
+  const { name, code, originalError } = error as { name: string; code?: unknown; originalError?: unknown }
+  return name === 'AbortError' || code === 'ABORT_ERR' || isAbort(originalError)
 }
 
 /**

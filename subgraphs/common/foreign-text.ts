@@ -50,10 +50,14 @@ export const MADE_EXPRESSIONS: readonly RegExp[] = [MARK, TOKEN_BEGIN, TOKEN_END
 
 const bare = (text: string) => text.normalize('NFKC').replaceAll(new RegExp(UNSEEN, 'gu'), '')
 
+/** The text with its citation marks as `(#7)`, which resolve to nothing. */
+export function escapeMarks(text: string): string {
+  return text.replaceAll(MARK, (_mark, digits: string) => `(#${bare(digits)})`)
+}
+
 /** The text as a model may read it. The text that is stored, and shown to people, stays as it is. */
 export function asForeignText(text: string): string {
-  return text
-    .replaceAll(MARK, (_mark, digits: string) => `(#${bare(digits)})`)
+  return escapeMarks(text)
     .replaceAll(TOKEN_BEGIN, '‹')
     .replaceAll(TOKEN_END, '›')
     .replaceAll(TAG, (tag, slash: string, name: string, rest: string) => {

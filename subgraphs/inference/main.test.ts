@@ -41,6 +41,9 @@ models:
 const runtime = {
   knowledge: {
     execute: async () => ({ data: {} }),
+    openBytes: () => {
+      throw new Error('not asked')
+    },
     subscribe: () => {
       throw new Error('not asked')
     },

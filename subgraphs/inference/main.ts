@@ -58,6 +58,7 @@ import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasures.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
+import { ZeroUsage } from './use-cases/money/zero-usage.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
@@ -144,8 +145,9 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const rates = sharedRates ?? new OwnRates(clock)
   const money = observedBilling(billingOver(billing, clock), telemetry)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
+  const catalog = buildCatalog(config.catalog)
   const base = {
-    catalog: buildCatalog(config.catalog),
+    catalog,
     engines,
     collections,
     files: stack.use(new FileChecks(mongodb ? [] : [file])),
@@ -165,6 +167,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     limits: new CallLimits(rates, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),
     queue,
+    zeroUsage: new ZeroUsage(catalog, clock, log, telemetry.metrics),
     clock,
     ids,
     log,

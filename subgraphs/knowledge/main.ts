@@ -2,6 +2,7 @@ import { collectKinds } from '../common/adapters/documents/kinds.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
+import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
@@ -22,6 +23,7 @@ import { observedPort } from '../common/telemetry/observed-port.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { accountsOver } from './adapters/accounts-link.ts'
 import { inferenceOver } from './adapters/inference-link.ts'
+import { pageBillingOver } from './adapters/page-billing-link.ts'
 import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
 import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
@@ -38,6 +40,7 @@ import type { Deps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasure/erasures.ts'
 import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
 import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
+import { openDownload } from './use-cases/files/download.ts'
 import { watchQueue } from './use-cases/jobs/queue-metrics.ts'
 import { work } from './use-cases/jobs/work.ts'
 import { RecordReads } from './use-cases/record-reads.ts'
@@ -54,6 +57,7 @@ export interface KnowledgeLinks {
 
 export interface KnowledgeRuntime {
   readonly folder: Pick<DataFolder, 'look'>
+  readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -67,7 +71,7 @@ export interface KnowledgeRuntime {
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
-  { folder, clock, ids, log, telemetry = noTelemetry, after }: KnowledgeRuntime,
+  { folder, bytePaths, clock, ids, log, telemetry = noTelemetry, after }: KnowledgeRuntime,
 ): Promise<StoringSubgraph> {
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
@@ -134,6 +138,8 @@ export async function createKnowledge(
     inference: inferenceOver(links.inference),
     egress: new Egress({ allowed: config.egressAllowed }),
     accounts: accountsOver(links.billing),
+    pageBilling: pageBillingOver(links.billing, ids),
+    bytePaths,
     digests: new CollectionDigests(collections, clock),
     room: new RecordRoom(collections, clock),
     events,
@@ -183,6 +189,7 @@ export async function createKnowledge(
       sifting: new SiftBudget(),
       problems,
     }),
+    openBytes: (request, context) => openDownload(deps, context, request),
     problems,
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the service stops'))

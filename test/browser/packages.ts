@@ -68,6 +68,7 @@ export interface Route {
 
 /** What a test acts on. Playwright waits until it is there and can be used. */
 export interface Locator {
+  hover(): Promise<void>
   click(): Promise<void>
   fill(text: string): Promise<void>
   press(key: string): Promise<void>

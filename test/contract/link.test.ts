@@ -9,22 +9,22 @@ import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { serveSubgraph } from '../../subgraphs/common/server/serve-subgraph.ts'
 import { linkContract, probe, somebody } from './link.ts'
 
-linkContract('function calls', async () => {
+linkContract('function calls', async (log) => {
   const { subgraph, seen } = probe()
-  return { link: localLink(subgraph, silentLog), seen, close: async () => undefined }
+  return { link: localLink(subgraph, log), seen, close: async () => undefined }
 })
 
-async function served() {
+async function served(log = silentLog) {
   const { subgraph, seen } = probe()
   const tokens = principalTokens(randomBytes(32), systemClock)
-  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log })
   const linkWith = (authorization: (caller: Caller | null) => Promise<string | null>) =>
     remoteLink<Caller | null>({ urls: [server.url], what: 'Inference', authorization, socketKey: (caller) => JSON.stringify(caller) })
   return { server, seen, tokens, linkWith }
 }
 
-linkContract('HTTP and graphql-ws', async () => {
-  const { server, seen, tokens, linkWith } = await served()
+linkContract('HTTP and graphql-ws', async (log) => {
+  const { server, seen, tokens, linkWith } = await served(log)
   const link = linkWith(async (caller) => (caller ? `Bearer ${await tokens.sign(caller, 'inference')}` : null))
   return {
     link,

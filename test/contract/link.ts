@@ -1,10 +1,14 @@
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import type { ExecutionResult } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ByteRange, byteRequest, respondWithBytes } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError, NotFound, NotHere } from '../../subgraphs/common/errors.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
+import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { eventually } from '../support/eventually.ts'
 
 export const somebody: Principal = {
@@ -21,12 +25,17 @@ export const somebody: Principal = {
   plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
 }
 
+const BYTES_PIECE = Buffer.alloc(1024 * 1024, 'abc')
+/** More than all buffers on the way hold. */
+const BYTES_SIZE = 60 * 1024 * 1024 + 1
+
 /** What the probe subgraph saw. */
 export interface Seen {
   callers: unknown[]
   requestIds: string[]
   aborted: number
   opened: number
+  piecesRead: number
   ended: number
   /** What was known of the client when a subscription ended. */
   cut: (boolean | undefined)[]
@@ -36,7 +45,7 @@ export interface Seen {
 
 /** A subgraph with the inference SDL whose resolvers are scripted by the model id that is asked for. */
 export function probe(): { subgraph: Subgraph; seen: Seen } {
-  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0, cut: [], hasKept: false }
+  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, piecesRead: 0, ended: 0, cut: [], hasKept: false }
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', {
@@ -47,7 +56,9 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
           seen.requestIds.push(requestId)
           if (id === 'refused') throw new KisError('insufficient_quota', 'No money.', { param: 'id' })
           if (id === 'defect') throw new Error('secret detail')
-          if (id === 'slow') await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
+          if (id.startsWith('slow'))
+            await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
+          if (id === 'slow and strict') signal.throwIfAborted()
           return { id, kind: 'chat', vendor: 'probe', residency: 'local', createdAt: new Date(0) }
         },
       },
@@ -83,6 +94,24 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
       },
     }),
     toResolverContext: (context) => ({ deps: null, ...context }),
+    async openBytes(request, { requestId, signal }) {
+      seen.requestIds.push(requestId)
+      const what = new URLSearchParams(request.path.split('?')[1]).get('token')
+      if (what === 'refused') throw new KisError('permission_denied', 'Not yours.')
+      if (what === 'defect') throw new Error('secret detail')
+      async function* read({ offset, length }: ByteRange) {
+        try {
+          for (let at = offset; at < offset + length; at += BYTES_PIECE.length) {
+            if (what === 'breaks' && at > offset) throw new Error('lost')
+            seen.piecesRead++
+            yield BYTES_PIECE.subarray(0, offset + length - at)
+          }
+        } finally {
+          seen.ended++
+        }
+      }
+      return respondWithBytes(request, { name: 'a', mediaType: 'text/plain', sizeBytes: BYTES_SIZE, sha256: 'abc', read }, signal)
+    },
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -100,11 +129,12 @@ async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionRes
 }
 
 /** What every link does, whatever it goes over. */
-export function linkContract(name: string, open: () => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
+export function linkContract(name: string, open: (log: Log) => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
   describe(`link over ${name}`, () => {
     let part: Awaited<ReturnType<typeof open>>
+    const defects: unknown[] = []
     beforeAll(async () => {
-      part = await open()
+      part = await open({ ...silentLog, error: (...line: unknown[]) => void defects.push(line) } as Log)
     })
     afterAll(() => part.close())
     const context = (signal = new AbortController().signal): LinkContext => ({ caller: somebody, requestId: 'req_1', signal })
@@ -113,6 +143,54 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
     it('says where in a list an error is, by a number', async () => {
       const { data, errors } = await part.link.execute({ query: '{ models { id } }' }, context())
       expect({ data, path: errors?.[0]?.path }).toEqual({ data: { models: null }, path: ['models', 1] })
+    })
+
+    const openBytes = (token: string, headers = {}, signal?: AbortSignal) =>
+      part.link.openBytes(byteRequest(`/bytes?token=${token}`, { method: 'GET', headers }), context(signal))
+
+    it('streams stored bytes of any length, with their headers', async () => {
+      const { status, headers, body } = await openBytes('whole')
+      let sizeBytes = 0
+      for await (const piece of body as AsyncIterable<Buffer>) sizeBytes += piece.length
+      expect([status, sizeBytes, headers['content-length']]).toEqual([200, BYTES_SIZE, String(BYTES_SIZE)])
+      expect(headers).toMatchObject({ 'content-type': 'text/plain', etag: '"abc"' })
+      const part = await openBytes('whole', { range: 'bytes=-3' })
+      expect([part.status, part.headers['content-range'], await text(part.body)]).toEqual([
+        206,
+        `bytes ${BYTES_SIZE - 3}-${BYTES_SIZE - 1}/${BYTES_SIZE}`,
+        'abc',
+      ])
+      const beyond = await openBytes('whole', { range: `bytes=${BYTES_SIZE}-` })
+      expect([beyond.status, await text(beyond.body)]).toEqual([416, ''])
+    })
+
+    it('refuses stored bytes with the code of the other side, and tells nothing of a defect', async () => {
+      await expect(openBytes('refused')).rejects.toMatchObject({ code: 'permission_denied', message: 'Not yours.' })
+      const error = await openBytes('defect').catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(KisError)
+      expect(error).toMatchObject({ code: 'internal', message: expect.not.stringContaining('secret') })
+    })
+
+    it('breaks off where stored bytes are lost', async () => {
+      await expect(text((await openBytes('breaks')).body)).rejects.toThrow()
+    })
+
+    it('reads stored bytes no faster than they are taken, and ends when the reader leaves', async () => {
+      const { piecesRead, ended } = part.seen
+      const leaving = new AbortController()
+      const { body } = await openBytes('whole', {}, leaving.signal)
+      body.once('error', () => undefined)
+      await once(body, 'readable')
+      // Once the buffers on the way are full, nothing more is read.
+      let before = -1
+      await eventually(() => {
+        const isStill = part.seen.piecesRead === before
+        before = part.seen.piecesRead
+        return isStill
+      })
+      expect(part.seen.piecesRead - piecesRead).toBeLessThan(40)
+      leaving.abort()
+      await eventually(() => part.seen.ended > ended)
     })
 
     it('executes an operation with its variables', async () => {
@@ -152,15 +230,19 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
       }
     })
 
-    it('tells the resolver when the caller gives up', async () => {
+    it.each(['slow', 'slow and strict'])('tells the resolver when the caller gives up, which is no defect (%s)', async (id) => {
       const { aborted } = part.seen
+      const logged = defects.length
       const controller = new AbortController()
       const calls = part.seen.callers.length
-      const answer = execute('slow', controller.signal).catch((error) => error)
+      const answer = execute(id, controller.signal).catch((error) => error)
       await eventually(() => part.seen.callers.length > calls)
       controller.abort()
       await eventually(() => part.seen.aborted === aborted + 1)
       await answer
+      // What the subgraph makes of the abandoned call is over once the next one has its result.
+      await execute('m')
+      expect(defects.slice(logged)).toEqual([])
     })
 
     it('gives the events of a subscription in order', async () => {

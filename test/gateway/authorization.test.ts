@@ -61,6 +61,9 @@ async function start(scopes: readonly Scope[]) {
   }
   const link = {
     execute,
+    openBytes: () => {
+      throw new Error('not asked')
+    },
     subscribe: () => {
       throw new Error('a subscription was begun')
     },

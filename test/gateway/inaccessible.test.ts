@@ -28,6 +28,9 @@ async function start() {
       reached.push(query)
       return { data: {} }
     },
+    openBytes: () => {
+      throw new Error('not asked')
+    },
     subscribe: () => {
       throw new Error('not asked')
     },

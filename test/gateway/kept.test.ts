@@ -12,7 +12,14 @@ async function parts() {
   const { supergraphSdl, links } = shop()
   const federation = new Federation(await loadSupergraph(supergraphSdl), links)
   const documents = new Documents(federation, true)
-  const operations = new Operations(documents, federation, createMask(silentLog), { watch: () => () => undefined }, CONFIG)
+  const operations = new Operations(
+    documents,
+    federation,
+    createMask(silentLog),
+    { watch: () => () => undefined },
+    { forgetAfterChange: () => undefined },
+    CONFIG,
+  )
   const prepared = (query: string) => {
     const operation = operations.prepare(query, undefined, 'req_1')
     if (!('document' in operation)) throw new Error(operation.errors?.[0]?.message)

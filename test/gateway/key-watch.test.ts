@@ -29,7 +29,7 @@ async function start() {
       () => void ended.push(field),
     )
   }
-  const link = { execute: async () => ({ data: {} }), subscribe: idle }
+  const link = { execute: async () => ({ data: {} }), subscribe: idle, openBytes: async () => Promise.reject(new Error('not asked')) }
   const scopes = new Map<string, readonly Scope[]>()
   const clock = handClock()
   const started = await startGateway({

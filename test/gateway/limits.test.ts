@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { getIntrospectionQuery } from 'graphql'
 import { expect, it } from 'vitest'
 import { CONFIG, collect, connect, KEY, startGateway } from './support/start.ts'
@@ -78,6 +79,28 @@ for (const { what, most, above } of CASES) {
     expect(http.status).toBe(400)
     expect(seen.operations).toEqual([])
   })
+}
+
+it('refuses more than one `fileContent`, wherever its fragments are spread', async () => {
+  const link = { execute: async () => ({ data: {} }), subscribe: () => notAsked(), openBytes: () => notAsked() }
+  const supergraphSdl = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')
+  const { gateway } = await startGateway({ supergraphSdl, links: { billing: link, inference: link, knowledge: link } })
+  const run = async (query: string) => {
+    const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
+    return (await gateway.link.execute({ query }, context)).errors?.map(({ extensions }) => extensions.code) ?? []
+  }
+  const content = (alias: string) => `${alias}: fileContent(id: "file_1") { length }`
+  expect(await run(`{ ${content('a')} }`)).not.toContain('OPERATION_TOO_COMPLEX')
+  for (const query of [
+    `{ ${content('a')} ${content('b')} }`,
+    `{ ...A ...B } fragment A on Query { ${content('a')} } fragment B on Query { ... { ${content('b')} } }`,
+    '{ ...A ...A } fragment A on Query { fileContent(id: "file_1") { length } }',
+  ])
+    expect(await run(query)).toEqual(['OPERATION_TOO_COMPLEX'])
+})
+
+function notAsked(): never {
+  throw new Error('not asked')
 }
 
 it('answers the whole introspection query to callers with a key, although it is deep', async () => {

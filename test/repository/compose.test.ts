@@ -140,19 +140,53 @@ describe('the compose file', () => {
     expect(durationMs(service.stop_grace_period!)).toBeGreaterThan(Number(service.environment.KIS_DRAIN_MS) + CLOSE_MS)
   })
 
-  it.each(roles)('lets %s be started several times where it publishes nothing', (name, { container_name, ports, volumes }) => {
+  it.each(roles)('lets %s be started several times', (name, { container_name, ports, volumes }) => {
     expect(container_name).toBeUndefined()
     for (const volume of volumes ?? []) expect(volume).toMatchObject({ read_only: true })
-    if (name === 'gateway' || name === 'rest-adapter')
-      expect(ports).toEqual([expect.stringMatching(new RegExp(`^127\\.0\\.0\\.1:\\d+:${image.port}$`))])
-    else expect(ports).toBeUndefined()
+    expect([name, ports]).toEqual([name, undefined])
   })
 
-  it('publishes no port of a database or an engine, and keeps the databases on a network without a way out', () => {
-    for (const [name, { ports }] of Object.entries(compose.services))
-      if (!roles.some(([role]) => role === name)) expect([name, ports]).toEqual([name, undefined])
+  it('publishes the proxy alone, for this host, and keeps the databases on a network without a way out', () => {
+    for (const [name, { ports }] of Object.entries(compose.services)) {
+      const published = [4000, 4010].map((port) => `127.0.0.1:${port}:4000`)
+      expect([name, ports]).toEqual([name, name === 'proxy' ? published : undefined])
+    }
     for (const name of ['mongodb', 'elasticsearch'])
       expect(compose.services[name]!.networks.every((network) => compose.networks[network]!.internal)).toBe(true)
+  })
+
+  it('has a proxy that sends the same paths to the same roles as the chart', () => {
+    const caddyfile = readFileSync(join(ROOT, 'operate/Caddyfile'), 'utf8')
+    const ingress = readFileSync(join(ROOT, 'helm/templates/doors.yaml'), 'utf8')
+    const paths = [.../range list ([^}]*)}}/.exec(ingress)![1]!.matchAll(/"([^"]+)"/g)].map(([, path]) => path!)
+    expect(paths).toContain('/v1')
+    expect(/@rest path (.*)/.exec(caddyfile)![1]!.split(' ')).toEqual(paths.flatMap((path) => [path, `${path}/*`]))
+    expect([...caddyfile.matchAll(/import role (.*)/g)].map(([, role]) => role)).toEqual(['rest-adapter', 'gateway'])
+    expect(compose.services.proxy!.volumes).toMatchObject([{ source: './operate/Caddyfile', read_only: true }])
+  })
+
+  it('takes metrics, the log of slow requests, the portal and trusted documents from the environment', () => {
+    const set = {
+      KIS_ACCESS_LOG: 'off',
+      KIS_SLOW_MS: '2000',
+      KIS_METRICS_PORT: '9464',
+      KIS_METRICS_ORGANIZATIONS: 'on',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318',
+      OTEL_TRACES_SAMPLER_ARG: '0.1',
+    }
+    const portal = { KIS_PORTAL: 'off', KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }
+    const { services } = readCompose({ ...SECRETS, ...set, ...portal, KIS_TRUSTED_DOCUMENTS: './operations.json' })
+    for (const [name] of roles) expect(services[name]!.environment).toMatchObject(set)
+    const target = '/app/trusted-documents.json'
+    expect(services.gateway!.environment).toMatchObject({ ...portal, KIS_TRUSTED_DOCUMENTS: target })
+    expect(services.gateway!.volumes).toContainEqual(expect.objectContaining({ source: './operations.json', target, read_only: true }))
+    expect(compose.services.gateway!.environment.KIS_TRUSTED_DOCUMENTS).toBe('')
+  })
+
+  it('needs as much memory as the documentation says', () => {
+    const limits = Object.values(compose.services).flatMap(({ mem_limit, profiles }) => (profiles ? [] : [mem_limit!]))
+    const totalMib = limits.reduce((sum, limit) => sum + Number.parseInt(limit, 10) * (limit.endsWith('g') ? 1024 : 1), 0)
+    expect(readFileSync(join(ROOT, 'docs/operate/compose.md'), 'utf8')).toContain(`${(totalMib / 1024).toFixed(1)} GiB of memory`)
   })
 
   it('waits for what a service needs until it is healthy, by a check that there is', () => {

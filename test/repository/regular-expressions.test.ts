@@ -26,7 +26,10 @@ const TIMED_ALONE = [
   '!?\\[([^[\\]\\n]{0,1000})\\]\\(',
   '^([^\\s:`|*#<>"\'-][^:`|*<>"\']{0,160}?\\.',
 ]
-/** Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. */
+/**
+ * Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. Those of
+ * `redact-secrets.ts` are alternatives of escaped literals.
+ */
 const MADE = [
   'schema/breaks.ts',
   'schema/generate.ts',
@@ -35,6 +38,7 @@ const MADE = [
   'subgraphs/common/foreign-text.ts',
   'subgraphs/common/link/answer-time.ts',
   'subgraphs/common/link/connection.ts',
+  'subgraphs/common/redact-secrets.ts',
   'subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts',
 ]
 

@@ -225,7 +225,10 @@ describe('agents by REST', () => {
         for (const agentRun of events) yield { agentRun }
       },
     })
-    const response = await adapter.fetch('/v1/agents/agt_1/runs', { body: { input: 'Where?', stream: true } })
+    const body = { input: 'Where?', stream: true }
+    const unasked = await readEvents(await adapter.fetch('/v1/agents/agt_1/runs', { body }))
+    expect(unasked.map(({ id }) => id)).toEqual(events.map(() => undefined))
+    const response = await adapter.fetch('/v1/agents/agt_1/runs', { body, headers: { 'x-kis-resumable': 'true' } })
     const got = await readEvents(response)
     for (const { data } of got) fits('AgentRunEvent', data)
     const common = (cursor: string) => ({ run_id: 'run_1', cursor, created_at: AT_SECONDS })

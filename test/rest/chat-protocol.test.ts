@@ -35,8 +35,8 @@ const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter
 const dataOf = (line: string) => JSON.parse(line.slice(line.indexOf('data: ') + 'data: '.length))
 
 /** The events of a stream that was asked for with `body`. */
-async function readLines(adapter: RunningAdapter, body: object): Promise<readonly string[]> {
-  const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true, ...body } })
+async function readLines(adapter: RunningAdapter, body: object, headers: Record<string, string> = {}): Promise<readonly string[]> {
+  const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true, ...body }, headers })
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   return (await response.text()).split('\n\n').filter(Boolean)
 }
@@ -211,11 +211,17 @@ describe('a stream', () => {
   it('leaves the usage out unless it was asked for', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: answer })
     expect(await readLines(adapter, {})).toEqual([
-      `id: 1\ndata: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
-      `id: 2\ndata: ${JSON.stringify(delta('30'))}`,
-      `id: 3\ndata: ${JSON.stringify(last)}`,
+      `data: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
+      `data: ${JSON.stringify(delta('30'))}`,
+      `data: ${JSON.stringify(last)}`,
       'data: [DONE]',
     ])
+  })
+
+  it('has the position of each chunk as id only if the caller asks for resumption', async () => {
+    await using adapter = await startAdapter({ ChatCompletionChunks: answer })
+    const lines = await readLines(adapter, {}, { 'x-kis-resumable': 'true' })
+    expect(lines.map((line) => /^id: (.*)$/m.exec(line)?.[1])).toEqual(['1', '2', '3', undefined])
   })
 
   it('has `usage: null` in every chunk before the usage when it was asked for', async () => {

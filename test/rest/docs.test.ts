@@ -1,3 +1,5 @@
+import { get } from 'node:http'
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
 import { EVENTS } from '../../schema/events.ts'
@@ -23,6 +25,30 @@ describe('the reference', () => {
     expect(info.description).toContain('First call')
     expect(info.description).toContain('`insufficient_quota` | 429')
     expect(servers).toEqual([{ url: adapter.url }])
+  })
+
+  it('is compressed once, for whatever host, and by gzip alone: it costs callers without a key nothing', async () => {
+    await using adapter = await startAdapter()
+    const read = async (path: string, encoding: string, host = 'a.example') => {
+      const { promise, resolve } = Promise.withResolvers<{ encoding: string | undefined; bytes: Buffer }>()
+      const headers = { 'accept-encoding': encoding, host }
+      get(adapter.url + path, { headers }, async (response) => {
+        const bytes = Buffer.concat(await response.toArray())
+        resolve({ encoding: response.headers['content-encoding'], bytes })
+      })
+      return promise
+    }
+    const plain = await read('/v1/openapi.json', 'br, gzip;q=0')
+    expect([plain.encoding, JSON.parse(plain.bytes.toString()).servers]).toEqual([undefined, [{ url: 'http://a.example' }]])
+    const packed = await read('/v1/openapi.json', 'gzip, br')
+    expect([packed.encoding, gunzipSync(packed.bytes).equals(plain.bytes)]).toEqual(['gzip', true])
+    expect(packed.bytes.length).toBeLessThan(plain.bytes.length / 3)
+    // The long part is the same bytes for another host.
+    const other = await read('/v1/openapi.json', 'gzip, br', 'b.example')
+    const [same, size] = [packed.bytes.findIndex((byte, at) => byte !== other.bytes[at]), packed.bytes.length]
+    expect(same).toBeGreaterThan(size - 10_000)
+    for (const path of ['/v1/workflow.schema.json', '/docs/scalar.js'])
+      expect([(await read(path, 'br')).encoding, (await read(path, 'br, gzip')).encoding]).toEqual([undefined, 'gzip'])
   })
 
   it('names the host by which its reader came, in every example', async () => {

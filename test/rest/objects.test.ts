@@ -169,6 +169,7 @@ const noLimits = {
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrency: null,
+  ocrPages: 500,
 }
 const limits = {
   storage_bytes: null,
@@ -177,6 +178,7 @@ const limits = {
   requests_per_minute: null,
   tokens_per_minute: null,
   concurrency: null,
+  ocr_pages: 500,
 }
 const organization = {
   id: 'org_1',
@@ -207,6 +209,7 @@ const managedObject = {
   suspension_reason: 'unpaid',
   deleted_at: null,
 }
+const ocrQuota = { used: 3, limit: 100 }
 const quota = { storageBytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } }
 const entry = { id: 'ent_1', kind: 'TOP_UP', amount: '12.5', held: '0', balance: '112.5', reference: 'inv-1', at: AT }
 const entryObject = {
@@ -382,8 +385,8 @@ const handlers = {
   UpdateApiKey: () => ({ updateApiKey: { apiKey: key } }),
   RotateApiKey: () => ({ rotateApiKey: { key: 'kis_live_other', apiKey: key } }),
   RevokeApiKey: ({ id }: { id: string }) => ({ revokeApiKey: { apiKey: { id } } }),
-  Organization: () => ({ organization: { ...organization, quota } }),
-  UpdateOrganization: () => ({ updateOrganization: { organization: { ...organization, quota } } }),
+  Organization: () => ({ organization: { ...organization, quota, ocrQuota } }),
+  UpdateOrganization: () => ({ updateOrganization: { organization: { ...organization, quota, ocrQuota } } }),
   CreateOrganization: () => ({ createOrganization: { key: 'kis_live_first', organization: managed } }),
   Organizations: () => ({
     organizations: { ...page(managed), pageInfo: { hasNextPage: true, endCursor: Buffer.from('org_1').toString('base64url') } },
@@ -428,6 +431,7 @@ const sums = {
   outputTokens: 5,
   audioSeconds: 1.5,
   searchUnits: 2,
+  pages: 4,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -438,6 +442,7 @@ const sumsObject = {
   output_tokens: 5,
   audio_seconds: 1.5,
   search_units: 2,
+  pages: 4,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -453,6 +458,7 @@ const usageObject = {
   output_tokens: 0,
   audio_seconds: 1.5,
   search_units: 0,
+  pages: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',
@@ -690,13 +696,19 @@ const cases: readonly Case[] = [
   },
   {
     request: 'GET /v1/organization',
-    answer: { ...organizationObject, quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } } },
+    answer: {
+      ...organizationObject,
+      quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null }, ocr_pages: { used: 3, limit: 100 } },
+    },
   },
   {
     request: 'PATCH /v1/organization',
     body: { residency_policy: 'local_only' },
     variables: { input: { residencyPolicy: 'LOCAL_ONLY' } },
-    answer: { ...organizationObject, quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } } },
+    answer: {
+      ...organizationObject,
+      quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null }, ocr_pages: { used: 3, limit: 100 } },
+    },
   },
   {
     request: 'GET /v1/wallet',
@@ -832,7 +844,15 @@ describe('objects by REST', () => {
       file: { id: 'file_1' },
     }
     const { document, file: _file, ...place } = chunk
-    const hit = { collectionId: 'col_1', score: 0.9, lexicalRank: null, vectorRank: 1, highlights: [{ start: 0, end: 6 }], chunk }
+    const hit = {
+      collectionId: 'col_1',
+      score: 0.9,
+      relevance: 'STRONG',
+      lexicalRank: null,
+      vectorRank: 1,
+      highlights: [{ start: 0, end: 6 }],
+      chunk,
+    }
     const found = {
       hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
       groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
@@ -873,6 +893,7 @@ describe('objects by REST', () => {
       chunk_id: 'chk_1',
       text: 'ثلاثون يوما',
       score: 0.9,
+      relevance: 'strong',
       lexical_rank: null,
       vector_rank: 1,
       heading_path: ['Leave'],

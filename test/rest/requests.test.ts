@@ -3,9 +3,11 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
+import { type ByteRange, type ByteRequest, respondWithBytes } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
+import { eventually } from '../support/eventually.ts'
 import { KEY, readError, SOON, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
@@ -95,6 +97,7 @@ const refusals: readonly Refusal[] = [
   { name: 'a limit that is no number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
   { name: 'an unknown order', request: 'GET /v1/files?order=random', code: 'unsupported_value', param: 'order' },
   { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'unknown_parameter', param: 'page' },
+  { name: 'a query parameter that is sent twice', request: 'GET /v1/files?limit=1&limit=2', code: 'invalid_type', param: 'limit' },
   {
     name: 'an unknown scope',
     request: 'POST /v1/keys',
@@ -311,6 +314,14 @@ describe('requests by REST', () => {
     expect(await errorCode('GET', '/v1/chat/completions')).toBe('405 method_not_allowed')
     for (const path of ['/v1/images/generations', '/v1/assistants', '/v1/threads/t/runs', '/v1/fine_tuning/jobs', '/v1/completions'])
       expect(await errorCode('POST', path)).toBe('404 not_offered')
+    for (const [path, instead] of [
+      ['/v1/vector_stores/vs_1/search', 'POST /v1/collections'],
+      ['/v1/moderations', 'POST /v1/chat/completions'],
+      ['/v1/batches', 'POST /v1/chat/completions'],
+    ] as const) {
+      expect(await errorCode('POST', path)).toBe('404 not_offered')
+      expect(await (await adapter.fetch(path, { method: 'POST' })).text()).toContain(instead)
+    }
     const allowed = await adapter.fetch('/v1/files/file_1', { method: 'PUT' })
     expect(allowed.headers.get('allow')).toBe('GET, DELETE, HEAD, OPTIONS')
   })
@@ -469,6 +480,28 @@ describe('requests by REST', () => {
     expect(await readOrigin('https://b.example')).toEqual([null, 'origin'])
   })
 
+  it('says which query parameters an address has when one is unknown', async () => {
+    await using adapter = await startAdapter()
+    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?limit=10')
+    expect(await readError(answer)).toMatchObject({
+      status: 400,
+      code: 'unknown_parameter',
+      param: 'limit',
+      message:
+        'Unknown parameter: `limit`. The query parameters of this address are `page_start`, `page_end`, `offset`, `length`, `format`.',
+    })
+  })
+
+  it('calls fields in messages by the names that they have here', async () => {
+    await using adapter = await startAdapter({
+      DocumentText: () => {
+        throw new KisError('integer_below_min_value', '`pageEnd` is at least 3.', { param: 'pageEnd' })
+      },
+    })
+    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?page_start=3&page_end=2')
+    expect(await readError(answer)).toMatchObject({ param: 'page_end', message: '`page_end` is at least 3.' })
+  })
+
   it("passes the gateway's error on with its status, its code and whether to repeat", async () => {
     await using adapter = await startAdapter({
       Organization: () => {
@@ -502,19 +535,22 @@ describe('requests by REST', () => {
 
 describe('downloads', () => {
   const bytes = Buffer.from(Array.from({ length: 2_500_000 }, (_, at) => at % 251))
-  const fileContent = ({ offset, length }: { offset: number; length: number }) => {
-    const piece = bytes.subarray(offset, offset + length)
-    return {
-      fileContent: {
-        content: piece.toString('base64'),
-        length: piece.length,
-        file: { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length },
-      },
-    }
+  const FileDownload = () => ({ fileDownload: { path: '/bytes?token=t' } })
+  const stored = (read = readPieces) => ({
+    FileDownload,
+    openBytes: (request: ByteRequest) =>
+      respondWithBytes(
+        request,
+        { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length, sha256: 'abc', read },
+        new AbortController().signal,
+      ),
+  })
+  async function* readPieces({ offset, length }: ByteRange) {
+    for (let at = offset; at < offset + length; at += 1_000_000) yield bytes.subarray(at, Math.min(at + 1_000_000, offset + length))
   }
 
-  it('come in pieces of at most 1 MiB, with their type and their name in any script', async () => {
-    await using adapter = await startAdapter({ FileContent: fileContent })
+  it('pass the stored bytes on, with their type and their name in any script', async () => {
+    await using adapter = await startAdapter(stored())
     const response = await adapter.fetch('/v1/files/file_1/content')
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
     expect(response.headers.get('content-type')).toBe('application/pdf')
@@ -522,32 +558,85 @@ describe('downloads', () => {
     expect(response.headers.get('content-disposition')).toBe(
       `attachment; filename="_____ _1_.pdf"; filename*=UTF-8''${encodeURIComponent('تقرير "1".pdf')}`,
     )
-    expect(adapter.gateway.asked.map(({ variables }) => variables.offset)).toEqual([0, 1048576, 2097152])
+    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual([{ id: 'file_1' }])
   })
 
-  it('read one piece for HEAD', async () => {
-    await using adapter = await startAdapter({ FileContent: fileContent })
+  it('wait while others of the organization take its room, and are refused in time, but whole responses are not', async () => {
+    const gate = Promise.withResolvers<void>()
+    const waiting = async function* (range: ByteRange) {
+      for await (const piece of readPieces(range)) {
+        yield piece
+        await gate.promise
+      }
+    }
+    await using adapter = await startAdapter(
+      { ...stored(waiting), Models: () => ({ models: [] }), File: () => ({ file: null }) },
+      { bodies: new LargeBodies({ largestBytes: 1_500_000, waitMs: 50 }) },
+    )
+    const download = () => adapter.fetch('/v1/files/file_1/content')
+    const first = await download()
+    const second = await download()
+    expect(await readError(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
+    expect([second.headers.get('retry-after'), second.headers.get('content-disposition')]).toEqual(['1', null])
+    expect((await adapter.fetch('/v1/models')).status).toBe(200)
+    gate.resolve()
+    expect(Buffer.from(await first.arrayBuffer()).equals(bytes)).toBe(true)
+    await expect.poll(async () => (await download()).status, SOON).toBe(200)
+  })
+
+  it('read nothing for HEAD', async () => {
+    const read = vi.fn(readPieces)
+    await using adapter = await startAdapter(stored(read))
     const response = await adapter.fetch('/v1/files/file_1/content', { method: 'HEAD' })
-    expect(response.headers.get('content-length')).toBe('2500000')
-    expect(adapter.gateway.asked.length).toBe(1)
+    expect([response.headers.get('content-length'), read.mock.calls.length]).toEqual(['2500000', 0])
   })
 
-  it('of an empty file are empty', async () => {
-    const file = { name: 'a', mediaType: 'application/octet-stream', sizeBytes: 0 }
-    await using adapter = await startAdapter({ FileContent: () => ({ fileContent: { content: '', length: 0, file } }) })
-    const response = await adapter.fetch('/v1/files/file_1/content')
-    expect([response.status, await response.text()]).toEqual([200, ''])
+  it('give the range that is asked for, and nothing to a client that has the bytes', async () => {
+    await using adapter = await startAdapter(stored())
+    const part = await adapter.fetch('/v1/files/file_1/content', { headers: { range: 'bytes=2400000-' } })
+    expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 2400000-2499999/2500000'])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(2_400_000))).toBe(true)
+    const beyond = await adapter.fetch('/v1/files/file_1/content', { headers: { range: 'bytes=2500000-' } })
+    expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, 'bytes */2500000'])
+    const known = await adapter.fetch('/v1/files/file_1/content', { headers: { 'if-none-match': part.headers.get('etag')! } })
+    expect([known.status, await known.text()]).toEqual([304, ''])
+  })
+
+  it('have the error of a path that cannot be opened as their own', async () => {
+    await using adapter = await startAdapter({
+      FileDownload,
+      openBytes: () => Promise.reject(new KisError('service_unavailable', 'Away.')),
+    })
+    expect(await readError(await adapter.fetch('/v1/files/file_1/content'))).toMatchObject({ status: 503, code: 'service_unavailable' })
   })
 
   it('break off when a later piece fails, so that no half file looks whole', async () => {
-    await using adapter = await startAdapter({
-      FileContent(variables: { offset: number; length: number }) {
-        if (variables.offset > 0) throw new KisError('service_unavailable', 'Gone.')
-        return fileContent(variables)
-      },
-    })
+    const failing = async function* (range: ByteRange) {
+      for await (const piece of readPieces(range)) {
+        if (piece.length < 1_000_000) throw new KisError('service_unavailable', 'Gone.')
+        yield piece
+      }
+    }
+    await using adapter = await startAdapter(stored(failing))
     const response = await adapter.fetch('/v1/files/file_1/content')
     await expect(response.arrayBuffer()).rejects.toThrow()
+  })
+
+  it('stop reading when the client leaves', async () => {
+    let isOver = false
+    const endless = async function* () {
+      try {
+        for (;;) yield bytes
+      } finally {
+        isOver = true
+      }
+    }
+    await using adapter = await startAdapter(stored(endless))
+    const leaving = new AbortController()
+    const response = await adapter.fetch('/v1/files/file_1/content', { signal: leaving.signal })
+    await response.body!.getReader().read()
+    leaving.abort()
+    await eventually(() => isOver)
   })
 })
 

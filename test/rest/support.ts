@@ -5,6 +5,7 @@ import { type ExecutionResult, GraphQLError, getVariableValues, type OperationDe
 import { restConfig } from '../../rest-adapter/config.ts'
 import type { RestDeps } from '../../rest-adapter/http/deps.ts'
 import { createRestAdapter } from '../../rest-adapter/main.ts'
+import type { ByteRequest, ByteResponse } from '../../subgraphs/common/bytes/byte-response.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext, Operation } from '../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
@@ -20,6 +21,9 @@ export const SOON = { timeout: 10_000 }
 const supergraph = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')
 // `null`: whoever asks what is not enforced here, the fake judges by the key alone.
 const apiSchema = Supergraph.build(supergraph, { supportedFeatures: null }).apiSchema().toGraphQLJSSchema()
+
+/** What the adapter counts for itself, unless a test has a handler for it: the key has no limits. */
+const COUNTING = { RateLimits: { rateLimits: null }, CountRequest: { countRequest: null }, CountRefusedRequest: { countRequest: null } }
 
 type Variables = Readonly<Record<string, unknown>>
 
@@ -77,6 +81,11 @@ export class FakeGateway implements Link<string | null> {
     )
   }
 
+  /** The handler `openBytes` gets the request instead of variables. */
+  async openBytes(request: ByteRequest): Promise<ByteResponse> {
+    return (this.handlers.openBytes as (request: ByteRequest) => Promise<ByteResponse>)(request)
+  }
+
   #findHandler({ query, variables = {} }: Operation, context: LinkContext<string | null>): () => unknown {
     const document = parse(query)
     const stale = validate(apiSchema, document)
@@ -90,6 +99,7 @@ export class FakeGateway implements Link<string | null> {
     const name = operation.name!.value
     // What the adapter asks for itself.
     if (name === 'CheckKey' || name === 'OrganizationOfKey') return () => ({ __typename: 'Query', organization: { id: 'org_1' } })
+    if (name in COUNTING && !(name in this.handlers)) return () => COUNTING[name as keyof typeof COUNTING]
     this.asked.push({ name, variables: sent, context })
     const handler = this.handlers[name]
     if (!handler) throw new Error(`the test has no handler for ${name}`)

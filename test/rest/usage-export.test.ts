@@ -3,7 +3,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { startAdapter } from './support.ts'
 
 const HEADER =
-  'id,created_at,model,key_id,operation,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,audio_seconds,amount_usd,input_tokens_rate_usd,cached_input_tokens_rate_usd,cache_write_tokens_rate_usd,output_tokens_rate_usd,audio_milliseconds_rate_usd,rate_card_version,source,request_id,search_units,search_units_rate_usd'
+  'id,created_at,model,key_id,operation,input_tokens,cached_input_tokens,cache_write_tokens,output_tokens,audio_seconds,amount_usd,input_tokens_rate_usd,cached_input_tokens_rate_usd,cache_write_tokens_rate_usd,output_tokens_rate_usd,audio_milliseconds_rate_usd,rate_card_version,source,request_id,search_units,search_units_rate_usd,pages,pages_rate_usd'
 
 const record = (n: number) => ({
   id: `use_${n}`,
@@ -34,7 +34,9 @@ it('usage as a table has every record, page by page, and no formula', async () =
   expect(response.headers.get('content-disposition')).toBe('attachment; filename="usage.csv"')
   const lines = (await response.text()).split('\r\n')
   expect(lines[0]).toBe(HEADER)
-  expect(lines[2]).toBe("use_1,2026-01-31T12:00:00.000Z,'@cf/llama,,chat_completion,1,0,3,0,0,0.000001,0.15,,0.1875,,,v1,provider,'-1+2,0,")
+  expect(lines[2]).toBe(
+    "use_1,2026-01-31T12:00:00.000Z,'@cf/llama,,chat_completion,1,0,3,0,0,0.000001,0.15,,0.1875,,,v1,provider,'-1+2,0,,0,",
+  )
   expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(['use_0', 'use_1', 'use_2', 'use_3', 'use_4', ''])
   expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual(
     [undefined, '2', '4'].map((after) => ({ first: 100, ...(after && { after }), filter: { modelId: 'm' } })),

@@ -129,7 +129,7 @@ describe('workflows by REST', () => {
   })
 
   for (const [what, path, body, headers] of [
-    ['streams a run', '/v1/workflows/wfl_1/runs', { stream: true }, {}],
+    ['streams a run', '/v1/workflows/wfl_1/runs', { stream: true }, { 'x-kis-resumable': 'true' }],
     ['follows a run from a cursor', '/v1/workflow-runs/wfr_1/events?after=0', undefined, {}],
     ['follows a run from the cursor of a header', '/v1/workflow-runs/wfr_1/events', undefined, { 'last-event-id': '0' }],
   ] as const) {

@@ -10,6 +10,7 @@ import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/op
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../subgraphs/knowledge/domain/chunking/chunk-document.ts'
 import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
+import type { Relevance } from '../../subgraphs/knowledge/domain/search/relevance.ts'
 import { grams, hasWords, normaliseForEmbedding, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { compareTokens } from '../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
@@ -54,6 +55,7 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
   let folder: string
   let index: ChunkIndex
   const ranks: Rank[] = []
+  const judged: { readonly relevance: Relevance | null; readonly isRight: boolean }[] = []
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'kis-long-'))
@@ -78,6 +80,7 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
         return chunk.file.startsWith(file) && comparable(chunk.text).includes(comparable(phrase))
       }
       const place = hits.findIndex(({ chunkId }) => isRight(chunkId))
+      judged.push(...hits.map(({ chunkId, relevance }) => ({ relevance, isRight: isRight(chunkId) })))
       ranks.push({ direction: `${language}→${document}`, rank: place < 0 ? Number.POSITIVE_INFINITY : place + 1 })
     }
     console.table(Object.fromEntries(['all', 'ar→ar', 'en→en', 'ar→en', 'en→ar'].map((direction) => [direction, describeRanks(direction)])))
@@ -102,6 +105,17 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     ['en→ar', 0.72],
   ])('has the answer in the first three for %s in at least %f', (direction, bar) => {
     expect(describeRanks(direction).three).toBeGreaterThanOrEqual(bar)
+  })
+
+  it('calls strong what mostly answers, and weak what hardly ever does', () => {
+    const shareOf = (relevance: Relevance) => {
+      const of = judged.filter((each) => each.relevance === relevance)
+      return of.filter(({ isRight }) => isRight).length / of.length
+    }
+    console.info({ strong: shareOf('strong'), likely: shareOf('likely'), weak: shareOf('weak') })
+    expect(shareOf('strong')).toBeGreaterThan(0.65)
+    expect(shareOf('likely')).toBeGreaterThan(0.25)
+    expect(shareOf('weak')).toBeLessThan(0.08)
   })
 })
 

@@ -8,7 +8,7 @@ import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import type { SearchMode } from '../../subgraphs/knowledge/domain/search/fuse.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
-import { EMBEDDING_TIMEOUT_MS, EvalSearch, type Pool } from '../support/data/eval-search.ts'
+import { EMBEDDING_TIMEOUT_MS, type EvalAnswer, EvalSearch, type Pool } from '../support/data/eval-search.ts'
 import { evalData, type Language } from '../support/data/eval-vectors.ts'
 import { mean } from '../support/data/ndcg.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
@@ -80,6 +80,59 @@ describe.skipIf(!data)(title, async () => {
     )
   }
 
+  /** The weights of `relevance.ts` were fitted on the other articles. */
+  describe('the score', () => {
+    const articles = [...new Set(data!.paragraphs.map(({ id }) => articleOf(id)))].sort()
+    const isAsked = ([first]: readonly string[]) => articles.indexOf(articleOf(first!)) % 2 === 1
+    const isRight = ({ right }: EvalAnswer, { chunkId }: { readonly chunkId: string }) => right.includes(chunkId)
+    const share = <T>(all: readonly T[], holds: (each: T) => boolean) => all.filter(holds).length / all.length
+
+    for (const [mode, pools, strong, kept, dropped] of [
+      ['hybrid', ['ar', 'en', 'both'], 0.85, 0.83, 0.75],
+      ['vector', ['ar', 'en', 'both'], 0.85, 0.79, 0.71],
+      ['lexical', ['both'], 0.85, 0.79, 0.82],
+    ] as const) {
+      it(
+        `is the share of hits that are right in ${mode} mode, and tells right from wrong first hits at .5`,
+        async () => {
+          const answered: EvalAnswer[] = []
+          const unanswerable: EvalAnswer[] = []
+          for (const pool of pools) {
+            for (const from of ['ar', 'en'] as const) {
+              answered.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isAsked })))
+              unanswerable.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isAsked, isUnanswerable: true })))
+            }
+          }
+          const hits = answered.flatMap((answer) => answer.hits.map((hit) => ({ ...hit, isRight: isRight(answer, hit) })))
+          const bins = Array.from({ length: 10 }, (_, bin) => hits.filter(({ score }) => Math.min(9, Math.floor(score * 10)) === bin))
+          const firstOf = (answers: readonly EvalAnswer[]) => answers.flatMap(({ hits }) => hits.slice(0, 1))
+          const right = firstOf(answered.filter((answer) => answer.hits[0] && isRight(answer, answer.hits[0])))
+          const figures = {
+            bins: bins.map((bin) => `${(share(bin, (hit) => hit.isRight) * 100).toFixed(0)} % of ${bin.length}`),
+            labels: (['strong', 'likely', 'weak'] as const).map((label) => {
+              return share(
+                hits.filter(({ relevance }) => relevance === label),
+                (hit) => hit.isRight,
+              )
+            }),
+            kept: share(right, ({ score }) => score >= 0.5),
+            dropped: share(firstOf(unanswerable), ({ score }) => score < 0.5),
+          }
+          console.info(mode, figures)
+          for (const [bin, members] of bins.entries()) {
+            // Of few hits a share says little.
+            if (members.length >= 50) expect(Math.abs(share(members, (hit) => hit.isRight) - (bin + 0.5) / 10)).toBeLessThan(0.15)
+          }
+          expect(figures.labels[0]).toBeGreaterThan(strong)
+          expect(figures.labels[2]).toBeLessThan(0.05)
+          expect(figures.kept).toBeGreaterThan(kept)
+          expect(figures.dropped).toBeGreaterThan(dropped)
+        },
+        TIMEOUT_MS,
+      )
+    }
+  })
+
   await onEngine(ELASTICSEARCH, besideTitle, (url) => {
     describe(besideTitle, () => {
       const { newPrefix, dropAll } = testIndices(url)
@@ -124,3 +177,8 @@ describe.skipIf(!data)(title, async () => {
     })
   })
 })
+
+/** The article of a paragraph: `06` of `en-06-2`. */
+function articleOf(paragraphId: string): string {
+  return paragraphId.split('-')[1]!
+}

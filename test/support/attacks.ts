@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { addDocument, type Caller, makeCaller, newCollection } from './client.ts'
 import type { Service } from './processes/service.ts'
 
@@ -18,6 +19,11 @@ export interface Target {
 }
 
 const MEBIBYTE = 1024 * 1024
+const LARGE_FILE_BYTES = 20 * MEBIBYTE
+/** In one process as much as the largest body of a chat takes. */
+const LONG_TEXT = 'a word or two '.repeat((18 * MEBIBYTE) / 14)
+/** A client that is refused and asks again at once. */
+const PAUSE_MS = 10
 /** The longest time of one attack, so that each attack of a list gets its turn. */
 const ATTACK_MS = 10_000
 
@@ -36,6 +42,26 @@ async function runWorkflow({ attacker }: Target, code: string, definition: objec
 }
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
+
+/** Sends a request of the attacker, and drops the bytes of the response as they come. Parsing them costs the attacker. */
+async function send({ service, attacker }: Target, path: string, init: RequestInit = {}): Promise<void> {
+  const address = path === '/graphql' ? service.graphql : `${service.rest}${path}`
+  const headers = { 'content-type': 'application/json', ...init.headers, authorization: `Bearer ${attacker.key}` }
+  const { body } = await fetch(address, { ...init, headers })
+  await body?.pipeTo(new WritableStream())
+}
+
+const largeFiles = new WeakMap<Caller, Promise<string>>()
+
+/** The id of a file of the attacker with 20 MiB, which it uploads once. */
+function largeFile({ attacker }: Target): Promise<string> {
+  const content_base64 = () => Buffer.alloc(LARGE_FILE_BYTES, 'a line of text\n').toString('base64')
+  const upload = async () =>
+    (await attacker.rest('POST', '/v1/files', { file_name: 'large.txt', content_base64: content_base64() })).body.message.id
+  const known = largeFiles.get(attacker) ?? upload()
+  largeFiles.set(attacker, known)
+  return known
+}
 
 /** Sends data over a raw connection, and keeps it open until the signal aborts or the service closes it. */
 async function connection({ service, signal }: Target, head: readonly string[], body = ''): Promise<void> {
@@ -154,20 +180,48 @@ export const ATTACKS: readonly Attack[] = [
       await Promise.all(times(100, () => attacker.rest('POST', `/v1/workflows/${made.body.id}/runs`, { inputs: { x: 'a' } })))
     },
   },
+  {
+    name: 'seven downloads of 20 MiB',
+    async run(target) {
+      const id = await largeFile(target)
+      await Promise.all(times(7, () => send(target, `/v1/files/${id}/content`)))
+    },
+  },
+  {
+    name: 'fifteen pieces of a file in one operation',
+    async run(target) {
+      const id = await largeFile(target)
+      const pieces = times(15, (n) => `a${n}: fileContent(id: "${id}", offset: ${n}, length: ${MEBIBYTE}) { content }`)
+      await send(target, '/graphql', { method: 'POST', body: JSON.stringify({ query: `{ ${pieces.join(' ')} }` }) })
+    },
+  },
+  {
+    name: 'replays of a response of 15 MB',
+    async run(target) {
+      const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'large' }] })
+      const init = { method: 'POST', headers: { 'idempotency-key': 'the-large-response' }, body }
+      await Promise.all(times(4, () => send(target, '/v1/chat/completions', init)))
+    },
+  },
+  {
+    name: 'the tokens of 18 MB, counted',
+    async run(target) {
+      const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: LONG_TEXT }] })
+      await Promise.all(times(4, () => send(target, '/v1/messages/count_tokens', { method: 'POST', body })))
+    },
+  },
 ]
 
 /**
- * Runs the attacks of the list one after the other, again and again, until the signal aborts. An attack that the
- * service ends early counts as failed, which is intended.
+ * Runs one attack again and again, until the signal aborts, and returns how often. An attack that the service ends
+ * early counts as failed, which is intended.
  */
-export async function attackForever(target: Target, begun: (name: string) => void = () => undefined): Promise<number> {
+export async function attackForever({ run }: Attack, target: Target): Promise<number> {
   let rounds = 0
+  // The pause lets the signal in when an attack is refused at once.
   for (; !target.signal.aborted; rounds++) {
-    for (const attack of ATTACKS) {
-      if (target.signal.aborted) break
-      begun(attack.name)
-      await attack.run(target).catch(() => undefined)
-    }
+    await run(target).catch(() => undefined)
+    await setTimeout(PAUSE_MS)
   }
   return rounds
 }

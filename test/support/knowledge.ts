@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
+import { bytePaths } from '../../subgraphs/common/bytes/byte-paths.ts'
 import { Egress } from '../../subgraphs/common/egress/egress.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog, type Telling } from '../../subgraphs/common/events/event-log.ts'
@@ -15,6 +16,7 @@ import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
 import type { EmbeddingModel, Inference, SpokenSegment } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
+import type { PageBilling } from '../../subgraphs/knowledge/ports/page-billing.ts'
 import type { PageRecogniser } from '../../subgraphs/knowledge/ports/page-recogniser.ts'
 import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
@@ -94,6 +96,8 @@ export interface FakeHold {
 
 /** Embeds by hashing words, and records holds as billing does. It outlives the simulated processes of a test. */
 export class FakeInference implements Inference {
+  /** Requests that were counted. */
+  requests = 0
   readonly model: EmbeddingModel = {
     id: 'embed',
     dimensions: DIMENSIONS,
@@ -110,6 +114,10 @@ export class FakeInference implements Inference {
   /** Runs before each batch. An error that it throws is the engine's failure. */
   beforeBatch: (batch: number) => void | Promise<void> = () => {}
   batches = 0
+
+  async countRequest() {
+    this.requests++
+  }
 
   async embeddingModel(id: string, { caller }: { readonly caller: Principal }) {
     const model = [this.model, this.otherModel].find((one) => one.id === id)
@@ -213,6 +221,37 @@ export class FakeInference implements Inference {
   }
 }
 
+/** Records holds of pages as billing does, within a quota. It outlives the simulated processes of a test. */
+export class FakePageBilling implements PageBilling {
+  readonly holds = new Map<string, { state: 'open' | 'settled' | 'expired'; pages: number }>()
+  quota = Number.POSITIVE_INFINITY
+
+  /** The pages of open and settled holds. */
+  get used(): number {
+    return [...this.holds.values()].reduce((sum, { state, pages }) => sum + (state === 'expired' ? 0 : pages), 0)
+  }
+  get charged(): number {
+    return [...this.holds.values()].reduce((sum, { state, pages }) => sum + (state === 'settled' ? pages : 0), 0)
+  }
+  async hold(pages: number) {
+    if (this.used + pages > this.quota) throw new KisError('insufficient_quota', 'The plan allows no more pages.')
+    const id = `hold_${this.holds.size}`
+    this.holds.set(id, { state: 'open', pages })
+    return id
+  }
+  async renew(id: string) {
+    return this.holds.get(id)?.state === 'open'
+  }
+  async settle(id: string, pages: number) {
+    const hold = this.holds.get(id)
+    if (hold?.state === 'open') Object.assign(hold, { state: 'settled', pages })
+    return hold?.state === 'settled'
+  }
+  expireHolds(): void {
+    for (const hold of this.holds.values()) if (hold.state === 'open') hold.state = 'expired'
+  }
+}
+
 export function countWords(text: string): number {
   return text.split(/\s+/).filter(Boolean).length
 }
@@ -285,6 +324,7 @@ export interface World {
   readonly clock: Clock
   readonly parser?: DocumentParser
   readonly egress?: Egress
+  readonly pageBilling?: PageBilling
   readonly recogniser?: PageRecogniser
   readonly accounts?: Accounts
   readonly ingestionWeights?: ReadonlyMap<string, number>
@@ -318,7 +358,9 @@ export function depsOn(world: World, life = new Life()): Deps {
     recogniser: world.recogniser ?? blindRecogniser,
     inference: life.sees(world.inference, 'inference'),
     egress: world.egress ?? new Egress(),
+    bytePaths: bytePaths(world.clock, new Uint8Array(32)),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
+    pageBilling: life.sees(world.pageBilling ?? new FakePageBilling(), 'pageBilling'),
     // Other processes read this log too, so it does not belong to one life.
     events: new EventLog<Telling>([store.documents, store.evaluations, store.reembeddings], store, silentLog),
     clock: world.clock,

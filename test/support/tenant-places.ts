@@ -174,6 +174,7 @@ export const REST_PLAIN = words(`
   body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
   body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name query.name_contains header.mcp-protocol-version
+  header.range header.if-range header.if-none-match
   body.email body.filename body.mime_type body.purpose body.data body.md5
 `)
 export const REST_PLAIN_OF_ONE = new Set([
@@ -341,6 +342,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'SearchInput.rewriteModel': [names('agentModel')],
   'SearchInput.filter': FILTERS,
   'query.fileContent.id': [names('file')],
+  'query.fileDownload.id': [names('file')],
   'CreateApiKeyInput.modelAllowlist': [names('agentModel', (given) => [given])],
   'UpdateApiKeyInput.id': [names('key')],
   'UpdateApiKeyInput.modelAllowlist': [names('agentModel', (given) => [given])],
@@ -534,6 +536,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   quoteReembedding: (own) => ({ input: { collectionId: own.collection, embeddingModel: 'mock-embed' } }),
   searchCollection: (own) => ({ input: { collectionId: own.collection, query: 'harbour', mode: 'LEXICAL' } }),
   fileContent: (own) => ({ id: own.file, offset: 0, length: 10 }),
+  fileDownload: (own) => ({ id: own.file }),
   createApiKey: () => ({ input: { name: 'Made', scopes: ['INFERENCE'] } }),
   updateApiKey: (own) => ({ input: { id: own.key, name: 'Changed' } }),
   rotateApiKey: (own) => ({ id: own.key }),

@@ -4,12 +4,12 @@ import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
   since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } }
-  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits pages amount }`)
 export const SUMMARY_OF_ORGANIZATION =
   gatewayOperation(`query UsageSummaryOfOrganization($id: ID!, $groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) {
   organization(id: $id) { usageSummary(groupBy: $groupBy, filter: $filter) {
   since until total { ...Sums } groups { modelId apiKeyId day hour operation totals { ...Sums } } } } }
-  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits amount }`)
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds searchUnits pages amount }`)
 
 export const SUMMARY_NAMES = {
   groupBy: 'group_by',
@@ -28,6 +28,7 @@ interface Sums {
   readonly outputTokens: number
   readonly audioSeconds: number
   readonly searchUnits: number
+  readonly pages: number
   readonly amount: string
 }
 
@@ -63,7 +64,7 @@ export function toUsageSummary({ since, until, total, groups }: UsageSummaryData
   }
 }
 
-function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, searchUnits, amount }: Sums) {
+function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, searchUnits, pages, amount }: Sums) {
   return {
     calls,
     input_tokens: inputTokens,
@@ -72,6 +73,7 @@ function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outpu
     output_tokens: outputTokens,
     audio_seconds: audioSeconds,
     search_units: searchUnits,
+    pages,
     amount_usd: amount,
   }
 }

@@ -51,6 +51,7 @@ function toUsageRecord(data: UsageRecordData) {
     output_tokens: quantities.get('OUTPUT_TOKENS') ?? 0,
     audio_seconds: (quantities.get('AUDIO_MILLISECONDS') ?? 0) / 1000,
     search_units: quantities.get('SEARCH_UNITS') ?? 0,
+    pages: quantities.get('PAGES') ?? 0,
     amount_usd: data.amount,
     rates: Object.fromEntries(data.quantities.map(({ unit, rate }) => [unit.toLowerCase(), rate])) as Readonly<Record<string, string>>,
     rate_card_version: data.rateCardVersion,
@@ -95,6 +96,8 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
   // New columns come last, so that readers by position keep theirs.
   ['search_units', ({ search_units }) => search_units],
   ['search_units_rate_usd', ({ rates }) => rates.search_units ?? null],
+  ['pages', ({ pages }) => pages],
+  ['pages_rate_usd', ({ rates }) => rates.pages ?? null],
 ]
 
 /**
@@ -102,6 +105,7 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
  * have its own status.
  */
 async function exported(call: Call): Promise<Answer> {
+  await call.countRequest()
   const first = await fetchPage(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
   return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : streamLines(call, first), { objectMode: false }) }

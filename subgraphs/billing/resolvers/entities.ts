@@ -1,7 +1,9 @@
 import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
+import { parseUsd } from '../../common/usd.ts'
 import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
 import { erasedRecords, listErasures } from '../accounts/use-cases/erasures/erasures.ts'
 import { getPlan } from '../accounts/use-cases/find-principal.ts'
+import { getOcrQuota } from '../accounts/use-cases/get-ocr-quota.ts'
 import { findOrganization, listChanges, statusOf } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
@@ -36,6 +38,7 @@ export const entities: Resolvers = {
       return summarizeUsage(deps, _id, { ...filter, groupBy })
     },
     plan: (organization, _args, { deps }) => getPlan(deps, organization),
+    ocrQuota: (organization, _args, { deps }) => getOcrQuota(deps, organization),
     wallet({ _id }, _args, { deps, caller }) {
       return getWallet(deps, requirePrincipal(caller), _id)
     },
@@ -48,6 +51,11 @@ export const entities: Resolvers = {
     invitations({ _id }, args, { deps, caller }) {
       return listInvitations(deps, requirePrincipal(caller), _id, args)
     },
+  },
+
+  Plan: {
+    ocrPages: ({ ocrPages }) => ocrPages ?? null,
+    ocrPagePrice: ({ ocrPagePrice }) => parseUsd(ocrPagePrice ?? '0'),
   },
 
   Wallet: {
@@ -125,6 +133,7 @@ export const entities: Resolvers = {
     outputTokens: ({ quantities }) => Number(quantities.outputTokens),
     audioSeconds: ({ quantities }) => Number(quantities.audioMilliseconds) / 1_000,
     searchUnits: ({ quantities }) => Number(quantities.searchUnits),
+    pages: ({ quantities }) => Number(quantities.pages),
   },
 
   UsageRecord: {

@@ -3,7 +3,7 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { ApiKey as ApiKeyRecord, ErasureRecord, Invitation as InvitationRecord, Member as MemberRecord, Organization as OrganizationRecord, OrganizationChange as ChangeRecord, Session as SessionRecord } from '../use-cases/tables.ts';
 import type { LedgerEntry as Entry } from '../ledger/domain/ledger.ts';
 import type { OpenHold as Held } from '../ledger/use-cases/read-ledger.ts';
-import type { Principal as Caller } from '../../common/identity/principal.ts';
+import type { Plan as PlanInForce, Principal as Caller } from '../../common/identity/principal.ts';
 import type { UsageGroup as Group } from '../ledger/use-cases/summarize-usage.ts';
 import type { UsageRecord as Usage } from '../ledger/domain/usage.ts';
 import type { UsageSums } from '../ledger/domain/usage-total.ts';
@@ -471,6 +471,7 @@ export type Organization = {
   readonly erasures: ErasureConnection;
   readonly usageSummary: UsageSummary;
   readonly wallet: Wallet;
+  readonly ocrQuota: OcrQuota;
   readonly apiKeys: ApiKeyConnection;
   readonly members: MemberConnection;
   readonly invitations: InvitationConnection;
@@ -628,6 +629,7 @@ export type OrganizationLimits = {
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly concurrency?: Maybe<Scalars['Int']['output']>;
+  readonly ocrPages?: Maybe<Scalars['Int']['output']>;
 };
 
 export type OrganizationChangeKind =
@@ -685,6 +687,14 @@ export type Plan = {
   readonly requestsPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly tokensPerMinute?: Maybe<Scalars['Int']['output']>;
   readonly concurrency: Scalars['Int']['output'];
+  readonly ocrPages?: Maybe<Scalars['Int']['output']>;
+  readonly ocrPagePrice: Scalars['USD']['output'];
+};
+
+export type OcrQuota = {
+  readonly used: Scalars['Float']['output'];
+  readonly limit?: Maybe<Scalars['Float']['output']>;
+  readonly resetsAt: Scalars['DateTime']['output'];
 };
 
 export type Wallet = {
@@ -814,7 +824,8 @@ export type Operation =
   | 'chat_completion'
   | 'embedding'
   | 'transcription'
-  | 'rerank';
+  | 'rerank'
+  | 'ocr';
 
 export type UsageSource =
   | 'provider'
@@ -827,7 +838,8 @@ export type UsageUnit =
   | 'cacheWriteTokens'
   | 'outputTokens'
   | 'audioMilliseconds'
-  | 'searchUnits';
+  | 'searchUnits'
+  | 'pages';
 
 export type UsageQuantity = {
   readonly unit: UsageUnit;
@@ -889,6 +901,7 @@ export type UsageTotals = {
   readonly outputTokens: Scalars['Float']['output'];
   readonly audioSeconds: Scalars['Float']['output'];
   readonly searchUnits: Scalars['Float']['output'];
+  readonly pages: Scalars['Float']['output'];
   readonly amount: Scalars['USD']['output'];
 };
 
@@ -1077,6 +1090,7 @@ export type OrganizationLimitsInput = {
   readonly requestsPerMinute?: InputMaybe<Scalars['Int']['input']>;
   readonly tokensPerMinute?: InputMaybe<Scalars['Int']['input']>;
   readonly concurrency?: InputMaybe<Scalars['Int']['input']>;
+  readonly ocrPages?: InputMaybe<Scalars['Int']['input']>;
 };
 
 export type OrganizationFilter = {
@@ -1345,6 +1359,7 @@ export type QuantitiesInput = {
   readonly outputTokens: Scalars['Int']['input'];
   readonly audioMilliseconds: Scalars['Int']['input'];
   readonly searchUnits: Scalars['Int']['input'];
+  readonly pages: Scalars['Int']['input'];
 };
 
 export type RateCardInput = {
@@ -1355,6 +1370,7 @@ export type RateCardInput = {
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
   readonly searchUnits: Scalars['USD']['input'];
+  readonly pages: Scalars['USD']['input'];
   readonly tiers: ReadonlyArray<RateTierInput>;
 };
 
@@ -1366,6 +1382,7 @@ export type RateTierInput = {
   readonly outputTokens: Scalars['USD']['input'];
   readonly audioMilliseconds: Scalars['USD']['input'];
   readonly searchUnits: Scalars['USD']['input'];
+  readonly pages: Scalars['USD']['input'];
 };
 
 export type PlaceHoldInput = {
@@ -1639,7 +1656,8 @@ export type ResolversTypes = {
   Erasure: ResolverTypeWrapper<ErasureRecord>;
   ErasedRecords: ResolverTypeWrapper<ErasedRecords>;
   KeptRecords: ResolverTypeWrapper<KeptRecords>;
-  Plan: ResolverTypeWrapper<Plan>;
+  Plan: ResolverTypeWrapper<PlanInForce>;
+  OcrQuota: ResolverTypeWrapper<OcrQuota>;
   Wallet: ResolverTypeWrapper<WalletRecord>;
   OpenHold: ResolverTypeWrapper<Held>;
   LedgerEntryKind: ResolverTypeWrapper<'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'>;
@@ -1655,9 +1673,9 @@ export type ResolversTypes = {
   SpendPeriod: ResolverTypeWrapper<'day' | 'month' | 'total'>;
   SpendLimit: ResolverTypeWrapper<Omit<SpendLimit, 'period'> & { period: ResolversTypes['SpendPeriod'] }>;
   SpendLimitInput: SpendLimitInput;
-  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription' | 'rerank'>;
+  Operation: ResolverTypeWrapper<'chat_completion' | 'embedding' | 'transcription' | 'rerank' | 'ocr'>;
   UsageSource: ResolverTypeWrapper<'provider' | 'counted' | 'estimated'>;
-  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits'>;
+  UsageUnit: ResolverTypeWrapper<'inputTokens' | 'cachedInputTokens' | 'cacheWriteTokens' | 'outputTokens' | 'audioMilliseconds' | 'searchUnits' | 'pages'>;
   UsageQuantity: ResolverTypeWrapper<Omit<UsageQuantity, 'unit'> & { unit: ResolversTypes['UsageUnit'] }>;
   UsageRecord: ResolverTypeWrapper<Usage>;
   UsageDimension: ResolverTypeWrapper<'model' | 'key' | 'day' | 'hour' | 'operation'>;
@@ -1790,7 +1808,8 @@ export type ResolversParentTypes = {
   Erasure: ErasureRecord;
   ErasedRecords: ErasedRecords;
   KeptRecords: KeptRecords;
-  Plan: Plan;
+  Plan: PlanInForce;
+  OcrQuota: OcrQuota;
   Wallet: WalletRecord;
   OpenHold: Held;
   LedgerEntry: Entry;
@@ -2024,6 +2043,7 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   erasures?: Resolver<ResolversTypes['ErasureConnection'], ParentType, ContextType, Partial<OrganizationErasuresArgs>>;
   usageSummary?: Resolver<ResolversTypes['UsageSummary'], ParentType, ContextType, RequireFields<OrganizationUsageSummaryArgs, 'groupBy'>>;
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
+  ocrQuota?: Resolver<ResolversTypes['OcrQuota'], ParentType, ContextType>;
   apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, Partial<OrganizationApiKeysArgs>>;
   members?: Resolver<ResolversTypes['MemberConnection'], ParentType, ContextType, Partial<OrganizationMembersArgs>>;
   invitations?: Resolver<ResolversTypes['InvitationConnection'], ParentType, ContextType, Partial<OrganizationInvitationsArgs>>;
@@ -2111,6 +2131,7 @@ export type OrganizationLimitsResolvers<ContextType = Context, ParentType extend
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   concurrency?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  ocrPages?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
 export type OrganizationChangeKindResolvers = { PLAN: 'plan', LIMITS: 'limits', PLAN_AND_LIMITS: 'plan_and_limits', SUSPENDED: 'suspended', RESUMED: 'resumed', DELETED: 'deleted' };
@@ -2151,7 +2172,7 @@ export type KeptRecordsResolvers<ContextType = Context, ParentType extends Resol
   reason?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
-export type PlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Plan'] = ResolversParentTypes['Plan']> = {
+export type PlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Plan'] = ResolversParentTypes['Plan']> = Needed<ParentType, {
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   storageBytes?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   vectors?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
@@ -2159,6 +2180,14 @@ export type PlanResolvers<ContextType = Context, ParentType extends ResolversPar
   requestsPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   tokensPerMinute?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   concurrency?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  ocrPages?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  ocrPagePrice?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
+}>;
+
+export type OcrQuotaResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OcrQuota'] = ResolversParentTypes['OcrQuota']> = {
+  used?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  limit?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
+  resetsAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
 
 export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet'], FederationReferenceType extends FederationReferenceTypes['Wallet'] = FederationReferenceTypes['Wallet']> = Needed<ParentType, {
@@ -2260,11 +2289,11 @@ export type SpendLimitResolvers<ContextType = Context, ParentType extends Resolv
   resetsAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
 };
 
-export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank' };
+export type OperationResolvers = { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription', RERANK: 'rerank', OCR: 'ocr' };
 
 export type UsageSourceResolvers = { PROVIDER: 'provider', COUNTED: 'counted', ESTIMATED: 'estimated' };
 
-export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds', SEARCH_UNITS: 'searchUnits' };
+export type UsageUnitResolvers = { INPUT_TOKENS: 'inputTokens', CACHED_INPUT_TOKENS: 'cachedInputTokens', CACHE_WRITE_TOKENS: 'cacheWriteTokens', OUTPUT_TOKENS: 'outputTokens', AUDIO_MILLISECONDS: 'audioMilliseconds', SEARCH_UNITS: 'searchUnits', PAGES: 'pages' };
 
 export type UsageQuantityResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageQuantity'] = ResolversParentTypes['UsageQuantity']> = {
   unit?: Resolver<ResolversTypes['UsageUnit'], ParentType, ContextType>;
@@ -2314,6 +2343,7 @@ export type UsageTotalsResolvers<ContextType = Context, ParentType extends Resol
   outputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   audioSeconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   searchUnits?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  pages?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 }>;
 
@@ -2673,6 +2703,7 @@ export type Resolvers<ContextType = Context> = {
   ErasedRecords?: ErasedRecordsResolvers<ContextType>;
   KeptRecords?: KeptRecordsResolvers<ContextType>;
   Plan?: PlanResolvers<ContextType>;
+  OcrQuota?: OcrQuotaResolvers<ContextType>;
   Wallet?: WalletResolvers<ContextType>;
   OpenHold?: OpenHoldResolvers<ContextType>;
   LedgerEntryKind?: LedgerEntryKindResolvers;

@@ -276,5 +276,6 @@ function makeRates(inputTokens: bigint, cachedInputTokens: bigint, outputTokens:
     outputTokens,
     audioMilliseconds: 0n,
     searchUnits: 0n,
+    pages: 0n,
   }
 }

@@ -1,4 +1,5 @@
 import { KisError } from '../../common/errors.ts'
+import { checkPlain } from '../../common/plain-text.ts'
 import { MAX_NANO_USD, type Quantities, type Rates, UNITS } from '../ledger/domain/money.ts'
 import type { RateCard } from '../ledger/domain/rate-card.ts'
 import type { RateCardInput } from '../ledger/holds/place-hold.ts'
@@ -8,10 +9,12 @@ const MAX_NAME_CHARACTERS = 100
 /** Longest id from another service: of a model, a request, a rate card's version. */
 const MAX_FOREIGN_ID_CHARACTERS = 200
 
-/** @throws {KisError} `invalid_request`: it is blank; `string_above_max_length`: it has more than 100 characters */
+/** @throws {KisError} `invalid_request`: it is blank or has hidden characters; `string_above_max_length`: it has more than 100 characters */
 export function checkName(value: string, param: string): string {
   if (value.trim() === '') throw new KisError('invalid_request', `\`${param}\` must not be empty.`, { param })
-  return checkLength(value, param, MAX_NAME_CHARACTERS)
+  checkLength(value, param, MAX_NAME_CHARACTERS)
+  checkPlain(value, param)
+  return value
 }
 
 export function checkForeignId(value: string, param: string): string {

@@ -297,13 +297,15 @@ it('a plan has the defaults of the built-in one only where null would be no limi
     requestsPerMinute: null,
     tokensPerMinute: null,
     concurrency: 512,
+    ocrPages: null,
+    ocrPagePrice: '0',
     operationNodes: 10_000,
     ingestionWeight: 1,
   })
 })
 
 it('a plan has no limit above the greatest Int, which no answer could say', () => {
-  for (const field of ['vectors', 'max_file_bytes', 'requests_per_minute', 'tokens_per_minute', 'concurrency']) {
+  for (const field of ['vectors', 'max_file_bytes', 'requests_per_minute', 'tokens_per_minute', 'concurrency', 'ocr_pages']) {
     expect(() => parseCatalog(`plans:\n  large: { ${field}: 2147483648 }\n`, 'c', {})).toThrow(
       `plans.large.${field}: must be a whole number`,
     )
@@ -318,6 +320,14 @@ it('a plan has a turn of 1 to 10 documents', () => {
   expect(parseCatalog('plans:\n  large: { ingestion_weight: 10 }\n', 'c', {}).plans[1]).toMatchObject({ ingestionWeight: 10 })
   for (const weight of [0, 11])
     expect(() => parseCatalog(`plans:\n  none: { ingestion_weight: ${weight} }\n`, 'c', {})).toThrow('a whole number from 1 to 10')
+})
+
+it('a plan has a price of a page that billing can count', () => {
+  const plan = (price: string) => parseCatalog(`plans:\n  large: { ocr_pages: 0, ocr_page_price: ${price} }\n`, 'c', {}).plans[1]
+  expect(plan('"0.001500000"')).toMatchObject({ ocrPages: 0, ocrPagePrice: '0.0015' })
+  expect(plan('"9"')).toMatchObject({ ocrPagePrice: '9' })
+  expect(() => plan('"9.000000001"')).toThrow('plans.large.ocr_page_price: must be at most "9" USD')
+  expect(() => plan('0.1')).toThrow('must be a price in USD as a quoted decimal')
 })
 
 it('a plan allows at least one call', () => {

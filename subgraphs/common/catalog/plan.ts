@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import type { Plan } from '../identity/principal.ts'
 import { MAX_INT } from '../int.ts'
-import { mapping, optional, whole } from './fields.ts'
+import { formatUsd } from '../usd.ts'
+import { mapping, optional, usd, whole } from './fields.ts'
 
 /** What an organization may use, plus what only one part of the service applies. */
 export interface CatalogPlan extends Plan {
@@ -29,6 +30,8 @@ export const SELF_HOSTED: CatalogPlan = {
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrency: 512,
+  ocrPages: null,
+  ocrPagePrice: '0',
   operationNodes: DEFAULT_OPERATION_NODES,
   ingestionWeight: 1,
 }
@@ -38,6 +41,9 @@ const LIMIT = optional(whole(0, MAX_INT))
 
 /** An organization waits for at most as many documents of each other one. */
 const MAX_WEIGHT = 10
+
+/** Billing counts the price of a million units, which is at most 9,000,000 USD. */
+const MAX_PAGE_PRICE = 9_000_000_000n
 
 /** Limits of calls. Operators suspend an organization that may make none. */
 const CALL_LIMIT = optional(whole(1, MAX_INT))
@@ -49,6 +55,8 @@ export const PLAN = mapping({
   requests_per_minute: CALL_LIMIT,
   tokens_per_minute: CALL_LIMIT,
   concurrency: CALL_LIMIT,
+  ocr_pages: LIMIT,
+  ocr_page_price: usd().refine((price) => price === null || price <= MAX_PAGE_PRICE, 'must be at most "9" USD'),
   operation_nodes: LIMIT,
   ingestion_weight: optional(whole(1, MAX_WEIGHT)),
 })
@@ -62,6 +70,8 @@ export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan
     requestsPerMinute: fields.requests_per_minute,
     tokensPerMinute: fields.tokens_per_minute,
     concurrency: fields.concurrency ?? SELF_HOSTED.concurrency,
+    ocrPages: fields.ocr_pages,
+    ocrPagePrice: formatUsd(fields.ocr_page_price ?? 0n),
     operationNodes: fields.operation_nodes ?? DEFAULT_OPERATION_NODES,
     ingestionWeight: fields.ingestion_weight ?? SELF_HOSTED.ingestionWeight,
   }

@@ -4,7 +4,7 @@ import type { Principal, ResidencyPolicy, Scope } from './principal.ts'
 /** The fields of billing's `Principal`. */
 export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute revision rotations isEnded isSuspended sessionId
     ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
-    plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }`
+    plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages ocrPagePrice }`
 
 export type PrincipalAnswer = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
 

@@ -13,6 +13,10 @@ export interface Plan {
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
   readonly concurrency: number
+  /** Pages that OCR reads in a calendar month of UTC. Absent: no limit, as in tokens of earlier versions. */
+  readonly ocrPages?: number | null
+  /** USD as a decimal string. Absent: 0. */
+  readonly ocrPagePrice?: string
 }
 
 /** The rates that one key has of its own; null: none. */
@@ -82,6 +86,11 @@ export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: 
   if (scope === 'operator') return false
   // `admin` includes every scope inside its organization. An operator is an admin of its own organization.
   return INSIDE_ONE_ORGANIZATION.includes(scope) && (principal.scopes.includes('admin') || principal.scopes.includes('operator'))
+}
+
+/** The key, or one that it descends from, has a limit of requests by the minute. */
+export function hasRequestLimit({ requestsPerMinute, ancestorRates = [] }: Principal): boolean {
+  return [{ requestsPerMinute }, ...ancestorRates].some((rates) => rates.requestsPerMinute !== null)
 }
 
 /** The principal with those of its scopes that these include, too. */

@@ -4,7 +4,14 @@ import { ConfigError } from '../process/config-error.ts'
 export const MIN_LENGTH = 32
 
 /** What keys are derived for. */
-export type Purpose = 'principal tokens' | 'api key pepper' | 'secrets of callers' | 'webhook secrets' | 'sign-ins' | 'fingerprint'
+export type Purpose =
+  | 'principal tokens'
+  | 'api key pepper'
+  | 'secrets of callers'
+  | 'webhook secrets'
+  | 'sign-ins'
+  | 'stored bytes'
+  | 'fingerprint'
 
 /** Derives a key for one purpose from the installation's secret (HKDF-SHA-256, RFC 5869). */
 export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {

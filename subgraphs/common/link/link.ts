@@ -1,5 +1,6 @@
 import type { ExecutionResult } from 'graphql'
 import type { OperationText } from '../../../schema/operations.ts'
+import type { ByteRequest, ByteResponse } from '../bytes/byte-response.ts'
 import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Caller } from '../identity/principal.ts'
 
@@ -43,6 +44,12 @@ export interface Link<Who = Caller | null> {
    * `errors`, then `done`.
    */
   subscribe(operation: Operation, context: LinkContext<Who>): AsyncIterableIterator<ExecutionResult>
+  /**
+   * Opens stored bytes at a path that an operation has returned. The signed path says whose they are, not the caller.
+   * Nothing holds them whole on the way, and the other side reads no faster than `body` is read.
+   * @throws {KisError} the path has expired, or its bytes are gone
+   */
+  openBytes(request: ByteRequest, context: LinkContext<Who>): Promise<ByteResponse>
 }
 
 /** An operation whose types the compiler knows from its text, with its variables. */

@@ -8,14 +8,14 @@ import {
   parse,
   validate,
 } from 'graphql'
-import { KisError } from '../errors.ts'
+import { isAbort, KisError } from '../errors.ts'
 import { changedSteps, endableIterator, openedLater } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
 import { documentWeight, FIELD_BYTES } from './document-weight.ts'
 import { type BoundOperation, type CompiledOperation, compileOperation } from './execution/compiled-operation.ts'
 import { compileVariables } from './execution/input-values.ts'
 import { type PlainOperation, plainOperation } from './execution/plain-operation.ts'
-import { formatError } from './graphql-errors.ts'
+import { formatError, formatThrown } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Subgraph } from './subgraph.ts'
 import { WeighedCache } from './weighed-cache.ts'
@@ -80,6 +80,14 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
         }
       }
       return openedLater(open, context.signal)
+    },
+
+    async openBytes(request, context) {
+      context.signal.throwIfAborted()
+      return subgraph.openBytes!(request, context).catch((error: unknown) => {
+        if (context.signal.aborted && isAbort(error)) throw error
+        throw KisError.fromGraphQL(formatThrown(error, log, context.requestId))
+      })
     },
   }
 }

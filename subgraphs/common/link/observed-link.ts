@@ -25,7 +25,7 @@ export function observedLink<Who, L extends Link<Who>>(
     }
   }
 
-  const observed: Link<Who> = {
+  const observed: Omit<Link<Who>, 'openBytes'> = {
     execute(operation, context) {
       const { span, answered } = begin('execute', operation, context)
       const end = (outcome: string) => {

@@ -2,6 +2,7 @@ import type { ExecutionResult, GraphQLError } from 'graphql'
 import { type Client, createClient } from 'graphql-ws'
 import { LRUCache } from 'lru-cache'
 import { WebSocket } from 'ws'
+import { type ByteRequest, type ByteResponse, passedOn } from '../bytes/byte-response.ts'
 import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../errors.ts'
 import { Client as HttpClient, Pool } from '../http-client.ts'
 import { systemClock } from '../process/clock.ts'
@@ -59,6 +60,10 @@ const GIVEN_UP = 4499
 const REFUSALS: readonly unknown[] = [4401, 4403]
 /** HTTP status of a server that does not accept the caller. */
 const UNAUTHORIZED = 401
+/** HTTP status of a range that has no bytes, which is the client's to read. */
+const UNSATISFIABLE = 416
+/** Longest wait for a piece of stored bytes. It does not count while the reader is slower. */
+const READ_MS = 30_000
 /** Codes of a connection that failed, so nothing was sent. */
 const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
@@ -196,6 +201,23 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
       )
     },
 
+    async openBytes(request, context) {
+      let cause: unknown
+      for await (const turn of replicas.turns()) {
+        try {
+          if (turn.connection.isAway) continue
+          return await turn.connection.openBytes(request, context, await authorization(context.caller))
+        } catch (error) {
+          if (context.signal.aborted || (error instanceof KisError && !error.shouldRetry)) throw error
+          cause = error
+          turn.fail()
+        } finally {
+          turn.end()
+        }
+      }
+      throw cause instanceof KisError ? cause : errorOf(cause, what)
+    },
+
     async problems(withinMs) {
       const signal = AbortSignal.timeout(withinMs)
       const said = await Promise.all((await replicas.all()).map((replica) => replica.problems(signal)))
@@ -247,6 +269,8 @@ class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
   readonly #options: RemoteLinkOptions<Who>
   readonly #pool: Pool
+  /** A pool of its own for stored bytes, which may be as long as any file. */
+  readonly #downloads: Pool
   /** A pool of its own for pings: the other connections may all be waiting for models. */
   #signs: HttpClient
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
@@ -265,15 +289,19 @@ class Replica<Who> implements AsyncDisposable {
     this.#endpoint = endpoint
     this.#options = options
     this.#telemetry = options.telemetry ?? noTelemetry
-    this.#pool = new Pool(endpoint.origin, {
+    const connections = {
       connections: MAX_CONNECTIONS,
       connect: { timeout: CONNECT_TIMEOUT_MS },
       keepAliveTimeout: IDLE_CONNECTION_MS,
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    }
+    this.#pool = new Pool(endpoint.origin, {
+      ...connections,
       headersTimeout: LONG_MS,
       bodyTimeout: LONG_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
     })
+    this.#downloads = new Pool(endpoint.origin, { ...connections, headersTimeout: READ_MS, bodyTimeout: READ_MS })
     this.#signs = this.#openSigns()
   }
 
@@ -328,6 +356,37 @@ class Replica<Who> implements AsyncDisposable {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
       leave()
+    }
+  }
+
+  /** @throws {KisError} the replica refuses it */
+  async openBytes(
+    { path, method, headers }: ByteRequest,
+    context: LinkContext<unknown>,
+    authorization: string | null,
+  ): Promise<ByteResponse> {
+    const { requestId, signal } = context
+    const all = {
+      ...headers,
+      host: this.#endpoint.host,
+      'x-request-id': requestId,
+      ...(authorization && { authorization }),
+      ...(await this.#options.serviceHeaders?.()),
+    }
+    const lost = new AbortController()
+    const leave = this.#enter((loss) => lost.abort(new Silent(loss === 'silent')))
+    try {
+      const asked = this.#downloads.request({ path, method, headers: all, signal: AbortSignal.any([signal, lost.signal]) })
+      const { statusCode, headers: its, body } = await orAborted(asked, signal)
+      if (statusCode >= 400 && statusCode !== UNSATISFIABLE) {
+        const { errors } = (await body.json()) as Pick<ExecutionResult, 'errors'>
+        throw KisError.fromGraphQL(errors![0]!)
+      }
+      body.once('close', leave)
+      return passedOn(statusCode, its, body)
+    } catch (error) {
+      leave()
+      throw error
     }
   }
 
@@ -465,12 +524,13 @@ class Replica<Who> implements AsyncDisposable {
   retire(): void {
     this.#isRetired = true
     void this.#pool.close()
+    void this.#downloads.close()
     if (!this.#isWatched) void this.#signs.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort()
-    await Promise.all([this.#pool.destroy(), this.#signs.destroy()])
+    await Promise.all([this.#pool, this.#downloads, this.#signs].map((each) => each.destroy()))
   }
 
   #getSocket(caller: Who): Socket {

@@ -4,6 +4,7 @@ import { entitiesResolver } from '@apollo/subgraph/dist/types.js'
 import { buildASTSchema, type GraphQLResolveInfo, type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
 import { readSubgraph } from '../../../schema/composed.ts'
 import { innerValues } from '../../../schema/inner-values.ts'
+import type { ByteRequest, ByteResponse } from '../bytes/byte-response.ts'
 import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
 import { scalars } from './scalars/scalars.ts'
@@ -24,6 +25,8 @@ export interface Subgraph extends AsyncDisposable {
   readonly schema: GraphQLSchema
   /** The only place that makes a resolver's context. */
   toResolverContext(context: LinkContext): ResolverContext<unknown>
+  /** Absent: it stores no bytes for clients. Checks the path. */
+  openBytes?(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>
   /** Says which parts cannot serve now, as `<part>: <sentence>`; empty when ready. Answers within 2 s. */
   problems(): Promise<readonly string[]>
 }

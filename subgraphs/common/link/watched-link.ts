@@ -12,6 +12,7 @@ const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
 export function watchedLink<Who>(link: Link<Who>, to: string, watch: Pick<QueueWatch, 'begin'>): Link<Who> {
   const begin = (operation: Operation) => watch.begin(nameOperation(to, operation))
   return {
+    ...link,
     execute(operation, context) {
       const end = begin(operation)
       const answer = link.execute(operation, context)

@@ -36,6 +36,21 @@ describe('places that organizations share', () => {
     expect(order.join('')).toBe('abcaba')
   })
 
+  it('tell who has one whether another organization waits', async () => {
+    const places = new FairPlaces(1, 10)
+    const leave = places.tryTake('a')!
+    const own = places.take('a', none)
+    expect(places.isWantedBeside('a')).toBe(false)
+    const other = places.take('b', none)
+    expect([places.isWantedBeside('a'), places.isWantedBeside('b')]).toEqual([true, true])
+    leave()
+    const free = [await own]
+    expect([places.isWantedBeside('a'), places.isWantedBeside('b')]).toEqual([true, false])
+    free[0]!()
+    ;(await other)()
+    expect(places.isWantedBeside('a')).toBe(false)
+  })
+
   it('are given to who has none before who has some', async () => {
     const places = new FairPlaces(4, 10)
     const [first] = takeAll(places, 'a')

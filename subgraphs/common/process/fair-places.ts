@@ -51,6 +51,11 @@ export class FairPlaces {
     return this.#waiting.get(organizationId)?.size ?? 0
   }
 
+  /** Whether another organization waits. */
+  isWantedBeside(organizationId: string): boolean {
+    return this.#waiting.size > (this.#waiting.has(organizationId) ? 1 : 0)
+  }
+
   /**
    * Takes a place, and gives the function that frees it; calling that again has no effect. Null: the organization
    * cannot have a place now.

@@ -8,11 +8,14 @@ import type { Clock } from './clock.ts'
 export class Unfit extends Error {
   /** All problems as sentences for the operator, without secrets. */
   readonly problems: readonly string[]
+  /** What has the problems, if it is not what was to be opened: `billing`. */
+  readonly part: string | undefined
 
-  constructor(problems: readonly string[], options?: ErrorOptions) {
+  constructor(problems: readonly string[], { part, ...options }: ErrorOptions & { readonly part?: string } = {}) {
     super(problems.join('\n'), options)
     this.name = 'Unfit'
     this.problems = problems
+    this.part = part
   }
 }
 
@@ -59,13 +62,14 @@ export class Opening<T> implements AsyncDisposable {
   readonly opened: Promise<T>
   readonly #part: string
   readonly #firstTry = Promise.withResolvers<void>()
+  /** Each with its part. */
   #problems: readonly string[] = []
   #value: { readonly it: T } | undefined
 
   constructor(options: OpeningOptions<T>) {
     const { part, after, signal } = options
     this.#part = part
-    if (!after) this.#problems = ['no answer yet']
+    if (!after) this.#problems = [`${part}: no answer yet`]
     const { promise: ended, reject } = Promise.withResolvers<never>()
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     this.opened = Promise.race([this.#run(options), ended])
@@ -103,17 +107,17 @@ export class Opening<T> implements AsyncDisposable {
    */
   async problems(signal: AbortSignal): Promise<readonly string[]> {
     if (!this.#value && this.#problems.length > 0) await Promise.race([this.#firstTry.promise, aborted(signal)])
-    const found = this.#value ? await findSilence(this.#value.it, signal) : this.#problems
-    return found.map((problem) => `${this.#part}: ${problem}`)
+    if (!this.#value) return this.#problems
+    return (await findSilence(this.#value.it, signal)).map((problem) => `${this.#part}: ${problem}`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await close(this.#value?.it)
   }
 
-  async #run({ open, after, clock, signal }: OpeningOptions<T>): Promise<T> {
+  async #run({ part, open, after, clock, signal }: OpeningOptions<T>): Promise<T> {
     await after
-    if (after) this.#problems = ['no answer yet']
+    if (after) this.#problems = [`${part}: no answer yet`]
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(LAST_WAIT_MS, 2 * waitMs)) {
       signal.throwIfAborted()
       try {
@@ -123,7 +127,8 @@ export class Opening<T> implements AsyncDisposable {
         this.#value = { it }
         return it
       } catch (error) {
-        this.#problems = mendable(error)
+        const problemPart = error instanceof Unfit ? (error.part ?? part) : part
+        this.#problems = mendable(error).map((problem) => `${problemPart}: ${problem}`)
         if (this.#problems.length === 0) throw error
       } finally {
         this.#firstTry.resolve()

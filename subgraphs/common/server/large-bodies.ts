@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../errors.ts'
 import { sizeText } from '../sizes.ts'
+import { readContentLength } from './refused-bodies.ts'
 
 /** Smaller bodies are accepted without a check: they cost no more than headers. */
 export const SMALL_BODY_BYTES = 16 * 1024
@@ -8,6 +9,8 @@ export const SMALL_BODY_BYTES = 16 * 1024
 const LARGEST_AT_ONCE = 4
 /** How many of these one organization may have, so that others always have room. */
 const LARGEST_AT_ONCE_OF_ONE = 2
+/** What a process holds of a file that it sends piece by piece, however long the file is. */
+const STREAMED_BYTES = 4 * 1024 * 1024
 /** A 25 MiB upload from a fast client takes a second: eight that come at once all get in. */
 const WAIT_MS = 10_000
 /** Waiting bodies of one organization. Each holds the 64 KiB that have already arrived. */
@@ -21,20 +24,25 @@ export interface LargeBodiesOptions {
   readonly waitMs?: number
 }
 
-/** Room for one body, until it is freed. */
+/**
+ * Room for one body, until it is freed. A response counts for its organization alone, not in total: a client that reads
+ * slowly must not keep the bodies of others waiting.
+ */
 interface Place {
   bytes: number
+  readonly isResponse: boolean
 }
 
 interface Waiter {
   readonly bytes: number
+  readonly isResponse: boolean
   readonly enter: () => void
 }
 
 /**
- * Limits the bodies above `SMALL_BODY_BYTES` that a process holds at once, from before their first byte is read until
- * they are answered, in total and for each organization. Without room, a request waits for a short time. Organizations
- * take turns.
+ * Limits the bodies above `SMALL_BODY_BYTES` that a process holds at once, in total and for each organization: those of
+ * requests from before their first byte is read until they are answered, those of responses until they are written.
+ * Without room, a request waits for a short time. Organizations take turns.
  */
 export class LargeBodies {
   readonly #waitMs: number
@@ -66,7 +74,7 @@ export class LargeBodies {
     const bytes = Math.min(limitBytes, readContentLength(raw.headers))
     if (bytes > SMALL_BODY_BYTES) {
       const organization = await findOrganization()
-      const place = await this.#enter(organization, bytes, reply)
+      const place = await this.#enter(organization, bytes, false, reply)
       const { socket } = raw
       const readBefore = socket.bytesRead - raw.readableLength
       const settle = (heldBytes: number) => this.#settle(organization, place, heldBytes)
@@ -78,10 +86,26 @@ export class LargeBodies {
     if (raw.headers.expect && server.server.listenerCount('checkContinue') > 0) reply.raw.writeContinue()
   }
 
-  async #enter(organization: string, bytes: number, { raw }: FastifyReply): Promise<Place> {
+  /**
+   * Call and await it before a response is written. A whole response never waits, because its work is done and may be
+   * paid for; what comes after it waits. A file that is sent piece by piece waits before it is read on.
+   * @throws {KisError} the file found no room in time
+   */
+  async admitResponse(reply: FastifyReply, payload: unknown, findOrganization: () => string | Promise<string>): Promise<void> {
+    const isWhole = typeof payload === 'string' || payload instanceof Uint8Array
+    const bytes = isWhole ? payload.length : Math.min(STREAMED_BYTES, Number(reply.getHeader('content-length') ?? 0))
+    if (bytes <= SMALL_BODY_BYTES || reply.request.method === 'HEAD') return
+    const organization = await findOrganization()
+    const place = isWhole ? this.#take(organization, bytes, true) : await this.#enter(organization, bytes, true, reply)
+    const free = () => this.#settle(organization, place, 0)
+    if (reply.raw.destroyed) free()
+    else reply.raw.once('close', free)
+  }
+
+  async #enter(organization: string, bytes: number, isResponse: boolean, { raw }: FastifyReply): Promise<Place> {
     if (raw.destroyed) throw this.#refusal(organization, bytes)
     const queue = this.#queues.get(organization)
-    if (!queue && this.#fits(organization, bytes)) return this.#take(organization, bytes)
+    if (!queue && this.#fits(organization, bytes, isResponse)) return this.#take(organization, bytes, isResponse)
     if (queue && queue.length >= MAX_WAITING) throw this.#refusal(organization, bytes)
     return new Promise((resolve, reject) => {
       const giveUp = () => {
@@ -94,22 +118,24 @@ export class LargeBodies {
       raw.once('close', giveUp)
       const waiter: Waiter = {
         bytes,
+        isResponse,
         enter: () => {
           clearTimeout(timer)
           raw.off('close', giveUp)
-          resolve(this.#take(organization, bytes))
+          resolve(this.#take(organization, bytes, isResponse))
         },
       }
       this.#queues.set(organization, [...(queue ?? []), waiter])
     })
   }
 
-  #fits(organization: string, bytes: number): boolean {
-    return this.#heldBytes + bytes <= this.#totalBytes && (this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne
+  #fits(organization: string, bytes: number, isResponse: boolean): boolean {
+    if ((this.#heldBy.get(organization) ?? 0) + bytes > this.#bytesOfOne) return false
+    return isResponse || this.#heldBytes + bytes <= this.#totalBytes
   }
 
-  #take(organization: string, bytes: number): Place {
-    const place: Place = { bytes: 0 }
+  #take(organization: string, bytes: number, isResponse: boolean): Place {
+    const place: Place = { bytes: 0, isResponse }
     this.#hold(organization, place, bytes)
     return place
   }
@@ -122,7 +148,7 @@ export class LargeBodies {
 
   #hold(organization: string, place: Place, bytes: number): void {
     const heldBytes = (this.#heldBy.get(organization) ?? 0) + bytes - place.bytes
-    this.#heldBytes += bytes - place.bytes
+    if (!place.isResponse) this.#heldBytes += bytes - place.bytes
     place.bytes = bytes
     if (heldBytes > 0) this.#heldBy.set(organization, heldBytes)
     else this.#heldBy.delete(organization)
@@ -140,7 +166,7 @@ export class LargeBodies {
     for (let hasEntered = true; hasEntered; ) {
       hasEntered = false
       for (const [organization, [first, ...others]] of [...this.#queues]) {
-        if (!first || !this.#fits(organization, first.bytes)) continue
+        if (!first || !this.#fits(organization, first.bytes, first.isResponse)) continue
         this.#queues.delete(organization)
         if (others.length > 0) this.#queues.set(organization, others)
         first.enter()
@@ -158,10 +184,4 @@ export class LargeBodies {
       { retryAfterMs: RETRY_AFTER_MS },
     )
   }
-}
-
-/** The length of a body by its headers; infinite when they do not state it. */
-function readContentLength(headers: FastifyRequest['raw']['headers']): number {
-  if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY
-  return Number(headers['content-length'] ?? 0)
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import fastify from 'fastify'
@@ -130,6 +131,34 @@ async function pacedServer(options: { readonly pace?: Partial<typeof PACE>; read
 }
 
 const post = (bytes: number) => `POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`
+
+it('counts responses that a client does not read for its organization, and not for others', async () => {
+  const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
+  const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 50 })
+  const organizationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }) => String(headers.authorization)
+  app.addHook('onRequest', (request, reply) => bodies.admit(request, reply, () => organizationOf(request), 1_000_000))
+  app.addHook('onSend', (request, reply, payload) => bodies.admitResponse(reply, payload, () => organizationOf(request)))
+  app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
+  app.get('/large', async () => LARGE_ANSWER)
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => app.close())
+  const ask = (path: string, organization: string, body?: string) =>
+    fetch(url + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: organization, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body }),
+    })
+  const body = JSON.stringify('x'.repeat(100_000))
+  const unread = await ask('/large', 'org_1')
+  // The bare app has no status for it.
+  expect((await ask('/', 'org_1', body)).status).toBe(500)
+  expect((await ask('/', 'org_2', body)).status).toBe(200)
+  // A response is not refused, though it takes more than the room of its organization.
+  const second = await ask('/large', 'org_1')
+  expect([second.status, (await second.text()).length]).toEqual([200, LARGE_ANSWER.length])
+  await unread.body!.cancel()
+  await eventually(async () => (await ask('/', 'org_1', body)).status === 200)
+})
 
 describe('a client that is too slow', () => {
   it.each([

@@ -153,7 +153,9 @@ export async function listen(
   app.addHook('onClose', async () => clearInterval(looking))
   // With the name, Fastify would open a second server for the other address, without any of this.
   const address = host === 'localhost' ? (await lookup(host)).address : host
-  await app.listen({ host: address, port, backlog: BACKLOG })
+  await app.listen({ host: address, port, backlog: BACKLOG }).catch((cause: Error) => {
+    throw new Error(`Port ${port} of ${host} cannot be opened (PORT, HOST): ${cause.message}`, { cause })
+  })
   // From now on, it notices.
   hasJustStoodStill()
   const { port: boundPort } = app.server.address() as AddressInfo

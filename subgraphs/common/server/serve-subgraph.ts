@@ -4,10 +4,11 @@ import { useServer } from 'graphql-ws/use/ws'
 import mercurius from 'mercurius'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ERRORS } from '../../../schema/errors.ts'
-import { KisError, REQUEST_OVER } from '../errors.ts'
+import { serveBytes } from '../bytes/byte-route.ts'
+import { KisError, REQUEST_OVER, ServiceUnavailable } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
 import { beginNote, tellBegin } from '../link/begin.ts'
-import { formatError, graphqlBody } from '../link/graphql-errors.ts'
+import { formatError, formatThrown, graphqlBody } from '../link/graphql-errors.ts'
 import type { Link, LinkContext, Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
@@ -144,6 +145,15 @@ export async function serveSubgraph(
     done(null, payload)
   })
   healthRoutes(app, problems, log, { ...(stopping && { stopping }) })
+  if (subgraph.openBytes)
+    serveBytes(app, {
+      begin: async (request) => String(request.headers['x-request-id'] ?? ''),
+      async open(request, context) {
+        if (!hasOpened) throw new ServiceUnavailable(subgraph.name)
+        return subgraph.openBytes!(request, context)
+      },
+      format: (error, requestId) => formatThrown(error, log, requestId),
+    })
   await app.register(mercurius, {
     schema: subgraph.schema,
     graphiql: false,

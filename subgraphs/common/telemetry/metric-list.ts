@@ -41,6 +41,7 @@ export const METRICS = {
   kis_tokens_total: counter('Tokens that were charged.', 'model', 'direction'),
   kis_charged_usd_total: counter('Money that was charged, in USD.', 'model'),
   kis_calls_charged_total: counter('Calls of models that were charged.', 'model'),
+  kis_zero_usage_calls_total: counter('Calls whose engine reported a usage of zero for work that was not empty.', 'model'),
   kis_wallet_holds: gauge('Open holds, of at most 200 wallets.'),
   kis_wallet_held_usd: gauge('Money that these holds reserve, in USD.'),
   kis_outbox_wallets: gauge('Wallets with entries that wait to be copied to the ledger, of those that this process wrote.'),

@@ -27,7 +27,9 @@ export async function serveMetrics(
   server.maxConnections = MAX_CONNECTIONS
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
-      reject(new Error(`The port of the metrics cannot be opened (KIS_METRICS_PORT, KIS_METRICS_HOST): ${cause.message}`, { cause })),
+      reject(
+        new Error(`Port ${port} of ${host} cannot be opened for metrics (KIS_METRICS_PORT, KIS_METRICS_HOST): ${cause.message}`, { cause }),
+      ),
     )
     server.listen(port, host, resolve)
   })

@@ -1,4 +1,6 @@
+import { buffer } from 'node:stream/consumers'
 import { knowledgeOperation, type OperationText } from '../../../schema/operations.ts'
+import { byteRequest } from '../../common/bytes/byte-response.ts'
 import { KisError, NotFound } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import { sizeTexts } from '../../common/sizes.ts'
@@ -9,10 +11,8 @@ import type { Knowledge, Passage } from '../ports/knowledge.ts'
 const DESCRIBE =
   knowledgeOperation(`query DescribeCollection($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
   documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
-const CONTENT = knowledgeOperation(`query DocumentContent($id: ID!, $offset: Float!, $length: Int!) {
-  fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
-/** Largest piece that `fileContent` gives. */
-const PIECE_BYTES = 1_048_576
+const DOWNLOAD = knowledgeOperation(`query DocumentDownload($id: ID!) {
+  fileDownload(id: $id, isPartOfCall: true) { path file { sizeBytes } } }`)
 const SEARCH = knowledgeOperation(`query SearchForRun($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
@@ -48,21 +48,16 @@ export function knowledgeOver(link: Link): Knowledge {
     },
 
     async readFile(id, param, mostBytes, context) {
-      const pieces: Buffer[] = []
-      for (let offset = 0; ; ) {
-        const variables = { id, offset, length: PIECE_BYTES }
-        const { fileContent } = await ask(CONTENT, variables, context).catch((error) => {
-          throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
-        })
-        const { sizeBytes } = fileContent.file
-        if (sizeBytes > mostBytes) {
-          const [has, most] = sizeTexts(sizeBytes, mostBytes)
-          throw new KisError('payload_too_large', `The file \`${id}\` has ${has}; at most ${most} are read.`, { param })
-        }
-        pieces.push(Buffer.from(fileContent.content, 'base64'))
-        offset += fileContent.length
-        if (offset >= sizeBytes || fileContent.length === 0) return Buffer.concat(pieces)
+      const { fileDownload } = await ask(DOWNLOAD, { id }, context).catch((error) => {
+        throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
+      })
+      const { sizeBytes } = fileDownload.file
+      if (sizeBytes > mostBytes) {
+        const [has, most] = sizeTexts(sizeBytes, mostBytes)
+        throw new KisError('payload_too_large', `The file \`${id}\` has ${has}; at most ${most} are read.`, { param })
       }
+      const { body } = await link.openBytes(byteRequest(fileDownload.path), context)
+      return buffer(body)
     },
   }
 }

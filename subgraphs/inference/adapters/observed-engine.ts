@@ -99,6 +99,7 @@ export function observedEngine(
     ...(chat && {
       chat: {
         fetchesImages: chat.fetchesImages,
+        hasLogprobs: chat.hasLogprobs,
         complete: (call, request, signal) => once('chat', call, () => chat.complete(call, request, signal), tellUsage),
         stream: (call, request, signal) => streamed('chat', call, () => chat.stream(call, request, signal)),
       },

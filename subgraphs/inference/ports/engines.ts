@@ -71,6 +71,8 @@ export interface ChatEngine {
    * are refused.
    */
   readonly fetchesImages: boolean
+  /** Whether responses have the log probabilities that a request asks for. */
+  readonly hasLogprobs: boolean
   /** Gives the vendor's completion object, with `usage` if the vendor sent one. */
   complete(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<ProtocolObject>
   /**

@@ -54,6 +54,7 @@ export type Query = {
   readonly residencyEffects: ResidencyEffects;
   readonly quoteChatCompletion: ChatCompletionQuote;
   readonly quoteRerank: RerankQuote;
+  readonly rateLimits?: Maybe<RateLimits>;
   readonly verifyInferenceFiles: FileVerification;
   readonly inferenceHealth: PartHealth;
   readonly inferenceSecretRotation: SecretRotation;
@@ -211,6 +212,7 @@ export type QueryTranscriptionModelArgs = {
 
 export type Mutation = {
   readonly createChatCompletion: ChatCompletion;
+  readonly countRequest?: Maybe<RateLimits>;
   readonly createEmbeddings: Embeddings;
   readonly createRerank: Reranking;
   readonly createTranscription: Transcription;
@@ -240,6 +242,11 @@ export type Mutation = {
 
 export type MutationCreateChatCompletionArgs = {
   input: ChatCompletionInput;
+};
+
+
+export type MutationCountRequestArgs = {
+  isRefused?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -1598,12 +1605,12 @@ export type ResolversTypes = {
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   Node: ResolverTypeWrapper<ResolversInterfaceTypes<ResolversTypes>['Node']>;
   ModelKind: ResolverTypeWrapper<'chat' | 'embedding' | 'transcription' | 'rerank'>;
   Residency: ResolverTypeWrapper<'local' | 'regional' | 'cloud'>;
   Model: ResolverTypeWrapper<CatalogModel>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   ResidencyPolicy: ResolverTypeWrapper<'unrestricted' | 'regional' | 'local_only'>;
   ResidencyEffects: ResolverTypeWrapper<Omit<ResidencyEffects, 'policy' | 'residencies' | 'permittedModels' | 'forbiddenModels'> & { policy: ResolversTypes['ResidencyPolicy'], residencies: ReadonlyArray<ResolversTypes['Residency']>, permittedModels: ReadonlyArray<ResolversTypes['Model']>, forbiddenModels: ReadonlyArray<ResolversTypes['Model']> }>;
   Price: ResolverTypeWrapper<UnitPrices>;
@@ -1760,10 +1767,10 @@ export type ResolversParentTypes = {
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
   Mutation: Record<PropertyKey, never>;
+  Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
   Node: ResolversInterfaceTypes<ResolversParentTypes>['Node'];
   Model: CatalogModel;
-  Boolean: Scalars['Boolean']['output'];
   ResidencyEffects: Omit<ResidencyEffects, 'permittedModels' | 'forbiddenModels'> & { permittedModels: ReadonlyArray<ResolversParentTypes['Model']>, forbiddenModels: ReadonlyArray<ResolversParentTypes['Model']> };
   Price: UnitPrices;
   PriceTier: PriceTier;
@@ -1935,6 +1942,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   residencyEffects?: Resolver<ResolversTypes['ResidencyEffects'], ParentType, ContextType, RequireFields<QueryResidencyEffectsArgs, 'policy'>>;
   quoteChatCompletion?: Resolver<ResolversTypes['ChatCompletionQuote'], ParentType, ContextType, RequireFields<QueryQuoteChatCompletionArgs, 'request'>>;
   quoteRerank?: Resolver<ResolversTypes['RerankQuote'], ParentType, ContextType, RequireFields<QueryQuoteRerankArgs, 'input'>>;
+  rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   inferenceHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
   inferenceSecretRotation?: Resolver<ResolversTypes['SecretRotation'], ParentType, ContextType>;
@@ -1957,6 +1965,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
 
 export type MutationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Mutation'] = ResolversParentTypes['Mutation']> = {
   createChatCompletion?: Resolver<ResolversTypes['ChatCompletion'], ParentType, ContextType, RequireFields<MutationCreateChatCompletionArgs, 'input'>>;
+  countRequest?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType, RequireFields<MutationCountRequestArgs, 'isRefused'>>;
   createEmbeddings?: Resolver<ResolversTypes['Embeddings'], ParentType, ContextType, RequireFields<MutationCreateEmbeddingsArgs, 'input'>>;
   createRerank?: Resolver<ResolversTypes['Reranking'], ParentType, ContextType, RequireFields<MutationCreateRerankArgs, 'input'>>;
   createTranscription?: Resolver<ResolversTypes['Transcription'], ParentType, ContextType, RequireFields<MutationCreateTranscriptionArgs, 'input'>>;

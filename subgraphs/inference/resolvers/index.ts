@@ -28,6 +28,7 @@ import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddi
 import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
 import { nodeQueries } from './nodes.ts'
+import { rateLimitMutations, rateLimitQueries } from './rate-limits.ts'
 import { QuotedRerankerFields, RerankingFields, RerankQuoteFields, rerankMutations, rerankQueries } from './rerank.ts'
 import { RunEndedFields, runEndedSubscriptions } from './run-ends.ts'
 import { ThreadFields, threadQueries } from './threads.ts'
@@ -53,6 +54,7 @@ export const resolvers: Resolvers = {
   Query: {
     ...nodeQueries,
     ...modelQueries,
+    ...rateLimitQueries,
     ...rerankQueries,
     ...transcriptionQueries,
     ...chatQueries,
@@ -70,6 +72,7 @@ export const resolvers: Resolvers = {
   },
   Mutation: {
     ...chatMutations,
+    ...rateLimitMutations,
     ...embeddingMutations,
     ...rerankMutations,
     ...transcriptionMutations,

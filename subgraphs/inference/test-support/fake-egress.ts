@@ -8,6 +8,8 @@ export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []
+  /** Called when a fetch begins. */
+  onFetch: () => void = () => undefined
   /** Names whose addresses were looked up. */
   readonly lookups: string[] = []
   /** Running fetches, and the most that ran at once. */
@@ -26,6 +28,7 @@ export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
   async fetch(request: EgressRequest, signal: AbortSignal) {
     signal.throwIfAborted()
     this.fetched.push(request)
+    this.onFetch()
     this.running += 1
     this.mostRunning = Math.max(this.mostRunning, this.running)
     try {

@@ -6,7 +6,8 @@ import { SealedTexts } from '../../common/identity/sealed-text.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { type Clock, systemClock } from '../../common/process/clock.ts'
 import { idSource } from '../../common/process/ids.ts'
-import { silentLog } from '../../common/process/log.ts'
+import { type Log, silentLog } from '../../common/process/log.ts'
+import { noMetrics } from '../../common/telemetry/metrics.ts'
 import { answerTo } from '../adapters/ajv/judging.ts'
 import { buildCatalog } from '../domain/catalog.ts'
 import { Breaker } from '../domain/engines/breaker.ts'
@@ -20,6 +21,7 @@ import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
 import type { AskContext, RunDeps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
+import { ZeroUsage } from '../use-cases/money/zero-usage.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
 import { openRunEnds } from '../use-cases/runs/run-ends.ts'
@@ -114,6 +116,7 @@ interface PartsOptions {
   readonly clock?: Clock
   /** No other process uses the store. */
   readonly isExclusive?: boolean
+  readonly log?: Log
 }
 
 /** Use cases over a wallet and engines in memory. */
@@ -124,6 +127,7 @@ export function parts({
   store = new MemoryDocumentStore(),
   clock = systemClock,
   isExclusive = true,
+  log = silentLog,
 }: PartsOptions = {}) {
   const knowledge = new FakeKnowledge()
   const near = new ScriptedEngine()
@@ -140,8 +144,9 @@ export function parts({
   )
   const collections = openCollections(store)
   const sole = isExclusive ? new SoleHolder({ collections, billing, clock, log: silentLog }) : null
+  const built = buildCatalog(file)
   const base = {
-    catalog: buildCatalog(file),
+    catalog: built,
     engines,
     collections,
     holder: sole ?? UNKNOWN_HOLDER,
@@ -159,11 +164,12 @@ export function parts({
     background: new Background(),
     limits: new CallLimits(new OwnRates(systemClock), () => 1),
     queue: { wait: () => () => undefined },
+    zeroUsage: new ZeroUsage(built, clock, log, noMetrics),
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
     // These tests need no long pauses.
     clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },
     ids: idSource(systemClock),
-    log: silentLog,
+    log,
   }
   const runEnds = openRunEnds(collections, silentLog)
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }

@@ -32,6 +32,8 @@ export class ScriptedEngine {
   /** The token count of a text. */
   countWords = (text: string) => text.split(' ').length
   makeVector: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
+  /** The tokens that it reports for each text. */
+  embedTokens = 10
   embedFailure: Error | 'wait' | null = null
   maxBatch = 3
   readonly transcribed: TranscriptionAsk[] = []
@@ -44,6 +46,7 @@ export class ScriptedEngine {
 
   readonly chat: ChatEngine & { fetchesImages: boolean } = {
     fetchesImages: true,
+    hasLogprobs: true,
     complete: async (call, request, signal) => {
       this.#note(call, request)
       const answer = this.completions.length > 1 ? this.completions.shift()! : this.completions[0]!
@@ -96,7 +99,7 @@ export class ScriptedEngine {
         if (engine.embedFailure === 'wait') return engine.#never(signal)
         if (engine.embedFailure) throw engine.embedFailure
         const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.makeVector(item, call.dimensions))
-        return { vectors, tokens: input.length * 10, source: 'provider' }
+        return { vectors, tokens: input.length * engine.embedTokens, source: 'provider' }
       },
     }
   }

@@ -1,6 +1,8 @@
+import { NeverAsked } from '../ports/engines.ts'
+
 /**
  * Does the work under a signal that aborts with the given one, or after `ms` milliseconds. If the work fails after the
- * deadline, it fails with `tooLate()`. `AbortSignal.timeout` is not used, because it keeps about a kilobyte per call
+ * deadline, it fails with `tooLate()`, which is the `cause` where it fails with `NeverAsked`. `AbortSignal.timeout` is not used, because it keeps about a kilobyte per call
  * until its time is over, which would be a gigabyte at the rate of this service.
  */
 export async function withDeadline<T>(
@@ -21,7 +23,7 @@ export async function withDeadline<T>(
   try {
     return await work(controller.signal)
   } catch (error) {
-    throw late ?? error
+    throw error instanceof NeverAsked ? error : (late ?? error)
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)

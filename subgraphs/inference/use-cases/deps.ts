@@ -23,6 +23,7 @@ import type { CallLimits } from './calls/call-limits.ts'
 import type { LoadShedder } from './calls/load-shedding.ts'
 import type { Principals } from './calls/principals.ts'
 import type { KeyedCalls } from './idempotency/keyed-calls.ts'
+import type { ZeroUsage } from './money/zero-usage.ts'
 import type { Background } from './runs/background.ts'
 import type { Holder } from './runs/holder.ts'
 import type { RunEnds } from './runs/run-ends.ts'
@@ -71,6 +72,7 @@ export interface Services {
   readonly background: Background
   readonly keyedCalls: KeyedCalls
   readonly chatStreams: ChatStreams
+  readonly zeroUsage: ZeroUsage
   /** Announces the runs that have ended. */
   readonly runEnds: RunEnds
   readonly runs: AgentRuns
@@ -79,7 +81,7 @@ export interface Services {
 
 export type With<Name extends keyof Services> = Ports & Pick<Services, Name>
 /** The dependencies to reserve and charge money. */
-export type HoldDeps = With<'queue' | 'holder' | 'background'>
+export type HoldDeps = With<'queue' | 'holder' | 'background' | 'zeroUsage'>
 /** The dependencies to make a billed call under its key's limits, by the rules in force. */
 export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
 /** The dependencies to make calls that are paid once, however often they are repeated. */

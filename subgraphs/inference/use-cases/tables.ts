@@ -31,6 +31,8 @@ export type KeyedCall = {
   readonly startedAt: Date
   /** When the key becomes free for another call. */
   readonly expiresAt: Date
+  /** What attempts of a running step were charged, in nano-USD, as a decimal. Absent: nothing. */
+  readonly spent?: string
   /** Set for a step of a run: the run, and the path of the step in it. */
   readonly step?: { readonly runId: string; readonly path: string }
   /** Set for a streamed chat: the stream by which a repeat follows the call while it runs. */
@@ -232,8 +234,10 @@ export type ThreadRecord = {
   readonly agentId: string
   /** Messages of the chat protocol, as JSON. */
   readonly messages: string
-  /** Grows by 1 with each run that is added. */
+  /** Grows by 1 with each run that begins or is added. */
   readonly revision: number
+  /** The first mark of the next run. Absent in threads of earlier versions. */
+  readonly nextMark?: number
   /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
   /** The keys of its runs, the latest last. Absent in threads of earlier versions. */

@@ -5,6 +5,7 @@ import { readVector, type WireVector } from '../../common/link/scalars/wire-vect
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
+const COUNT_REQUEST = inferenceOperation('mutation CountRequest { countRequest { requests { limit } } }')
 const EMBEDDING_MODEL = inferenceOperation(
   'query EmbeddingModel($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread calibration { arabicAnchor englishAnchor midpoint slope } } }',
 )
@@ -47,6 +48,7 @@ export function inferenceOver(link: Link): Inference {
     context: CallContext,
   ) => request(link, { query, variables }, context)
   return {
+    countRequest: async (context) => void (await ask(COUNT_REQUEST, {}, context)),
     async embeddingModel(id, context) {
       const { calibration, ...model } = (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel
       return { ...model, calibration: calibration && decodeCalibration(calibration) }

@@ -1,14 +1,15 @@
 import { KisError } from '../../common/errors.ts'
+import { checkPlain } from '../../common/plain-text.ts'
 
 /**
- * A name for people: trimmed, 1 to `maxLength` characters, without control characters.
+ * A name for people: trimmed, 1 to `maxLength` characters, none of them hidden.
  * @throws {KisError} the name is wrong; has the `param`
  */
 export function requireName(value: string, maxLength: number, param: string): string {
   const name = value.trim().normalize('NFC')
   if (name.length === 0) throw new KisError('invalid_request', 'A name must not be empty.', { param })
   if (name.length > maxLength) throw new KisError('string_above_max_length', `A name has at most ${maxLength} characters.`, { param })
-  if (/\p{Cc}/u.test(name)) throw new KisError('invalid_request', 'A name must not contain control characters.', { param })
+  checkPlain(name, param)
   return name
 }
 

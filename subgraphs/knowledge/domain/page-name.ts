@@ -1,4 +1,5 @@
 import { parseFragment } from 'parse5'
+import { toPlain } from '../../common/plain-text.ts'
 
 /** Characters of a page that are searched for its title. */
 const HEAD_CHARACTERS = 256 * 1024
@@ -10,8 +11,8 @@ export function nameOfPage(url: string, page: string | null, extension: string):
   const title = page === null ? '' : unescapeHtml(findTitle(page.slice(0, HEAD_CHARACTERS)))
   const { pathname, hostname } = new URL(url)
   const last = decodePath(pathname.split('/').findLast((part) => part !== '') ?? hostname)
-  const name = (title || last)
-    .replaceAll(/[\p{Cc}/\\]+/gu, ' ')
+  const name = toPlain(title || last)
+    .replaceAll(/[/\\]+/g, ' ')
     .replaceAll(/\s+/g, ' ')
     .trim()
     .slice(0, MAX_NAME_CHARACTERS)

@@ -70,6 +70,16 @@ it('keeps where the pages show each line, of both', () => {
   expect(document.layout!.pages).toContainEqual({ page: 3, ...scan })
 })
 
+it('says which pages took too much processor time', () => {
+  const { warnings } = insertPages(parsed, [read(3, 90, 'Three'), { ...read(4, null), isOutOfTime: true }, read(6, null)])
+  expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([
+    ['pages_read_by_ocr', [3]],
+    ['pages_unreadable', [4]],
+    ['pages_unreadable', [6, 7]],
+  ])
+  expect(warnings[1]!.message).toContain('1 of 7 pages could not be read within 20 s of CPU: 4.')
+})
+
 it('says which pages OCR read, which it is unsure of, which are blank, and which it could not read', () => {
   const { warnings } = insertPages(parsed, [read(3, 60, 'Three'), read(4, 0), read(6, null)])
   expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([

@@ -2,6 +2,8 @@ import type { Block, Layout, ParsedDocument, PlacedLine } from '../ports/documen
 import type { RecognisedPage } from '../ports/page-recogniser.ts'
 import { namePages } from './name-pages.ts'
 
+/** The processor time that one page may take. */
+export const PAGE_CPU_SECONDS = 20
 /** Below this mean confidence, about one word in five is wrong. */
 const LOW_CONFIDENCE = 75
 const SEPARATOR = '\n\n'
@@ -61,8 +63,9 @@ function warningsAbout({ unread, pageCount }: ParsedDocument, pages: readonly Re
   const unsure = read.filter(({ confidence }) => confidence! < LOW_CONFIDENCE)
   const blank = pages.filter(({ confidence, paragraphs }) => confidence !== null && paragraphs.length === 0)
   const tried = new Set(pages.map(({ page }) => page))
+  const late = pages.filter(({ isOutOfTime }) => isOutOfTime)
   const failed = [
-    ...pages.filter(({ confidence }) => confidence === null).map(({ page }) => page),
+    ...pages.filter(({ confidence, isOutOfTime }) => confidence === null && !isOutOfTime).map(({ page }) => page),
     ...unread.filter((page) => !tried.has(page)),
   ]
   const warn = (code: Warning['code'], found: readonly number[], message: string): readonly Warning[] =>
@@ -73,6 +76,11 @@ function warningsAbout({ unread, pageCount }: ParsedDocument, pages: readonly Re
     ...warn('pages_read_by_ocr', numbers(read), 'were read by OCR: %. Some letters may be wrong.'),
     ...warn('ocr_low_confidence', numbers(unsure), 'are hard to read: %. Many words may be wrong. Upload a better scan, at 300 dpi.'),
     ...warn('pages_without_text', numbers(blank), 'have no text that OCR can read: %.'),
+    ...warn(
+      'pages_unreadable',
+      numbers(late),
+      `could not be read within ${PAGE_CPU_SECONDS} s of CPU: %. Upload simpler pages, or a scan at 300 dpi.`,
+    ),
     ...warn('pages_unreadable', failed, 'could not be read by OCR: %. They take too long, or the document has too many. Split it.'),
   ]
 }

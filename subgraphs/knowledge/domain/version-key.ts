@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { KisError } from '../../common/errors.ts'
+import { checkPlain } from '../../common/plain-text.ts'
 
 const MAX_EXTERNAL_ID = 200
 
 /** @throws {KisError} the id is wrong; has the `param` */
 export function requireExternalId(value: string, param: string): string {
-  if (value.length === 0 || value.trim() !== value || /\p{Cc}/u.test(value)) {
-    const message = 'An external id is a text without control characters, and without white space around it.'
-    throw new KisError('invalid_request', message, { param })
-  }
+  if (value.length === 0 || value.trim() !== value)
+    throw new KisError('invalid_request', 'An external id is a text without white space around it.', { param })
+  checkPlain(value, param)
   if (value.length <= MAX_EXTERNAL_ID) return value
   throw new KisError('string_above_max_length', `An external id has at most ${MAX_EXTERNAL_ID} characters.`, { param })
 }

@@ -61,6 +61,11 @@ export interface SpokenSegment {
  * there.
  */
 export interface Inference {
+  /**
+   * Counts one request against the limits of the caller's key.
+   * @throws {KisError} `rate_limit_exceeded`: none is left
+   */
+  countRequest(context: CallContext): Promise<void>
   /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model */
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
   /** The names of the agents that search a collection. */

@@ -6,6 +6,8 @@ export interface RecognisedPage {
   readonly page: number
   /** How sure it is of the letters, 0 to 100. Null if the page took too much time or memory, or cannot be drawn. */
   readonly confidence: number | null
+  /** The page took too much processor time. Absent: it did not. */
+  readonly isOutOfTime?: true
   /** Normalised as the text of a parsed document. Empty if the page has no text, or none that makes words. */
   readonly paragraphs: readonly string[]
   /** Where the page shows them. Absent in what earlier versions kept, and where nothing was read. */
@@ -22,7 +24,8 @@ export interface RecognisedLayout {
 /** Reads text from pictures of pages, in Arabic and English. It runs as confined as the document parser does. */
 export interface PageRecogniser extends AsyncDisposable {
   /**
-   * Yields all of the pages, in their order. Organizations take turns, one call at a time; a page takes seconds.
+   * Yields all of the pages, in their order. A page takes seconds, and at most 20 s of processor time. Organizations are
+   * served round robin, one page at a time.
    * @param input.mediaType of a PDF or a picture, as the parser gave it
    * @throws {Error} the process could not run; try again later
    */

@@ -1,5 +1,7 @@
 import { checkInteger } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
+import { countDownload } from '../use-cases/files/count-download.ts'
+import { signDownload } from '../use-cases/files/download.ts'
 import { deleteFile, findFile, listFiles, readFilePiece } from '../use-cases/files/files.ts'
 import { takeFile } from '../use-cases/uploads/take-file.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
@@ -7,7 +9,12 @@ import type { FileResolvers, MutationResolvers, QueryResolvers } from './generat
 export const fileQueries: QueryResolvers = {
   file: (_parent, { id }, { deps, ...context }) => findFile(deps, context, id),
   files: (_parent, args, { deps, sifting, ...context }) => listFiles(deps, context, args, sifting),
+  async fileDownload(_parent, { id, isPartOfCall }, { deps, ...context }) {
+    if (!isPartOfCall) await countDownload(deps, context)
+    return signDownload(deps, context, id)
+  },
   async fileContent(_parent, args, { deps, ...context }) {
+    await countDownload(deps, context)
     const { file, bytes } = await readFilePiece(deps, context, args)
     return { file, content: Buffer.from(bytes).toString('base64'), offset: args.offset, length: bytes.length }
   },

@@ -40,6 +40,8 @@ export type Query = {
   readonly evaluation?: Maybe<Evaluation>;
   readonly upload?: Maybe<Upload>;
   readonly webSource?: Maybe<WebSource>;
+  readonly fileDownload: FileDownload;
+  /** @deprecated Use `fileDownload`. */
   readonly fileContent: FileContent;
   readonly verifyBlobs: BlobVerification;
   readonly verifyKnowledgeFiles: FileVerification;
@@ -129,6 +131,12 @@ export type QueryUploadArgs = {
 
 export type QueryWebSourceArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type QueryFileDownloadArgs = {
+  id: Scalars['ID']['input'];
+  isPartOfCall?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 
@@ -699,6 +707,11 @@ export type SearchResult = {
   readonly cost: Scalars['USD']['output'];
 };
 
+export type SearchRelevance =
+  | 'strong'
+  | 'likely'
+  | 'weak';
+
 export type SearchGrouping =
   | 'document';
 
@@ -747,6 +760,7 @@ export type SearchHit = {
   readonly chunk: Chunk;
   readonly collectionId: Scalars['ID']['output'];
   readonly score: Scalars['Float']['output'];
+  readonly relevance?: Maybe<SearchRelevance>;
   readonly highlights: ReadonlyArray<TextRange>;
   readonly before: ReadonlyArray<Chunk>;
   readonly after: ReadonlyArray<Chunk>;
@@ -990,6 +1004,12 @@ export type Upload = {
   readonly partOf?: Maybe<Scalars['ID']['output']>;
   readonly file?: Maybe<File>;
   readonly createdAt: Scalars['DateTime']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
+};
+
+export type FileDownload = {
+  readonly file: File;
+  readonly path: Scalars['String']['output'];
   readonly expiresAt: Scalars['DateTime']['output'];
 };
 
@@ -1557,9 +1577,9 @@ export type ResolversTypes = {
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
+  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   Mutation: ResolverTypeWrapper<Record<PropertyKey, never>>;
-  Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   ListSort: ResolverTypeWrapper<'created_at' | 'name'>;
@@ -1593,6 +1613,7 @@ export type ResolversTypes = {
   SearchMode: ResolverTypeWrapper<'hybrid' | 'vector' | 'lexical'>;
   SearchInput: SearchInput;
   SearchResult: ResolverTypeWrapper<Omit<SearchResult, 'hits' | 'groups'> & { hits: ReadonlyArray<ResolversTypes['SearchHit']>, groups?: Maybe<ReadonlyArray<ResolversTypes['SearchGroup']>> }>;
+  SearchRelevance: ResolverTypeWrapper<'strong' | 'likely' | 'weak'>;
   SearchGrouping: ResolverTypeWrapper<'document'>;
   SearchGroup: ResolverTypeWrapper<Omit<SearchGroup, 'document' | 'hits'> & { document: ResolversTypes['Document'], hits: ReadonlyArray<ResolversTypes['SearchHit']> }>;
   SearchFacet: ResolverTypeWrapper<SearchFacet>;
@@ -1602,7 +1623,7 @@ export type ResolversTypes = {
   SearchRewrite: ResolverTypeWrapper<SearchRewrite>;
   SearchRerank: ResolverTypeWrapper<SearchRerank>;
   TextRange: ResolverTypeWrapper<TextRange>;
-  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
+  SearchHit: ResolverTypeWrapper<Omit<SearchHit, 'chunk' | 'relevance' | 'before' | 'after'> & { chunk: ResolversTypes['Chunk'], relevance?: Maybe<ResolversTypes['SearchRelevance']>, before: ReadonlyArray<ResolversTypes['Chunk']>, after: ReadonlyArray<ResolversTypes['Chunk']> }>;
   SearchExplanation: ResolverTypeWrapper<SearchExplanation>;
   GoldQuestion: ResolverTypeWrapper<GoldQuestionRecord>;
   ExpectedPassage: ResolverTypeWrapper<ExpectedPassage>;
@@ -1637,6 +1658,7 @@ export type ResolversTypes = {
   EvaluationEdge: ResolverTypeWrapper<Omit<EvaluationEdge, 'node'> & { node: ResolversTypes['Evaluation'] }>;
   UploadStatus: ResolverTypeWrapper<'open' | 'completed' | 'cancelled'>;
   Upload: ResolverTypeWrapper<UploadRecord>;
+  FileDownload: ResolverTypeWrapper<Omit<FileDownload, 'file'> & { file: ResolversTypes['File'] }>;
   FileContent: ResolverTypeWrapper<Omit<FileContent, 'file'> & { file: ResolversTypes['File'] }>;
   DocumentEvent: ResolverTypeWrapper<Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
   CreateCollectionInput: CreateCollectionInput;
@@ -1717,9 +1739,9 @@ export type ResolversParentTypes = {
   ID: Scalars['ID']['output'];
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
+  Boolean: Scalars['Boolean']['output'];
   Float: Scalars['Float']['output'];
   Mutation: Record<PropertyKey, never>;
-  Boolean: Scalars['Boolean']['output'];
   Subscription: Record<PropertyKey, never>;
   CollectionFilter: CollectionFilter;
   FileFilter: FileFilter;
@@ -1783,6 +1805,7 @@ export type ResolversParentTypes = {
   EvaluationConnection: Omit<EvaluationConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['EvaluationEdge']> };
   EvaluationEdge: Omit<EvaluationEdge, 'node'> & { node: ResolversParentTypes['Evaluation'] };
   Upload: UploadRecord;
+  FileDownload: Omit<FileDownload, 'file'> & { file: ResolversParentTypes['File'] };
   FileContent: Omit<FileContent, 'file'> & { file: ResolversParentTypes['File'] };
   DocumentEvent: Omit<DocumentEvent, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
   CreateCollectionInput: CreateCollectionInput;
@@ -1883,6 +1906,7 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   evaluation?: Resolver<Maybe<ResolversTypes['Evaluation']>, ParentType, ContextType, RequireFields<QueryEvaluationArgs, 'id'>>;
   upload?: Resolver<Maybe<ResolversTypes['Upload']>, ParentType, ContextType, RequireFields<QueryUploadArgs, 'id'>>;
   webSource?: Resolver<Maybe<ResolversTypes['WebSource']>, ParentType, ContextType, RequireFields<QueryWebSourceArgs, 'id'>>;
+  fileDownload?: Resolver<ResolversTypes['FileDownload'], ParentType, ContextType, RequireFields<QueryFileDownloadArgs, 'id' | 'isPartOfCall'>>;
   fileContent?: Resolver<ResolversTypes['FileContent'], ParentType, ContextType, RequireFields<QueryFileContentArgs, 'id' | 'offset' | 'length'>>;
   verifyBlobs?: Resolver<ResolversTypes['BlobVerification'], ParentType, ContextType, Partial<QueryVerifyBlobsArgs>>;
   verifyKnowledgeFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyKnowledgeFilesArgs>>;
@@ -2131,6 +2155,8 @@ export type SearchResultResolvers<ContextType = Context, ParentType extends Reso
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
+export type SearchRelevanceResolvers = { STRONG: 'strong', LIKELY: 'likely', WEAK: 'weak' };
+
 export type SearchGroupingResolvers = { DOCUMENT: 'document' };
 
 export type SearchGroupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchGroup'] = ResolversParentTypes['SearchGroup']> = {
@@ -2171,6 +2197,7 @@ export type SearchHitResolvers<ContextType = Context, ParentType extends Resolve
   chunk?: Resolver<ResolversTypes['Chunk'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   score?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
+  relevance?: Resolver<Maybe<ResolversTypes['SearchRelevance']>, ParentType, ContextType>;
   highlights?: Resolver<ReadonlyArray<ResolversTypes['TextRange']>, ParentType, ContextType>;
   before?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
   after?: Resolver<ReadonlyArray<ResolversTypes['Chunk']>, ParentType, ContextType>;
@@ -2366,6 +2393,12 @@ export type UploadResolvers<ContextType = Context, ParentType extends ResolversP
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type FileDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileDownload'] = ResolversParentTypes['FileDownload']> = {
+  file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
 
 export type FileContentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FileContent'] = ResolversParentTypes['FileContent']> = {
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
@@ -2698,6 +2731,7 @@ export type Resolvers<ContextType = Context> = {
   TextBox?: TextBoxResolvers<ContextType>;
   SearchMode?: SearchModeResolvers;
   SearchResult?: SearchResultResolvers<ContextType>;
+  SearchRelevance?: SearchRelevanceResolvers;
   SearchGrouping?: SearchGroupingResolvers;
   SearchGroup?: SearchGroupResolvers<ContextType>;
   SearchFacet?: SearchFacetResolvers<ContextType>;
@@ -2734,6 +2768,7 @@ export type Resolvers<ContextType = Context> = {
   EvaluationEdge?: EvaluationEdgeResolvers<ContextType>;
   UploadStatus?: UploadStatusResolvers;
   Upload?: UploadResolvers<ContextType>;
+  FileDownload?: FileDownloadResolvers<ContextType>;
   FileContent?: FileContentResolvers<ContextType>;
   DocumentEvent?: DocumentEventResolvers<ContextType>;
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;

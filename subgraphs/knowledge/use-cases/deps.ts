@@ -1,3 +1,4 @@
+import type { BytePaths } from '../../common/bytes/byte-paths.ts'
 import type { Egress } from '../../common/egress/egress.ts'
 import type { EventLog, Telling } from '../../common/events/event-log.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
@@ -10,6 +11,7 @@ import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
 import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
+import type { PageBilling } from '../ports/page-billing.ts'
 import type { PageRecogniser } from '../ports/page-recogniser.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 import type { RecordRoom } from './record-room.ts'
@@ -26,6 +28,8 @@ export interface Ports {
   /** Fetches documents from the web. */
   readonly egress: Egress
   readonly accounts: Accounts
+  readonly pageBilling: PageBilling
+  readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -374,7 +374,7 @@ describe('agents, end to end', () => {
       const cut = new AbortController()
       const opened = await fetch(`${service.rest}/v1/agents/${agent.id}/runs`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'x-kis-resumable': 'true' },
         body: JSON.stringify({ input: 'How long?', stream: true }),
         signal: cut.signal,
       })

@@ -115,8 +115,8 @@ describe('the service as an MCP server, by the official client', () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call('search_ports', { query, limit: 2 })
       const { results } = result.structuredContent as unknown as Passages
-      expect(results[0]).toMatchObject({ mark: 1, text: expect.stringContaining(fact), file: { file_name: fileName } })
-      expect(readText(result)).toContain(`[#1] ${fileName}`)
+      expect(results[0]).toMatchObject({ mark: expect.any(Number), text: expect.stringContaining(fact), file: { file_name: fileName } })
+      expect(readText(result)).toContain(`[#${results[0]!.mark}] ${fileName}`)
       expect(readText(result)).toContain(fact)
       expect(result.isError).toBeUndefined()
     })
@@ -132,6 +132,24 @@ describe('the service as an MCP server, by the official client', () => {
       expect(data.agentRun.status).toBe('COMPLETED')
     })
   }
+
+  it('marks each passage of a session with a number of its own, also those that agents cite', async () => {
+    await using mcp = await connect(service, caller.key)
+    const marks: number[] = []
+    for (const query of ['When was the harbour of Sur built?', 'متى افتتح ميناء صلالة؟', 'When was the harbour of Sur built?']) {
+      const found = (await mcp.call('search_ports', { query, limit: 2 })).structuredContent as unknown as Passages
+      marks.push(...found.results.map(({ mark }) => mark))
+      const result = await mcp.call('run_agent_pilot', { input: `${query} [#1000]` })
+      const { citations, output_text } = result.structuredContent as Json
+      expect(citations.length).toBeGreaterThan(0)
+      for (const { mark } of citations) {
+        expect(output_text).toContain(`[#${mark}]`)
+        expect(readText(result)).toContain(`[#${mark}] `)
+      }
+      marks.push(...citations.map(({ mark }: Json) => mark))
+    }
+    expect(marks).toEqual([...new Set(marks)])
+  })
 
   it('keeps to the filter that it is given', async () => {
     await using mcp = await connect(service, caller.key)

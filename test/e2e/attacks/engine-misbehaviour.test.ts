@@ -17,7 +17,7 @@ const makeCatalog = (url: string) =>
     .replaceAll('badge: cloud }', 'badge: cloud, idle_seconds: 1, first_byte_seconds: 5 }')
     .replace(
       'models:\n',
-      `  spare: { kind: openai, base_url: "${url}/spare/v1", badge: cloud }\nmodels:\n  - { id: careful, engine: openai, ${MODEL}, fallbacks: [spare] }\n  - { id: spare, engine: spare, ${MODEL} }\n`,
+      `  spare: { kind: openai, base_url: "${url}/spare/v1", badge: cloud }\nmodels:\n  - { id: careful, engine: openai, ${MODEL}, fallbacks: [spare] }\n  - { id: spare, engine: spare, ${MODEL} }\n  - { id: openai-large, engine: openai, ${MODEL.replace('1000', '100000')} }\n`,
     )
 
 const SAID: Said = { text: ['Once', ' upon', ' a time', ' مرحبا 🌙'] }
@@ -74,8 +74,11 @@ interface Row {
   readonly plain?: (wire: Wire, vendor: string) => Answering | undefined
   readonly streamed?: (wire: Wire, vendor: string) => Answering | undefined
   readonly code: string
+  /** Our own limit or deadline ends the call. Absent: the vendor fails, which costs nothing. */
+  readonly isOurs?: (vendor: string, isStream: boolean) => boolean
 }
 
+const always = () => true
 const isOpenAi = (vendor: string) => vendor === 'openai' || vendor === 'azure'
 
 const FAILURES: readonly Row[] = [
@@ -91,6 +94,8 @@ const FAILURES: readonly Row[] = [
     plain: () => answer(200, 'application/json', '<html>'),
     streamed: (wire) => middle(wire, (response) => void response.end('data: {"choices": [oh no\n\n')),
     code: 'engine_error',
+    // Bedrock's frames begin with their length, which garbage makes too long.
+    isOurs: (vendor, isStream) => vendor === 'bedrock' && isStream,
   },
   {
     name: 'sends an error in the middle',
@@ -102,6 +107,7 @@ const FAILURES: readonly Row[] = [
     plain: () => (response) => void response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
     streamed: (wire) => middle(wire, () => undefined),
     code: 'engine_timeout',
+    isOurs: always,
   },
   {
     name: 'sends nothing but comments',
@@ -113,6 +119,7 @@ const FAILURES: readonly Row[] = [
           })
         : undefined,
     code: 'engine_timeout',
+    isOurs: always,
   },
   {
     name: 'answers 200 with an error',
@@ -139,18 +146,28 @@ const FAILURES: readonly Row[] = [
     name: 'sends an event that does not end',
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? endless : undefined),
     code: 'engine_error',
+    isOurs: always,
+  },
+  {
+    name: 'answers with more than 20 MiB',
+    plain: () => answer(200, 'application/json', said(`"more":"${'x'.repeat(21 << 20)}"`)),
+    code: 'engine_error',
+    isOurs: always,
   },
   {
     name: 'nests its answer without end',
     plain: () => answer(200, 'application/json', said(`"more":${deep}`)),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(said(`"more":${deep}`))) : undefined),
     code: 'engine_error',
+    isOurs: always,
   },
   {
     name: 'answers with more choices than can be asked for',
     plain: () => answer(200, 'application/json', `{"choices":[${empties}]}`),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(`{"choices":[${empties}]}`)) : undefined),
     code: 'engine_error',
+    // Other wires have no choices, so the answer is none.
+    isOurs: (vendor, isStream) => isStream || isOpenAi(vendor),
   },
   {
     name: 'calls tools without end',
@@ -164,12 +181,14 @@ const FAILURES: readonly Row[] = [
           })
         : undefined,
     code: 'engine_error',
+    isOurs: always,
   },
   {
     name: 'sends nothing but objects without a choice',
     streamed: (wire, vendor) =>
       isOpenAi(vendor) ? beginning(wire, SAID, 0, (response) => void response.write('data: {}\n\n'.repeat(2_000))) : undefined,
     code: 'engine_error',
+    isOurs: always,
   },
   {
     name: 'has retired the model',
@@ -246,7 +265,7 @@ describe('an engine that misbehaves', () => {
   describe.each(CONFORMANCE_VENDORS)('$name', ({ name, wire }) => {
     const model = `${name}-chat`
 
-    it.each(FAILURES)('and $name fails the call, which costs nothing, and the next one is answered', async ({ plain, streamed, code }) => {
+    it.each(FAILURES)('and $name fails the call, and the next one is answered', async ({ plain, streamed, code, isOurs }) => {
       for (const [isStream, answering] of [
         [false, plain?.(wire, name)],
         [true, streamed?.(wire, name)],
@@ -256,7 +275,10 @@ describe('an engine that misbehaves', () => {
         const { status, body } = await ask(model, isStream)
         expect([isStream, errorCode(body)]).toEqual([isStream, expect.stringMatching(new RegExp(`^${code}$`))])
         if (status === 200) expect(body).not.toContain('[DONE]')
-        expect(await charged()).toBe(0n)
+        const cost = await charged()
+        before -= cost
+        // The input, and what was counted of the output, within the hold. All others cost nothing.
+        expect([isStream, cost > 0n, cost < 5_200_000n]).toEqual([isStream, isOurs?.(name, isStream) ?? false, true])
       }
       cloud.answering = saying(wire, SAID)
       expect((await ask(model, false)).status).toBe(200)
@@ -289,6 +311,17 @@ describe('an engine that misbehaves', () => {
       }
     })
 
+    it('and reports a usage of zero is charged what was counted', async () => {
+      for (const isStream of [false, true]) {
+        before = await balance()
+        cloud.answering = saying(wire, { ...SAID, usage: { input: 0, cached: 0, output: 0, reasoning: 0 } })
+        expect((await ask(model, isStream)).status).toBe(200)
+        expect(await charged()).toBeGreaterThan(40_000n)
+        expect((await caller.rest('GET', '/v1/usage?limit=1')).body.data[0].source).toBe('counted')
+      }
+      await eventually(() => service.processes.get('all')!.errors.includes('engine reports a usage of zero'))
+    })
+
     it('and goes on beyond `max_tokens` is cut where the hold ends', async () => {
       const said = { text: Array(200).fill(' words') }
       cloud.answering = beginning(wire, said, 150, () => undefined)
@@ -319,13 +352,23 @@ describe('an engine that misbehaves', () => {
     await eventually(() => service.processes.get('all')!.errors.includes(alert))
   })
 
-  it('fails the run of an agent, which holds and costs nothing', async () => {
+  it('fails the run of an agent, which costs what a limit of ours has ended, and holds nothing', async () => {
     const agent = await caller.rest('POST', '/v1/agents', { code: 'teller', name: 'Teller', model: 'openai-chat' })
-    for (const answering of [endless, json({ choices: [] })]) {
+    for (const [answering, isOurs] of [
+      [endless, true],
+      [json({ choices: [] }), false],
+    ] as const) {
+      before = await balance()
       cloud.answering = answering
       const { body } = await caller.rest('POST', `/v1/agents/${agent.body.id}/runs`, { input: 'Tell me a story.' })
       expect(JSON.stringify(body)).toContain('engine_error')
-      expect(await charged()).toBe(0n)
+      expect((await charged()) > 0n).toBe(isOurs)
     }
+  })
+
+  it('is not asked for 14 choices with log probabilities that no stream could hold', async () => {
+    const { status, body } = await ask('openai-large', true, { n: 14, logprobs: true, top_logprobs: 20, max_tokens: 100_000 })
+    expect([status, body.error]).toEqual([400, expect.objectContaining({ code: 'invalid_request', param: 'max_tokens' })])
+    expect(await charged()).toBe(0n)
   })
 })

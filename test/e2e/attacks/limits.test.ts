@@ -129,20 +129,108 @@ describe('limits of a key, by the official client', () => {
     expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(0)
   })
 
-  it('counts a replay by its idempotency key for nothing', async () => {
-    const { key } = await keyWith({ requests_per_minute: 1 })
+  it('counts a replay by its idempotency key as a request, and a conflict for nothing', async () => {
+    const { key } = await keyWith({ requests_per_minute: 2 })
     const send = (request: object = hello()) =>
       fetch(`${service.rest}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
         body: JSON.stringify(request),
       })
-    const answers = [await send(), await send(), await send(hello('Another'))]
+    const answers = [await send(), await send(), await send(hello('Another')), await send()]
     expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), readLimits(headers)])).toMatchObject([
-      [200, null, { 'x-ratelimit-remaining-requests': '0' }],
+      [200, null, { 'x-ratelimit-remaining-requests': '1' }],
       [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
       [409, null, { 'x-ratelimit-remaining-requests': '0' }],
+      [429, null, { 'x-ratelimit-remaining-requests': '0' }],
     ])
+    expect(Number(answers[3]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
+  })
+
+  describe('counts as a request', () => {
+    const SCOPES = { scopes: ['inference', 'knowledge:read', 'billing:read'] }
+    const TWICE = { ...SCOPES, requests_per_minute: 2 }
+    const file = Buffer.from('a line of text\n'.repeat(150_000))
+    const tokens = { model: 'mock-chat', messages: hello().messages }
+    const piece = (id: string, offset: number) => `{ fileContent(id: "${id}", offset: ${offset}, length: 1024) { length } }`
+    async function upload(): Promise<string> {
+      const form = new FormData()
+      form.set('file', new File([file], 'lines.txt'))
+      return (await admin.rest('POST', '/v1/files', form)).body.message.id
+    }
+
+    it.each([
+      { name: 'a quote', send: (caller: Caller) => caller.rest('POST', '/v1/chat/completions/quote', hello()) },
+      { name: 'count_tokens', send: (caller: Caller) => caller.rest('POST', '/v1/messages/count_tokens', tokens) },
+      { name: 'an export of usage', send: (caller: Caller) => caller.rest('GET', '/v1/usage?format=csv') },
+      { name: 'the download of a file', send: (caller: Caller, id: string) => caller.rest('GET', `/v1/files/${id}/content`) },
+    ])('$name, whatever its size', async ({ send }) => {
+      const [caller, id] = [await keyWith(TWICE), await upload()]
+      const answers = [await send(caller, id), await send(caller, id), await send(caller, id)]
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+      expect(answers[2]!.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+      expect(Number(answers[2]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
+    })
+
+    it('each piece of a file in GraphQL', async () => {
+      const [caller, id] = [await keyWith(TWICE), await upload()]
+      const codeOf = async (offset: number) => (await caller.graphql(piece(id, offset))).errors?.[0]?.extensions.code ?? null
+      expect([await codeOf(0), await codeOf(1024), await codeOf(2048)]).toEqual([null, null, 'RATE_LIMIT_EXCEEDED'])
+    })
+
+    it('the path of a download, which serves 16 times', async () => {
+      const [caller, id] = [await keyWith(TWICE), await upload()]
+      const sign = async () => caller.graphql(`{ fileDownload(id: "${id}") { path } }`)
+      const { path } = (await sign()).data.fileDownload
+      const codes: number[] = []
+      for (let time = 0; time < 17; time++) {
+        const response = await fetch(new URL(path, service.graphql))
+        await response.arrayBuffer()
+        codes.push(response.status)
+      }
+      expect(codes).toEqual([...Array(16).fill(200), 429])
+      expect([(await sign()).errors, (await sign()).errors?.[0]?.extensions.code]).toEqual([undefined, 'RATE_LIMIT_EXCEEDED'])
+    })
+
+    it.each([
+      { name: 'malformed, by REST', path: '/v1/chat/completions', body: `{"model": "${'a'.repeat(100_000)}`, status: 400 },
+      { name: 'longer than the window', path: '/v1/chat/completions', body: JSON.stringify(hello('word '.repeat(1_500_000))), status: 400 },
+      {
+        name: 'of wrong variables',
+        path: '/graphql',
+        body: JSON.stringify({ query: 'query($a: ID!) { file(id: $a) { id } }', variables: { b: 'a'.repeat(100_000) } }),
+        status: 400,
+      },
+      { name: 'malformed, by GraphQL', path: '/graphql', body: `{"query": "${'a'.repeat(100_000)}`, status: 400 },
+    ])('a refused body above 64 KiB, $name: the next is not read until it is paid', async ({ path, body, status }) => {
+      const caller = await keyWith({ requests_per_minute: 1 })
+      const isInDebt = async () => (await caller.graphql('{ rateLimits { requests { limit } } }')).errors !== undefined
+      const post = async () => {
+        const address = path === '/graphql' ? service.graphql : service.rest + path
+        const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' }
+        const response = await fetch(address, { method: 'POST', headers, body })
+        await response.text()
+        return response
+      }
+      // One that it has, and one that it owes.
+      expect([(await post()).status, await isInDebt(), (await post()).status]).toEqual([status, false, status])
+      await eventually(isInDebt)
+      const refused = await post()
+      expect(refused.status).toBe(429)
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    })
+
+    it('no refused body of less, and nothing that is cheap', async () => {
+      const caller = await keyWith({ ...SCOPES, requests_per_minute: 1 })
+      for (let time = 0; time < 3; time++) {
+        expect((await caller.rest('POST', '/v1/chat/completions', '{"model": ')).status).toBe(400)
+        expect((await caller.rest('GET', '/v1/models')).status).toBe(200)
+        expect((await caller.rest('GET', '/v1/usage')).status).toBe(200)
+      }
+      expect((await caller.graphql('{ rateLimits { requests { limit remaining } } }')).data).toEqual({
+        rateLimits: { requests: { limit: 1, remaining: 1 } },
+      })
+    })
   })
 
   it('says nothing to a key without limits', async () => {

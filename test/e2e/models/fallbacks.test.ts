@@ -100,12 +100,16 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(await charged()).toBe(0n)
   })
 
-  it('that says nothing is answered for', async () => {
+  it('that says nothing is answered for, and both are paid', async () => {
     spare.openGate()
     const { status, headers, body } = await ask('waits', { stream: true, say: 'gate' })
     expect([status, headers.get('x-kis-warning'), body.includes('[DONE]')]).toEqual([200, ANSWERED_BY_SPARE, true])
     expect(asked()).toEqual([1, 1])
-    expect(await charged()).toBe(SPARE_PRICE)
+    // The silent engine has the input, and bills it.
+    const [spared, waited] = (await caller.rest('GET', '/v1/usage?limit=2')).body.data
+    expect(waited).toMatchObject({ output_tokens: 0, source: 'counted', request_id: spared.request_id })
+    expect(nano(waited.amount_usd)).toBeGreaterThan(0n)
+    expect(await charged()).toBe(SPARE_PRICE + nano(waited.amount_usd))
   })
 
   it('stays alone for a key whose allowlist lacks the fallback, and has it where an alias allows it', async () => {

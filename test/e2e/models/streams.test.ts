@@ -130,7 +130,10 @@ describe('a stream whose connection is cut in the middle', () => {
     const caller = await newOrganization(operator, service)
     const { request, call } = script()
     const rest = await TcpProxy.start(service.rest)
-    const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'sse' }
+    const headers = {
+      ...{ authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' },
+      ...{ 'idempotency-key': 'sse', 'x-kis-resumable': 'true' },
+    }
     const body = JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } })
     let read = await fetch(`${rest.url}/v1/chat/completions`, { method: 'POST', headers, body })
     const id = read.headers.get('x-kis-stream-id')!

@@ -187,13 +187,14 @@ describe('money, when parts of the service fail', () => {
     expect([await records(caller), await spent(caller)]).toEqual([[], 0n])
   }, 120_000)
 
-  it('an engine hangs before its first byte: the call ends, and nobody pays', async () => {
+  it('an engine hangs before its first byte: the call ends, and its input is paid', async () => {
     const caller = await organization()
     const { failure } = await stream(caller, { id: 'hanging', pieces: 1, usage: 'end', allowed: 0 }, { model: 'hangs' })
     expect(failure).toMatchObject({ code: 'engine_timeout' })
     await eventually(() => engine.calls.get('hanging')!.closedAt !== null)
     await nothingHeld(caller)
-    expect([await records(caller), await spent(caller)]).toEqual([[], 0n])
+    expect(await records(caller)).toMatchObject([{ model: 'hangs', output_tokens: 0, source: 'counted' }])
+    expect(await spent(caller)).toBeGreaterThan(0n)
   }, 120_000)
 
   it('an engine sends what is no chunk: what came before is given, then one error, and nobody pays', async () => {

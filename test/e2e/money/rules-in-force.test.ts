@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
 import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { png } from '../../support/data/pictures.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
@@ -54,14 +58,29 @@ function rulesInForce(
   let mock: MockEngine
   let service: DistributedService
   let operator: Caller
+  let fetches = 0
+  const images = createServer((_request, response) => {
+    fetches += 1
+    response.end(png())
+  })
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await start({ catalog: testCatalog(mock.url), replicas })
+    await once(images.listen(0, '127.0.0.1'), 'listening')
+    const { port } = images.address() as AddressInfo
+    const catalog = testCatalog(mock.url)
+      .replace('engines:', `engines:\n  near: { kind: openai, base_url: "${mock.url}", badge: local }`)
+      .replace(
+        'models:',
+        'models:\n  - { id: near-eyes, engine: near, kind: chat, supports: [vision], max_output_tokens: 100, price: { input: "1", output: "2" } }',
+      )
+    service = await start({ catalog, replicas, env: { KIS_EGRESS_ALLOW: `127.0.0.1:${port}` } })
     operator = makeCaller(service, service.key)
   }, 400_000)
   afterAll(async () => {
     await service?.close()
     await mock?.[Symbol.asyncDispose]()
+    images.closeAllConnections()
+    images.close()
   }, 400_000)
 
   const createKey = async (admin: Caller, fields: object) => {
@@ -118,6 +137,22 @@ function rulesInForce(
     },
     120_000,
   )
+
+  it.concurrent('no image is fetched once a change to local_only is answered, also not for a local model', async () => {
+    const admin = await newOrganization(operator, service)
+    const { caller } = await createKey(admin, {})
+    const url = `http://127.0.0.1:${(images.address() as AddressInfo).port}/a.png`
+    const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
+    // As many as make each gateway remember the key.
+    const ask = () =>
+      Promise.all(Array.from({ length: 8 }, () => caller.rest('POST', '/v1/chat/completions', { model: 'near-eyes', messages })))
+    // The machine may be too busy for the first.
+    await eventually(async () => (await ask()).every(({ status }) => status === 200), 30_000)
+    expect((await admin.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })).status).toBe(200)
+    const before = fetches
+    for (const { body } of await ask()) expect(['residency_policy_violation', 'service_unavailable']).toContain(body.error?.code)
+    expect([before > 0, fetches]).toEqual([true, before])
+  }, 120_000)
 
   it.concurrent('no call of a key reaches the engine once the revocation of the key that made it is answered', async () => {
     const admin = await newOrganization(operator, service)

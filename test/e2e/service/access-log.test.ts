@@ -95,6 +95,49 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect(line).toMatchObject({ clientLeft: true, status: 200, organizationId: caller.organizationId })
   })
 
+  it('has no warning of clients that leave during a query, a mutation or a stream', async () => {
+    const query = (kind: string) =>
+      `${kind} Left($input: ChatCompletionInput!) { ${kind === 'mutation' ? 'createChatCompletion(input: $input) { id }' : 'chatCompletion(input: $input) { textDelta }'} }`
+    const script = (id: string) => ({
+      model: 'mock-chat',
+      messages: [{ role: 'user', content: JSON.stringify({ id, pieces: 5, usage: 'end', allowed: 0 } satisfies Script) }],
+    })
+    const warnings = () => linesOf(service).filter(({ level, msg }) => level >= 40 && !/^slow request$|blocked/.test(msg))
+    const before = warnings().length
+    for (const [id, url, accept, body] of [
+      [
+        'left-mutation',
+        service.graphql,
+        'application/json',
+        (request: Json) => ({ query: query('mutation'), variables: { input: { request } } }),
+      ],
+      [
+        'left-events',
+        service.graphql,
+        'text/event-stream',
+        (request: Json) => ({ query: query('subscription'), variables: { input: { request } } }),
+      ],
+      ['left-chat', `${service.rest}/v1/chat/completions`, 'application/json', (request: Json) => request],
+      ['left-stream', `${service.rest}/v1/chat/completions`, 'application/json', (request: Json) => ({ ...request, stream: true })],
+    ] as const) {
+      const leaving = new AbortController()
+      const response = fetch(url, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', accept },
+        body: JSON.stringify(body(script(id))),
+        signal: leaving.signal,
+      }).then((answer) => answer.text())
+      await Promise.race([response, eventually(() => engine.calls.has(id))])
+      leaving.abort()
+      await expect(response).rejects.toMatchObject({ name: 'AbortError' })
+      await eventually(() => typeof engine.calls.get(id)?.closedAt === 'number')
+    }
+    // What is left of them is over when a later call has its line.
+    const { headers } = await caller.rest('GET', '/v1/wallet')
+    await lineOf(service, ({ requestId }) => requestId === headers.get('x-request-id'))
+    expect(warnings().slice(before)).toEqual([])
+  })
+
   it('has templates of paths, codes of errors, and nothing that a caller wrote', async () => {
     const missing = await caller.rest('GET', '/v1/collections/col_0123456789abcdef01234567')
     expect(missing.status).toBe(404)

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -61,6 +63,21 @@ describe('start and stop', () => {
   it('refuses a role on its own without the secret that all share, and a role that is none', async () => {
     expect((await failing(['start', 'billing'], { KIS_DATA_DIR: folder })).said).toContain('KIS_SECRET')
     expect(await failing(['start', 'nonsense'], {})).toMatchObject({ code: 2, said: expect.stringContaining('rest-adapter') })
+  })
+
+  it('names a port that is in use and its setting, in one line', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const port = String((taken.address() as AddressInfo).port)
+    const env = { KIS_DATA_DIR: join(folder, 'data'), KIS_LOG_LEVEL: 'error' }
+    for (const [name, other] of [
+      ['PORT', {}],
+      ['KIS_METRICS_PORT', { PORT: '0' }],
+    ] as const) {
+      const { code, said } = await failing(['start'], { ...env, ...other, [name]: port })
+      expect([code, said.trim().split('\n')]).toEqual([1, [expect.stringMatching(`^Port ${port} .*${name}`)]])
+    }
+    taken.close()
   })
 
   it('refuses a data folder that another process has, which goes on undisturbed', async () => {

@@ -71,6 +71,21 @@ describe('a start before what it needs', () => {
     expect(await launched.end()).toBe(0)
   }, 120_000)
 
+  it.each(['knowledge', 'inference'])(
+    'names billing, with its address, while %s waits for it',
+    async (role) => {
+      const billing = `http://127.0.0.1:${(await freePorts(1))[0]}`
+      const env = { KIS_SECRET: TEST_SECRET, KIS_BILLING_URL: billing, KIS_KNOWLEDGE_URL: billing, KIS_INFERENCE_URL: billing }
+      const { launched, address } = await launch([role], { ...env, KIS_LOG_LEVEL: 'info' })
+      const waiting = `billing: ${billing} does not answer: connect ECONNREFUSED ${billing.slice('http://'.length)}`
+      await eventually(() => listWaiting(launched) === `waiting for ${waiting}`, RETURN_MS)
+      expect(await readiness(address)).toEqual({ status: 503, problems: ['billing'] })
+      await eventually(() => launched.errors.includes(waiting))
+      expect(launched.errors).not.toMatch(/document store|"stack"/)
+    },
+    120_000,
+  )
+
   it('ends at once on SIGTERM, in good order', async () => {
     const { launched } = await launch([], { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
     await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(listWaiting(launched)), RETURN_MS)

@@ -24,7 +24,7 @@ const MOST_METADATA = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`
 const PASSPHRASE = 'correct horse battery staple'
 
 /** What users of an organization see of it. */
-async function see(caller: Caller, collectionId: string, agentId: string) {
+async function see(caller: Caller, collectionId: string, agentId: string, workflowId: string) {
   const search = async (mode: string) => {
     const { body } = await caller.rest('POST', `/v1/collections/${collectionId}/search`, { query: QUESTION, mode, limit: 10 })
     return body.data.map(({ chunk_id, text, score, file_name }: Json) => ({ chunk_id, text, score, file_name }))
@@ -39,6 +39,7 @@ async function see(caller: Caller, collectionId: string, agentId: string) {
     agents: await list('/v1/agents'),
     versions: await list(`/v1/agents/${agentId}/versions`),
     runs: await list(`/v1/agents/${agentId}/runs`),
+    workflowRuns: await list(`/v1/workflows/${workflowId}/runs`),
     members: await list('/v1/members'),
     questions: await list(`/v1/collections/${collectionId}/gold-questions`),
     quota: (await caller.graphql('{ quota { storageBytes { used } vectors { used } } }')).data,
@@ -54,6 +55,7 @@ describe('kis export and kis import', () => {
   let tenant: Caller & { readonly organizationId: string }
   let collectionId: string
   let agentId: string
+  let workflowId: string
   let answer: Answer
   let seen: Awaited<ReturnType<typeof see>>
   let exportMs: number
@@ -97,9 +99,18 @@ describe('kis export and kis import', () => {
     await tenant.rest('POST', `/v1/agents/${agentId}/runs`, { input: 'hello' })
     const plain = await tenant.rest('POST', '/v1/agents', { code: 'plain', name: 'Plain', model: 'mock-chat' })
     await tenant.rest('POST', `/v1/agents/${plain.body.id}/runs`, { input: 'hello', keep_thread: true })
+    // A workflow run with events beside those of agents.
+    const nodes = [{ id: 'end', type: 'template', template: 'done' }]
+    const flow = await tenant.rest('POST', '/v1/workflows', {
+      code: 'flow',
+      name: 'Flow',
+      definition: { nodes, output: '{{ nodes.end.text }}' },
+    })
+    workflowId = flow.body.id
+    expect(await tenant.rest('POST', `/v1/workflows/${workflowId}/runs`, { inputs: {} })).toMatchObject({ status: 200 })
     await tenant.rest('POST', '/v1/webhooks', { url: HOOK, event_types: ['document.updated'] })
     answer = await tenant.rest('POST', '/v1/chat/completions', { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] })
-    seen = await see(tenant, collectionId, agentId)
+    seen = await see(tenant, collectionId, agentId, workflowId)
   }, 120_000)
   afterAll(async () => {
     await service?.close()
@@ -113,7 +124,7 @@ describe('kis export and kis import', () => {
     const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secrets')
     exportMs = Date.now() - before
     expect(made).toMatchObject({ code: 0, errors: '' })
-    expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 0 workflows, 1 threads, 3 runs')
+    expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 1 workflows, 1 threads, 3 runs')
     const bytes = readFileSync(archive).toString('latin1')
     expect(bytes).not.toContain('of-the-tools')
     expect(bytes).not.toContain(tenant.key)
@@ -149,7 +160,7 @@ describe('kis export and kis import', () => {
       errors: expect.stringContaining('is here already, in'),
     })
     await start()
-    expect(await see(makeCaller(service, tenant.key), collectionId, agentId)).toEqual(seen)
+    expect(await see(makeCaller(service, tenant.key), collectionId, agentId, workflowId)).toEqual(seen)
   }, 120_000)
 
   it('imports it into another installation, through kills at any moment: the same searches, documents, agents and runs', async () => {
@@ -177,7 +188,7 @@ describe('kis export and kis import', () => {
       expect((await caller.rest('GET', '/v1/usage')).body.data).toEqual([])
       // Questions are embedded, and are paid here.
       await operator.rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
-      expect(await see(caller, collectionId, agentId)).toEqual(seen)
+      expect(await see(caller, collectionId, agentId, workflowId)).toEqual(seen)
       expect((await caller.rest('GET', '/v1/webhooks')).body.data).toMatchObject([{ url: HOOK, is_active: false }])
       expect(await makeCaller(other, tenant.key).rest('GET', '/v1/collections')).toMatchObject({ status: 401 })
       expect((await operator.rest('GET', path)).body).toMatchObject({ name: 'Harbour Bank', status: 'active' })
@@ -224,7 +235,7 @@ describe('kis export and kis import', () => {
         const path = `/v1/organizations/${tenant.organizationId}`
         await makeCaller(other, other.key).rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
         await eventually(async () => (await caller.rest('GET', '/v1/collections')).status === 200, 30_000)
-        const there = await see(caller, collectionId, agentId)
+        const there = await see(caller, collectionId, agentId, workflowId)
         // Elasticsearch keeps vectors as bytes, and ranks by shards: the same passages, with nearly the same scores.
         const { searches: _, ...rest } = there
         const { searches, ...expected } = seen

@@ -5,7 +5,7 @@ import type { Link } from '../../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/large-bodies.ts'
-import { CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
+import { BYTE_PATHS, CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
 
 /** Time that one case, and one request for the audit's own data, may take. */
 const CASE_MS = 10_000
@@ -48,6 +48,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
   await using gateway = await createGateway({
     supergraphSdl,
     links: findLinks(supergraphSdl),
+    bytePaths: BYTE_PATHS,
     door: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => makePrincipal(apiKey),
@@ -87,6 +88,9 @@ const httpLink = (url: string): Link => ({
   },
   subscribe() {
     throw new Error('the audit has no subscriptions')
+  },
+  openBytes() {
+    throw new Error('the audit has no files')
   },
 })
 

@@ -183,6 +183,7 @@ function tick(n: number, mode: string) {
 
 function noting(link: Link, name: string, seen: Seen): Link {
   return {
+    ...link,
     execute(operation, context) {
       seen.operations.push(`${name}: ${operation.query}`)
       const { representations } = operation.variables ?? {}

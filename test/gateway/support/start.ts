@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
 import { type Client, createClient } from 'graphql-ws'
@@ -6,6 +7,7 @@ import { WebSocket } from 'ws'
 import type { GatewayConfig } from '../../../gateway/config.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../gateway/main.ts'
 import type { SessionDoor } from '../../../gateway/sessions/session-door.ts'
+import { bytePaths } from '../../../subgraphs/common/bytes/byte-paths.ts'
 import { InvalidApiKey } from '../../../subgraphs/common/errors.ts'
 import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
@@ -44,6 +46,8 @@ export const NO_SESSIONS: SessionDoor = {
   end: async () => undefined,
 }
 
+export const BYTE_PATHS = bytePaths(systemClock, randomBytes(32))
+
 export const CONFIG: GatewayConfig = {
   introspection: true,
   maxBodyBytes: 1024 * 1024,
@@ -63,6 +67,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
   const gateway: Gateway = await createGateway({
     supergraphSdl,
     links,
+    bytePaths: BYTE_PATHS,
     door: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => {

@@ -1,6 +1,6 @@
 import { readCalibration } from '../../../subgraphs/inference/adapters/embedded/read-calibration.ts'
 import { takeAim } from '../../../subgraphs/knowledge/domain/search/aim.ts'
-import type { SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
+import type { RankedChunk, SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
 import { compareTokens } from '../../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
@@ -21,6 +21,19 @@ export const EMBEDDING_TIMEOUT_MS = 300_000
 
 export type Pool = Language | 'both'
 const POOLS = ['ar', 'en', 'both'] as const
+
+/** What a search found for one question. */
+export interface EvalAnswer {
+  /** The ids of the paragraphs that answer it, in both languages. */
+  readonly right: readonly string[]
+  readonly hits: readonly RankedChunk[]
+}
+
+interface SearchOptions {
+  readonly every?: number
+  readonly isAsked?: (paragraphIds: readonly string[]) => boolean
+  readonly isUnanswerable?: boolean
+}
 
 /** The paragraphs and questions of the benchmark with their vectors. It can fill and search any chunk index. */
 export class EvalSearch {
@@ -69,19 +82,36 @@ export class EvalSearch {
 
   /** Returns the ids of the ten best paragraphs for each question of a language, or for one of every few. */
   async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode, every = 1): Promise<readonly (readonly string[])[]> {
+    const answers = await this.search(index, from, pool, mode, { every })
+    return answers.map(({ hits }) => hits.map(({ chunkId }) => chunkId))
+  }
+
+  /**
+   * Returns the ten best paragraphs for each question of a language, or for one of every few whose answer `isAsked`
+   * picks. With `isUnanswerable` the paragraphs that answer it are left out, as if the collection did not have them.
+   */
+  async search(
+    index: ChunkIndex,
+    from: Language,
+    pool: Pool,
+    mode: SearchMode,
+    { every = 1, isAsked = () => true, isUnanswerable = false }: SearchOptions = {},
+  ): Promise<readonly EvalAnswer[]> {
     const { signal } = new AbortController()
     const calibration = await readCalibration(MODEL)
-    const asked = [...this.#data.questions.entries()].filter(([, { lang }]) => lang === from).filter((_, i) => i % every === 0)
-    return inParallel(asked, PARALLEL, async ([i, { text }]) => {
+    const asked = [...this.#data.questions.entries()]
+      .filter(([, { lang, paragraph_ids }]) => lang === from && isAsked(paragraph_ids))
+      .filter((_, i) => i % every === 0)
+    return inParallel(asked, PARALLEL, async ([i, { text, paragraph_ids: right }]) => {
       const aim = mode === 'lexical' ? null : takeAim(this.#queries.vectors[i]!, from, calibration)
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
-      const found = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
+      const all = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
+      const found = isUnanswerable ? all.filter(({ chunkId }) => !right.includes(chunkId)) : all
       const states = this.#queries.tokenStates[i]!
       const tokenCloseness = await compareTokens((ids) => index.tokenStates(pool, ids), { states, language: from, mode, aim }, found)
       const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD, tokenCloseness }
-      const hits = await rankCandidates((ids) => index.get(pool, ids), ranking, found)
-      return hits.map(({ chunkId }) => chunkId)
+      return { right, hits: await rankCandidates((ids) => index.get(pool, ids), ranking, found) }
     })
   }
 

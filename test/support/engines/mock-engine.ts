@@ -5,7 +5,8 @@ import { rankByWords } from './rerank-vendor.ts'
 /**
  * A chat vendor on loopback that counts its requests. The last word of the model's name, or of the last message,
  * selects the behaviour: `gate` waits for `openGate()`; `slow` answers after 300 ms; `hang` sends two chunks and then
- * nothing; `cut` breaks the connection after two chunks; `429` and `500` answer that status; `nan`, `narrow` and `few`
+ * nothing; `cut` breaks the connection after two chunks; `429` and `500` answer that status; `large` answers 15 MB of
+ * text, which compress well; `nan`, `narrow` and `few`
  * return vectors that are not numbers, too short or too few; `silent` and `segmentless` return transcripts without a
  * length or segments; `/rerank` scores each document by the share of the query's words that it has, and bills a search
  * unit for each 100 documents. Vectors have 8 components, computed from the text, so that equal texts have equal vectors.
@@ -42,6 +43,7 @@ export const TRANSCRIPT = {
   ],
 }
 const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
+const LARGE_ANSWER_BYTES = 15 * 1024 * 1024
 
 export async function startMockEngine(): Promise<MockEngine> {
   const counts = { chats: 0, embeddings: 0, transcriptions: 0, reranks: 0, abandoned: 0 }
@@ -170,7 +172,9 @@ function answer(response: ServerResponse, body: unknown): void {
 }
 
 function makeCompletion({ model, messages }: Record<string, unknown>) {
-  const content = askAboutPassages((messages as { content: unknown }[]).at(-1)?.content) ?? WORDS.join('')
+  const last = (messages as { content: unknown }[]).at(-1)?.content
+  const isLarge = typeof last === 'string' && last.endsWith('large')
+  const content = isLarge ? 'large '.repeat(LARGE_ANSWER_BYTES / 6) : (askAboutPassages(last) ?? WORDS.join(''))
   const message = { role: 'assistant', content, refusal: null }
   return {
     id: 'chatcmpl-mock',

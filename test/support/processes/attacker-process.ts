@@ -1,16 +1,19 @@
-import { attackForever } from '../attacks.ts'
+import { ATTACKS, attackForever } from '../attacks.ts'
 import { makeCaller } from '../client.ts'
 
 /**
- * Attacks a service until the parent process sends stop. Reports each attack when it begins, and the number of rounds
- * at the end.
+ * Runs the attack of this name against a service until the parent process sends stop. Reports when the first round has
+ * ended, and the number of rounds at the end.
  */
-const [rest, graphql, key] = process.argv.slice(2) as [string, string, string]
+const [rest, graphql, key, name] = process.argv.slice(2) as [string, string, string, string]
+const attack = ATTACKS.find((one) => one.name === name)!
 const stop = new AbortController()
 process.once('message', () => stop.abort())
 process.on('disconnect', () => process.exit())
 const service = { rest, graphql }
-const rounds = await attackForever({ service, attacker: makeCaller(service, key), signal: stop.signal }, (name) =>
-  process.send!({ begun: name }),
-)
+const target = { service, attacker: makeCaller(service, key), signal: stop.signal }
+// The first round uploads what the others need.
+await attack.run(target).catch(() => undefined)
+process.send!({ begun: name })
+const rounds = await attackForever(attack, target)
 process.send!({ rounds }, () => process.exit())

@@ -47,12 +47,13 @@ export function readCompose(variables: Readonly<Record<string, string>>): Compos
   return fill(parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8'), { merge: true })) as Compose
 }
 
-/** Interpolates like Compose, in the forms that the file uses: `$$`, `${NAME:-default}` and `${NAME:?message}`. */
+/** Interpolates like Compose, in the forms that the file uses: `$$`, `${NAME:-default}`, `${NAME:+other}` and `${NAME:?message}`. */
 export function interpolate(text: string, variables: Readonly<Record<string, string>>): string {
-  return text.replace(/\$(?:(\$)|\{(\w+):([-?])([^}]*)\})?/g, (form, dollar, name, kind, rest) => {
+  return text.replace(/\$(?:(\$)|\{(\w+):([-+?])([^}]*)\})?/g, (form, dollar, name, kind, rest) => {
     if (dollar) return '$'
     if (!name) throw new Error(`a form of interpolation that is not read here: ${text}`)
     const value = variables[name]
+    if (kind === '+') return value ? rest : ''
     if (value) return value
     if (kind === '?') throw new Error(`required variable ${name} ${rest}`)
     return form && rest

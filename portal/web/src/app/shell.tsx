@@ -4,6 +4,7 @@ import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
 import { useAnswer } from '../data/answer.ts'
 import { useConnection } from '../data/connection.ts'
 import { addressOfOrganization, MEMBERSHIPS } from '../data/memberships.ts'
+import { PUBLIC_URL } from '../data/public-url.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { ErrorState, Loading, NoPermission } from '../parts/states.tsx'
 import { Code, UserText } from '../parts/user-text.tsx'
@@ -141,7 +142,7 @@ const ENTRY = 'flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm text-mute
 
 /** Pages of the service beside the portal. They take its session. */
 const DOCS = [
-  { path: '/docs', title: 'shell.docs', icon: BookOpen },
+  { path: `${PUBLIC_URL}/docs`, title: 'shell.docs', icon: BookOpen },
   { path: '/graphql', title: 'shell.graphql', icon: Braces },
 ] as const
 

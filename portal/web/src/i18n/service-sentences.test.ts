@@ -14,6 +14,10 @@ it.each([
     "The most that this call may cost does not fit the key's spend limit of 5 USD a month: 4 are spent and 1 held by calls under way, until 2026-12-01T00:00:00.000Z.",
     'أقصى تكلفة محتملة لهذا الاستدعاء تتجاوز حد إنفاق المفتاح، وهو <5> دولار أمريكي كل شهر: أُنفق منه <4> وحُجز <1> لاستدعاءات جارية، حتى <2026-12-01T00:00:00.000Z>.',
   ],
+  [
+    '1 of 7 pages could not be read within 20 s of CPU: 4. Upload simpler pages, or a scan at 300 dpi.',
+    'تعذّرت قراءة <1> من <7> صفحة خلال <20> ثانية من وقت المعالج: <4>. ارفع صفحات أبسط، أو مسحًا بدقة 300 نقطة في البوصة.',
+  ],
   ['The run took longer than 60 s. (The run is `run_1`.)', 'استغرق التشغيل أكثر من <60> ثانية. (التشغيل: <run_1>)'],
 ])('says %j in Arabic', (said, expected) => expect(say(said)).toBe(expected))
 

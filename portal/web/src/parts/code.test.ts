@@ -6,8 +6,14 @@ it.each([
   ['  Réponses for Employees! ', 'reponses-for-employees'],
   [' Café №2! ', 'cafe-no2'],
   ['سياسات hr', 'hr'],
-  ['إجابات', ''],
   ['', ''],
-])('makes a code of %j', (name, code) => expect(codeOf(name)).toBe(code))
+  ['  ', ''],
+])('makes a code of %j', (name, code) => expect(codeOf(name, 'agent')).toBe(code))
 
-it('is at most 64 characters long', () => expect(codeOf('a'.repeat(500))).toHaveLength(64))
+it.each(['مساعد الموارد البشرية', '٢٠٢٦ 2026', '😀'])('gives %j, without Latin letters, a code of its own', (name) => {
+  expect(codeOf(name, 'agent')).toMatch(/^agent-[a-z0-9]{6}$/)
+  expect(codeOf(name, 'agent')).toBe(codeOf(name, 'agent'))
+  expect(codeOf(name, 'agent')).not.toBe(codeOf(`${name}ا`, 'agent'))
+})
+
+it('is at most 64 characters long', () => expect(codeOf('a'.repeat(500), 'agent')).toHaveLength(64))

@@ -1,13 +1,22 @@
 /** What the service takes at most. */
 const MAX_CODE = 64
+/** Digits of a code for a name without Latin letters: 36^6 codes. */
+const DIGITS = 6
 
-/** A code that programs can use for a name: its Latin letters and digits. Empty: the name has none. */
-export function codeOf(name: string): string {
-  return name
+/**
+ * A code that programs can use for a name: its Latin letters and digits. A name without Latin letters, such as an Arabic
+ * one, gets a code that begins with `kind` and always is the same for that name. Empty: the name is.
+ */
+export function codeOf(name: string, kind: string): string {
+  const code = name
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
     .slice(0, MAX_CODE)
+    .replace(/^-+|-+$/g, '')
+  if (/[a-z]/.test(code) || name.trim() === '') return code
+  let hash = 0
+  for (const character of name.trim()) hash = (hash * 31 + character.codePointAt(0)!) % 36 ** DIGITS
+  return `${kind}-${hash.toString(36).padStart(DIGITS, '0')}`
 }

@@ -17,10 +17,10 @@ import { principalOfApiKey, principalOfKey } from './find-principal.ts'
 import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
-const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0, searchUnits: 0 }
+const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0, searchUnits: 0, pages: 0 }
 const CARD = {
   ...{ version: 'v1', inputTokens: 150_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n },
-  ...{ audioMilliseconds: 0n, searchUnits: 0n, tiers: [] },
+  ...{ audioMilliseconds: 0n, searchUnits: 0n, pages: 0n, tiers: [] },
 }
 
 for (const { name, open } of STORES)

@@ -39,6 +39,7 @@ const RATE_CARD = {
   outputTokens: 0n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 const used = (inputTokens: number) => ({ ...NOTHING, inputTokens })

@@ -15,6 +15,7 @@ const rates = (some: Partial<Rates>): Rates => ({
   outputTokens: 0n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   ...some,
 })
 
@@ -56,8 +57,8 @@ describe('the price of a call', () => {
     const anyRate = fc.bigInt({ min: 0n, max: MAX_NANO_USD })
     fc.assert(
       fc.property(
-        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
-        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate, anyRate),
+        fc.array(anyQuantity, { minLength: UNITS.length, maxLength: UNITS.length }),
+        fc.array(anyRate, { minLength: UNITS.length, maxLength: UNITS.length }),
         (used, card) => {
           const exact = used.reduce((sum, quantity, i) => sum + BigInt(quantity) * card[i]!, 0n)
           const named = <T>(values: readonly T[]) => Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]]))
@@ -76,10 +77,11 @@ describe('an amount in a document', () => {
 })
 
 it('records of earlier versions, which lack a unit, count none of it', () => {
-  const without = <T extends object>({ searchUnits: _, ...older }: T & { readonly searchUnits: unknown }) => older as unknown as T
+  const without = <T extends object>({ searchUnits: _, pages: __, ...older }: T & Record<'searchUnits' | 'pages', unknown>) =>
+    older as unknown as T
   const used = without({ ...NOTHING, inputTokens: 3 }) as Quantities
   const stored = without({ ...NOTHING, inputTokens: 2_000_000 }) as Quantities
   const { rates } = fromStoredCard({ rates: stored, tiers: [] })
   expect(computePrice(used, rates)).toBe(6n)
-  expect(sumsOfRecord({ amount: 6, quantities: used }).quantities).toMatchObject({ inputTokens: 3n, searchUnits: 0n })
+  expect(sumsOfRecord({ amount: 6, quantities: used }).quantities).toMatchObject({ inputTokens: 3n, searchUnits: 0n, pages: 0n })
 })

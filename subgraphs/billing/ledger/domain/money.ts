@@ -2,7 +2,15 @@
  * Units that a call may consume. They do not overlap: input tokens that the engine read from or wrote to its cache are
  * not counted as `inputTokens`.
  */
-export const UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds', 'searchUnits'] as const
+export const UNITS = [
+  'inputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'outputTokens',
+  'audioMilliseconds',
+  'searchUnits',
+  'pages',
+] as const
 export type Unit = (typeof UNITS)[number]
 
 /** Whole numbers, 0 or more. */
@@ -15,6 +23,7 @@ export const NOTHING: Quantities = {
   outputTokens: 0,
   audioMilliseconds: 0,
   searchUnits: 0,
+  pages: 0,
 }
 
 /** Nano-USD per million units, 0 or more. */

@@ -11,6 +11,7 @@ const rates = (input: bigint, cached: bigint, written: bigint, output: bigint): 
   outputTokens: output,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
 })
 const base = rates(2n, 1n, 3n, 10n)
 const long = rates(4n, 2n, 6n, 15n)

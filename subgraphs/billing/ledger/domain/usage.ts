@@ -1,7 +1,7 @@
 import type { Quantities } from './money.ts'
 import type { StoredRates } from './rate-card.ts'
 
-export type Operation = 'chat_completion' | 'embedding' | 'transcription' | 'rerank'
+export type Operation = 'chat_completion' | 'embedding' | 'transcription' | 'rerank' | 'ocr'
 export type UsageSource = 'provider' | 'counted' | 'estimated'
 
 /** An immutable record of consumption. Its amount follows from its own quantities and rates alone. */

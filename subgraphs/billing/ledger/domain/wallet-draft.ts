@@ -2,7 +2,7 @@ import type { StoredValue, Update } from '../../../common/ports/document-store.t
 import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
 import { balanceChange, isEnd, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
-import { type Hold, listSpenders, type PendingEntry, type Wallet, walletBalance } from './wallet.ts'
+import { type Hold, listSpenders, type PageCount, type PendingEntry, pagesIn, type Wallet, walletBalance } from './wallet.ts'
 
 /** A wallet with changes that are not written yet. Several calls may add theirs in turn. */
 export class WalletDraft {
@@ -18,6 +18,7 @@ export class WalletDraft {
   #held: number
   #nextExpiryAt: Date | undefined
   #rules: number
+  #ocr: PageCount | undefined
 
   /** `copied`: entries that the pump has copied out of the wallet, if the decisions asked for them. */
   constructor(base: Wallet, copied: readonly LedgerEntry[]) {
@@ -28,6 +29,7 @@ export class WalletDraft {
     this.#held = base.held
     this.#nextExpiryAt = base.nextExpiryAt
     this.#rules = base.rules ?? 0
+    this.#ocr = base.ocr
   }
 
   /** The revision of the rules in force. */
@@ -122,6 +124,18 @@ export class WalletDraft {
     for (const id of listSpenders(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
   }
 
+  /** The pages of a month; of an earlier month than the latest, 0. */
+  pages(month: string): number {
+    return pagesIn(this.#ocr, month)
+  }
+
+  /** Counts pages, or takes some back. A clock that goes back counts in the later month. */
+  addPages({ month, pages }: PageCount): void {
+    const latest = this.#ocr && this.#ocr.month > month ? this.#ocr.month : month
+    if (pages < 0 && latest !== month) return
+    this.#ocr = { month: latest, pages: Math.max(0, this.pages(latest) + pages) }
+  }
+
   putSpendLimit(apiKeyId: string, limit: SpendLimit | null): void {
     this.#spending.set(apiKeyId, { ...this.spending(apiKeyId), limit })
   }
@@ -171,6 +185,7 @@ export class WalletDraft {
       outbox: this.#posted.length > 0 ? [...base.outbox, ...this.#posted] : base.outbox,
       ...(this.#nextExpiryAt && { nextExpiryAt: this.#nextExpiryAt }),
       ...(this.#rules !== (base.rules ?? 0) && { rules: this.#rules }),
+      ...(this.#ocr && { ocr: this.#ocr }),
     }
   }
 
@@ -196,6 +211,7 @@ export class WalletDraft {
     if (this.#nextExpiryAt) set.nextExpiryAt = this.#nextExpiryAt
     else unset.nextExpiryAt = ''
     if (rulesChanged) set.rules = this.#rules
+    if (this.#ocr && this.#ocr !== this.#base.ocr) set.ocr = this.#ocr
     if (last) set.sequence = last.entry.sequence
     return { $set: set, $unset: unset, $inc: { revision: 1 }, ...(last && { $push: { outbox: { $each: this.#posted } } }) }
   }

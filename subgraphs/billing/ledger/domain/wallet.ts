@@ -29,6 +29,8 @@ export type Wallet = {
   readonly holds: { readonly [id: string]: Hold }
   /** By key: for keys with a limit, or with charges of their own or of a descendant. */
   readonly spending: { readonly [apiKeyId: string]: KeySpending }
+  /** The pages of the latest month in which OCR read any. Absent: it has read none. */
+  readonly ocr?: PageCount
   /** The end of the ledger, oldest entry first. */
   readonly outbox: readonly PendingEntry[]
 }
@@ -57,7 +59,12 @@ export type CallHold = Reserved & {
   readonly rateCardVersion: string
   /** What is charged if the hold expires. */
   readonly checkpoint: Quantities
+  /** The pages that it has counted in the wallet. Those that are not used are taken back. Absent: none. */
+  readonly ocr?: PageCount
 }
+
+/** Pages that OCR has read or is reading in a month of UTC, such as `2026-11`. */
+export type PageCount = { readonly month: string; readonly pages: number }
 
 /**
  * The hold of a run of several calls, each of which takes its own hold out of it. `amount` is what no call has taken.
@@ -116,4 +123,13 @@ export function walletId(organizationId: string): string {
 /** The organization of a wallet's id; null: it is not one. */
 export function organizationOfWallet(id: string): string | null {
   return id.startsWith('wal_') ? id.replace('wal_', 'org_') : null
+}
+
+/** The pages of a month of UTC, such as `2026-11`. */
+export function pagesIn(ocr: PageCount | undefined, month: string): number {
+  return ocr?.month === month ? ocr.pages : 0
+}
+
+export function monthOf(at: Date): string {
+  return at.toISOString().slice(0, 7)
 }

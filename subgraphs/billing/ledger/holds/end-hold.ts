@@ -71,6 +71,8 @@ function endOpenHold(
   const { charged, absorbed } = used ? computeCharge(hold, used.quantities) : { charged: 0n, absorbed: 0n }
   if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
   wallet.addSpending(hold, Number(charged), at)
+  const unusedPages = (hold.ocr?.pages ?? 0) - (used?.quantities.pages ?? 0)
+  if (hold.ocr && unusedPages > 0) wallet.addPages({ ...hold.ocr, pages: -unusedPages })
   return wallet.post(
     { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
     used ? usageRecord(ids.usage, organizationId, hold, used, Number(charged), at) : undefined,

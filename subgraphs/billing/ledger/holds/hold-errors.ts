@@ -44,6 +44,16 @@ export class SpendLimitReached extends KisError {
   }
 }
 
+/** The plan allows no more pages of OCR in this month. */
+export class PageQuotaReached extends KisError {
+  constructor(used: number, limit: number, needed: number, resetsAt: Date) {
+    super(
+      'insufficient_quota',
+      `The plan allows ${limit} pages of OCR a month: ${used} are used, ${needed} more are needed, until ${resetsAt.toISOString()}. Retry the document then, or ask for a larger plan.`,
+    )
+  }
+}
+
 function describeSpending({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
   const period = { day: 'a day', month: 'a month', total: 'in total' }[limit.period]
   return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls under way`

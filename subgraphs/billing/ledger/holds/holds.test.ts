@@ -31,6 +31,7 @@ const RATE_CARD: PlaceHoldInput['rateCard'] = {
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 /** One nano-USD a token, so that amounts are tokens. */
@@ -73,6 +74,65 @@ for (const { name, open } of STORES)
       for (const result of results) if (result.status === 'rejected') expect(result.reason).toEqual(code('insufficient_quota'))
       expect(await readMoney(owner)).toEqual({ available: 2, held: 77 })
       await audit(deps, owner.organizationId)
+    })
+
+    describe('of pages for OCR', () => {
+      const pagesOf = (id: string, pages: number): PlaceHoldInput => ({
+        ...call(id, 0, 3_600),
+        operation: 'ocr',
+        rateCard: { ...RATE_CARD, pages: 2_000_000n },
+        ceiling: { ...NOTHING, pages },
+      })
+      const hold = async (by: Principal, pages: number) => {
+        const id = deps.ids('hold')
+        await placeHold(deps, by, pagesOf(id, pages))
+        return id
+      }
+      const limited = async (ocrPages: number, nanoUsd = 1_000n): Promise<Principal> => {
+        const owner = await fundedOrganization(deps, nanoUsd)
+        return { ...owner, plan: { ...owner.plan, ocrPages } }
+      }
+      const pages = async (by: Principal) => (await findWallet(by)).ocr?.pages
+
+      it('fit the month of the plan, and give back what was not read', async () => {
+        const owner = await limited(25)
+        const first = await hold(owner, 10)
+        const second = await hold(owner, 10)
+        await expect(hold(owner, 6)).rejects.toMatchObject({
+          code: 'insufficient_quota',
+          message: expect.stringMatching(/allows 25 pages of OCR a month: 20 are used, 6 more are needed, until \d{4}-\d\d-01T00/),
+        })
+        expect(await settleHold(deps, owner, first, { ...NOTHING, pages: 7 }, 'counted')).toMatchObject({ charged: 14n, freed: 6n })
+        await settleHold(deps, owner, first, { ...NOTHING, pages: 7 }, 'counted')
+        await voidHold(deps, owner, second)
+        expect(await pages(owner)).toBe(7)
+        await hold(owner, 18)
+        await expect(hold(owner, 1)).rejects.toEqual(code('insufficient_quota'))
+        const { usageRecords } = await audit(deps, owner.organizationId)
+        expect(usageRecords).toMatchObject([{ operation: 'ocr', quantities: { pages: 7 }, amount: 14 }])
+      })
+
+      it('count none where the wallet refuses, and admit of many at once exactly those that fit', async () => {
+        const poor = await limited(100, 30n)
+        const results = await Promise.allSettled([20, 10, 10, 5, 5].map((each) => hold(poor, each)))
+        expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled', 'rejected'])
+        expect(await pages(poor)).toBe(15)
+        const owner = await limited(30)
+        const many = await Promise.allSettled(Array.from({ length: 40 }, () => hold(owner, 1)))
+        expect(many.filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
+      })
+
+      it('begin anew each month; what ends later takes nothing from the next', async () => {
+        const owner = await limited(10)
+        const late = await hold(owner, 10)
+        clock.advance(31 * 86_400_000)
+        const another = await hold(owner, 10)
+        await voidHold(deps, owner, late)
+        expect(await pages(owner)).toBe(10)
+        await voidHold(deps, owner, another)
+        expect(await pages(owner)).toBe(0)
+        clock.advance(-31 * 86_400_000)
+      })
     })
 
     it('are quoted at what placing them takes, while the wallet stays as it is', async () => {

@@ -16,11 +16,13 @@ import {
   listSpenders,
   MAX_OPEN_HOLDS,
   MAX_PENDING_ENTRIES,
+  monthOf,
+  type PageCount,
   pickRun,
   type RunHold,
 } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
-import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
+import { HoldConflict, HoldEnded, InsufficientQuota, PageQuotaReached, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
 
 /** Rates by the names of their units, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
@@ -52,6 +54,7 @@ const MAX_ID_AGE_MS = 60_000
  * @throws {InsufficientQuota} the wallet has too little
  * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
  * @throws {RunLimitExceeded} the run may not spend that much
+ * @throws {PageQuotaReached} the plan does not allow that many pages in this month
  * @throws {HoldConflict} the id's hold has another amount or has ended
  * @throws {HoldEnded} the run's hold has ended
  * @throws {StalePrincipal} the rules have changed since the principal was read
@@ -61,13 +64,24 @@ export async function placeHold(deps: BillingDeps, principal: Principal, input: 
   const now = deps.clock.now()
   const hold = newHold(input, principal, now)
   return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
-    if (!runHoldId) return takeFromWallet(wallet, hold, now)
-    const run = wallet.hold(runHoldId)
-    if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
-    if (run.amount < hold.amount) throw new RunLimitExceeded()
-    wallet.putHold(runHoldId, { ...run, amount: run.amount - hold.amount })
-    return {}
+    if (hold.ocr) requirePages(wallet, principal, hold.ocr, now)
+    const postings = runHoldId ? takeFromRun(wallet, runHoldId, hold) : takeFromWallet(wallet, hold, now)
+    // The draft has changes of other calls, too, so a refused one must not touch it.
+    if (hold.ocr) wallet.addPages(hold.ocr)
+    return postings
   })
+}
+
+/**
+ * @throws {HoldEnded} the run's hold has ended
+ * @throws {RunLimitExceeded} the run may not spend that much
+ */
+function takeFromRun(wallet: WalletDraft, runHoldId: string, { amount }: CallHold): Postings {
+  const run = wallet.hold(runHoldId)
+  if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
+  if (run.amount < amount) throw new RunLimitExceeded()
+  wallet.putHold(runHoldId, { ...run, amount: run.amount - amount })
+  return {}
 }
 
 export interface PlaceRunHoldInput {
@@ -140,6 +154,12 @@ export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 
   return holdPostings(BigInt(amount))
 }
 
+/** @throws {PageQuotaReached} the plan does not allow that many pages in this month */
+function requirePages(wallet: WalletDraft, { plan: { ocrPages = null } }: Principal, { month, pages }: PageCount, now: Date): void {
+  const used = wallet.pages(month)
+  if (ocrPages !== null && used + pages > ocrPages) throw new PageQuotaReached(used, ocrPages, pages, nextReset('month', now)!)
+}
+
 /**
  * The most that the call can cost, in nano-USD.
  * @throws {KisError} the ceiling or the rate card is wrong
@@ -186,5 +206,6 @@ function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHo
     rateCard: toStoredCard(checkRateCard(input.rateCard, 'rateCard')),
     rateCardVersion: checkForeignId(input.rateCard.version, 'rateCard.version'),
     checkpoint: NOTHING,
+    ...(input.ceiling.pages > 0 && { ocr: { month: monthOf(now), pages: input.ceiling.pages } }),
   }
 }

@@ -23,6 +23,7 @@ const FREE: Rates = {
   outputTokens: 0n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
 }
 const code = (expected: string) => expect.objectContaining({ code: expected })
 

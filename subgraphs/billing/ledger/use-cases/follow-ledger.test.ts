@@ -22,6 +22,7 @@ const RATE_CARD = {
   outputTokens: 0n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 

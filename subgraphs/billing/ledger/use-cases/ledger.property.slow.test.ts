@@ -32,6 +32,7 @@ const quantities: fc.Arbitrary<Quantities> = fc.oneof(
       outputTokens: fc.nat({ max: 30 }),
       audioMilliseconds: fc.constant(0),
       searchUnits: fc.constant(0),
+      pages: fc.constant(0),
     }),
   },
   // Of an engine that counts nothing, and of one that has lost count: above every hold, and above all that the ledger

@@ -21,6 +21,7 @@ const RATE_CARD = {
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 

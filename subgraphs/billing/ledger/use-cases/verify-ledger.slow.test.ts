@@ -19,6 +19,7 @@ const CARD = {
   outputTokens: 1_000_000n,
   audioMilliseconds: 0n,
   searchUnits: 0n,
+  pages: 0n,
   tiers: [],
 }
 const ceiling = { ...NOTHING, inputTokens: 10, outputTokens: 10 }

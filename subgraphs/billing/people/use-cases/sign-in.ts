@@ -1,3 +1,4 @@
+import { toPlain } from '../../../common/plain-text.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import { type MemberRole, SCOPES_OF } from '../../accounts/domain/member-role.ts'
@@ -53,7 +54,7 @@ export async function signIn(deps: BillingDeps, request: SignInRequest): Promise
 
 function tidy<T extends Person>({ name, verifiedEmail, ...rest }: T): T {
   const email = verifiedEmail !== null && verifiedEmail.length <= MAX_EMAIL_CHARACTERS ? verifiedEmail : null
-  return { ...rest, name: [...(name ?? '').trim()].slice(0, MAX_NAME_CHARACTERS).join('') || null, verifiedEmail: email } as T
+  return { ...rest, name: [...toPlain(name ?? '').trim()].slice(0, MAX_NAME_CHARACTERS).join('') || null, verifiedEmail: email } as T
 }
 
 const isSuspended = ({ suspendedAt }: Organization) => suspendedAt != null

@@ -25,6 +25,7 @@ const LIMITS = z.strictObject({
   requestsPerMinute: callLimit().optional(),
   tokensPerMinute: callLimit().optional(),
   concurrency: callLimit().optional(),
+  ocrPages: count().max(MAX_INT).optional(),
 })
 
 export const ORGANIZATION = recordKind<

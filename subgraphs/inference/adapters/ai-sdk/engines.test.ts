@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { VendorCloud } from '../../../../test/support/engines/vendor-cloud.ts'
@@ -10,9 +12,11 @@ import {
   MISTRAL_WIRE,
   saying,
 } from '../../../../test/support/engines/vendor-wires.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
 import type { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
+import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { type EmbeddingCall, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { TIMEOUTS } from '../vendor/limits.ts'
 import { type AiSdkEngineOptions, openAiSdkEngines } from './engines.ts'
 
@@ -24,6 +28,11 @@ const NO_SETTINGS = { apiKey: 'key', region: null, accessKeyId: null, secretAcce
 const enginesOn = (cloud: VendorCloud, options: Pick<AiSdkEngineOptions, 'kind'> & Partial<AiSdkEngineOptions>) =>
   openAiSdkEngines({ ...NO_SETTINGS, name: 'vendor', baseUrl: cloud.url, clock: systemClock, ...options })
 
+const catchError = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
 const errorCode = (promise: Promise<unknown>) =>
   promise.then(
     () => 'no error',
@@ -37,8 +46,11 @@ describe('the connection', () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200 } })
     cloud.answering = () => undefined
-    expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_timeout')
-    expect(await errorCode(engines.chat.stream(CALL, REQUEST, NEVER))).toBe('engine_timeout')
+    for (const call of ['complete', 'stream'] as const) {
+      const error = await catchError(engines.chat[call](CALL, REQUEST, NEVER))
+      expect(error).toBeInstanceOf(StoppedByLimit)
+      expect(error).toMatchObject({ code: 'engine_timeout' })
+    }
     cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
     await using patient = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, bodyIdleMs: 1_000 } })
     const chunks = await patient.chat.stream(CALL, REQUEST, NEVER)
@@ -65,8 +77,27 @@ describe('the connection', () => {
       }
       more()
     }
-    expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
+    expect(await catchError(engines.chat.complete(CALL, REQUEST, NEVER))).toBeInstanceOf(ResponseTooLarge)
     await cloud.last.closed
+  })
+
+  it.each(['complete', 'stream'] as const)('tells a call that ends without a connection from one that was sent: %s', async (call) => {
+    await using cloud = await VendorCloud.start()
+    cloud.answering = () => undefined
+    await using engines = await enginesOn(cloud, { kind: 'anthropic' })
+    const leaving = new AbortController()
+    const sent = catchError(engines.chat[call](CALL, REQUEST, leaving.signal))
+    await eventually(() => cloud.received.length > 0)
+    leaving.abort()
+    expect(await sent).not.toBeInstanceOf(NeverAsked)
+    // Its connections never finish the handshake of TLS.
+    const sockets: Socket[] = []
+    await using silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const baseUrl = `https://127.0.0.1:${(silent.address() as AddressInfo).port}/`
+    await using away = await enginesOn(cloud, { kind: 'anthropic', baseUrl })
+    expect(await catchError(away.chat[call](CALL, REQUEST, AbortSignal.timeout(50)))).toBeInstanceOf(NeverAsked)
+    for (const socket of sockets) socket.destroy()
   })
 
   const ALL = ['anthropic', 'google', 'mistral', 'cohere', 'bedrock'] as const

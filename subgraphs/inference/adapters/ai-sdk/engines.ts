@@ -3,13 +3,14 @@ import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
+import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
-import type { ChatCall, ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
+import { type ChatCall, type ChatEngine, type EmbeddingEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
-import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES, maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { passWarnings, toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
 import { type AnswerFacts, classifyEnd, toCompletion } from './completion.ts'
@@ -82,6 +83,7 @@ function chatEngine(
   })
   return {
     fetchesImages,
+    hasLogprobs: false,
 
     async complete(call, request, signal) {
       signal.throwIfAborted()
@@ -132,11 +134,12 @@ function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: Engin
   if (end === 'cut') throw errors.invalidAnswer('broke off its answer')
 }
 
-/** Runs a call of the SDK. Its failures become ours; an abort stays an abort. */
+/** Runs a call of the SDK. Its failures become ours; an abort stays an abort, or a `NeverAsked`. */
 async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: () => PromiseLike<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {
+    if (error instanceof NeverAsked) throw error
     signal.throwIfAborted()
     throw toFailure(error, errors)
   }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Agent, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
+import { Agent, DecoratorHandler, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
 import { isAbort, KisError } from '../../../common/errors.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
 import { JsonGauge, MAX_ANSWER_PARTS, MAX_EVENT_PARTS } from '../vendor/json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
@@ -38,17 +39,17 @@ export class VendorFetch implements AsyncDisposable {
   }
 
   /**
-   * Gives a `fetch` for answers of at most `maxBytes`. It throws, and its bodies fail with, a KisError or the abort.
+   * Gives a `fetch` for answers of at most `maxBytes`. It throws, and its bodies fail with, a KisError or the abort. An
+   * abort before anything was sent is a `NeverAsked`.
    */
   createFetch({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
     const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
-    const dispatcher = this.#agent.compose((dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, handler))
-    const send = (input: string | URL, init: RequestInit) => this.#send(input, init, dispatcher, maxBytes)
+    const send = (input: string | URL, init: RequestInit) => this.#send(input, init, headersTimeout, maxBytes)
     // undici's `fetch` and Node's have types of their own; the SDK calls it with a URL and plain options only.
     return send as unknown as Fetch
   }
 
-  async #send(input: string | URL, init: RequestInit, dispatcher: Dispatcher, maxBytes: number): Promise<globalThis.Response> {
+  async #send(input: string | URL, init: RequestInit, headersTimeout: number, maxBytes: number): Promise<globalThis.Response> {
     if (this.#calls >= MAX_CALLS) throw this.#errors.busy()
     this.#calls += 1
     let isOver = false
@@ -56,6 +57,13 @@ export class VendorFetch implements AsyncDisposable {
       if (!isOver) this.#calls -= 1
       isOver = true
     }
+    let isAsked = false
+    const onAsked = () => {
+      isAsked = true
+    }
+    const dispatcher = this.#agent.compose(
+      (dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, noteAsked(handler, onAsked)),
+    )
     try {
       const headers = { ...(init.headers as Record<string, string>), 'accept-encoding': 'identity' }
       const response = await fetch(input, { ...init, headers, dispatcher, redirect: 'manual' })
@@ -70,6 +78,7 @@ export class VendorFetch implements AsyncDisposable {
       return new globalThis.Response(body, { status: response.status, headers: [...response.headers] as [string, string][] })
     } catch (error) {
       over()
+      if (init.signal?.aborted && !isAsked) throw new NeverAsked(init.signal.reason)
       throw this.#toError(error, false)
     }
   }
@@ -86,8 +95,8 @@ export class VendorFetch implements AsyncDisposable {
           try {
             const { done, value } = await reader.read()
             size += value?.length ?? 0
-            if (size > maxBytes) throw this.#errors.invalidAnswer('gave an answer that is too large')
-            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.invalidAnswer('gave an event that is too long')
+            if (size > maxBytes) throw this.#errors.tooLarge()
+            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.stopped('gave an event that is too long')
             if (value && gauge?.exceeds(value)) throw this.#errors.excessive()
             if (!done) return controller.enqueue(value)
             onOver()
@@ -119,6 +128,16 @@ export class VendorFetch implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#agent.destroy()
   }
+}
+
+/** The same handler, which reports when its request has a connection and begins to be sent. */
+function noteAsked(handler: Dispatcher.DispatchHandler, onAsked: () => void): Dispatcher.DispatchHandler {
+  return Object.assign(new DecoratorHandler(handler) as Dispatcher.DispatchHandler, {
+    onRequestStart(...given: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestStart']>>) {
+      onAsked()
+      handler.onRequestStart?.(...given)
+    },
+  })
 }
 
 /** Frames of AWS have bytes between their JSON that may look like some; their length alone is bounded. */

@@ -41,7 +41,8 @@ function hostileServer() {
   } as unknown as Egress
   return {
     asked,
-    connect: () => openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', {}, 'org_a', never),
+    connect: (headers: Record<string, string> = {}) =>
+      openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', headers, 'org_a', never),
     answers(method: string, type: string, toBody: (id: unknown) => string, status = 200) {
       bodies.set(method, { type, status, toBody })
     },
@@ -250,4 +251,16 @@ it.each([
   await using connection = await server.connect()
   server.answers('tools/call', 'application/json', (id) => asJson(id, result))
   expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'It did not answer by the protocol.' })
+})
+
+it('repeats no secret of its headers that a server tells in an error', async () => {
+  const secret = 'tenants-secret-1234'
+  const server = hostileServer()
+  await using connection = await server.connect({ authorization: `Bearer ${secret}` })
+  for (const told of [`Bearer ${secret} is wrong`, `wrong: ${secret}`, `${'x'.repeat(490)} ${secret}`]) {
+    server.answers('tools/call', 'application/json', (id) => JSON.stringify({ jsonrpc: '2.0', id, error: { code: 1, message: told } }))
+    const error = await caught(connection.callTool('find', {}, never))
+    expect(String(error)).toContain('It refused')
+    expect(written(error)).not.toContain(secret.slice(0, 8))
+  }
 })

@@ -5,6 +5,7 @@ import { ErrorCode, ListToolsResultSchema, McpError, type Result, ResultSchema }
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
 import { cut } from '../../../common/errors.ts'
+import { redactorOf } from '../../../common/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
@@ -45,14 +46,16 @@ export async function openConnection(
     redirectPolicy: 'follow',
     reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 0, maxReconnectionDelay: 0, reconnectionDelayGrowFactor: 1 },
   })
-  const connection = new Connection(client, transport, waits)
+  // As they are, and without `Bearer` before them.
+  const redact = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
+  const connection = new Connection(client, transport, waits, redact)
   try {
     // Its `sessionId` may be undefined, which the SDK's own interface does not say.
     await client.connect(transport as Transport, { signal, timeout: waits.listMs, maxTotalTimeout: waits.listMs })
     return connection
   } catch (error) {
     await connection[Symbol.asyncDispose]()
-    throw toFailure(error, signal)
+    throw toFailure(error, signal, redact)
   }
 }
 
@@ -60,11 +63,13 @@ class Connection implements McpConnection {
   readonly #client: Client
   readonly #transport: StreamableHTTPClientTransport
   readonly #waits: McpWaits
+  readonly #redact: (text: string) => string
 
-  constructor(client: Client, transport: StreamableHTTPClientTransport, waits: McpWaits) {
+  constructor(client: Client, transport: StreamableHTTPClientTransport, waits: McpWaits, redact: (text: string) => string) {
     this.#client = client
     this.#transport = transport
     this.#waits = waits
+    this.#redact = redact
   }
 
   async listTools(signal: AbortSignal): Promise<readonly McpTool[]> {
@@ -74,7 +79,7 @@ class Connection implements McpConnection {
       const request = { method: 'tools/list', params: cursor === undefined ? {} : { cursor } } as const
       const options = { signal, timeout: this.#waits.listMs, maxTotalTimeout: this.#waits.listMs }
       const found = await this.#client.request(request, ListToolsResultSchema, options).catch((error: unknown) => {
-        throw toFailure(error, signal)
+        throw toFailure(error, signal, this.#redact)
       })
       tools.push(...found.tools.map(({ name, description = '', inputSchema }) => ({ name, description, inputSchema })))
       cursor = found.nextCursor
@@ -90,7 +95,7 @@ class Connection implements McpConnection {
       // Not the SDK's schema of it: it would describe each wrong part in each of the ways in which it is wrong.
       return readAnswer(await this.#client.request(request, ResultSchema, options))
     } catch (error) {
-      throw toFailure(error, signal)
+      throw toFailure(error, signal, this.#redact)
     }
   }
 
@@ -115,10 +120,11 @@ function readPart(part: { readonly type?: unknown; readonly text?: unknown } | n
   return `[${part.type} left out]`
 }
 
-function toFailure(error: unknown, signal: AbortSignal): unknown {
+/** `redact` removes the secrets of the server's headers, which it may repeat. */
+function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) => string): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof EgressError) return new McpFailure(error.message, error)
-  const cause = new Error(describe(error))
+  const cause = new Error(cut(redact(describe(error))))
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', cause)
   if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) return new McpFailure(`It refused: ${cause.message}`, cause)
   return new McpFailure('It did not answer by the protocol.', cause)
@@ -131,5 +137,5 @@ function describe(error: unknown): string {
     readonly message?: unknown
   }
   const [issue] = told.issues ?? []
-  return cut(issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(told.message))
+  return issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(told.message)
 }

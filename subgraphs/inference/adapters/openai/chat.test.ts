@@ -4,6 +4,7 @@ import { LLMock } from '@copilotkit/aimock'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
+import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { type ChatEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { answerJson, FakeVendor, type Received, startStream } from '../../test-support/fake-vendor.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
@@ -124,13 +125,19 @@ describe('a plain completion', () => {
       name: 'cut',
       answer: (response: ServerResponse) => void response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()),
     },
-    { name: 'larger than the limit', answer: (response: ServerResponse) => void response.end(Buffer.alloc(21 * 2 ** 20, ' ')) },
   ]) {
     it(`fails with engine_error for an answer that is ${name}`, async () => {
       const { chat } = await engineFor(answer)
       expect(await catchError(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
     })
   }
+
+  it('fails with engine_error for an answer that is larger than the limit, which is ours', async () => {
+    const { chat } = await engineFor((response) => void response.end(Buffer.alloc(21 * 2 ** 20, ' ')))
+    const error = await catchError(chat.complete(CALL, REQUEST, NEVER))
+    expect(error).toBeInstanceOf(ResponseTooLarge)
+    expect(error).toMatchObject({ code: 'engine_error', shouldRetry: false })
+  })
 })
 
 describe("a vendor's refusal", () => {
@@ -251,8 +258,11 @@ describe("a vendor's refusal", () => {
 
   it('is engine_timeout when the vendor stays silent', async () => {
     const { vendor, chat } = await engineFor(() => undefined, { headersMs: 50, streamHeadersMs: 50 })
-    expect((await catchError(chat.complete(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
-    expect((await catchError(chat.stream(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
+    for (const call of ['complete', 'stream'] as const) {
+      const error = await catchError(chat[call](CALL, REQUEST, NEVER))
+      expect(error).toBeInstanceOf(StoppedByLimit)
+      expect(error.code).toBe('engine_timeout')
+    }
     await vendor.received[0]!.closed
   })
 })
@@ -325,6 +335,24 @@ describe('a stream', () => {
       expect(error).toMatchObject({ name: 'KisError', code: 'engine_error' })
     })
   }
+
+  for (const [where, failed] of [
+    ['at its top', { error: { message: `bad ${KEY}`, code: KEY, type: KEY, param: KEY } }],
+    ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: `bad ${KEY}`, code: KEY } }] }],
+  ] as const)
+    it(`with an error ${where}, after the first chunk or in place of an answer, never shows the operator's key`, async () => {
+      const { chat } = await engineFor((response, { body }) => {
+        if ((body as { stream?: boolean }).stream !== true) return answerJson(response, 200, failed)
+        startStream(response)
+        return response.end(event(chunk('before')) + event(failed))
+      })
+      const { chunks, error } = await readAll(chat)
+      expect(chunks).toEqual([chunk('before')])
+      for (const each of [error!, await catchError(chat.complete(CALL, REQUEST, NEVER))]) {
+        expect(each).toMatchObject({ code: 'engine_error', vendorCode: null })
+        expect(JSON.stringify([each.message, each.extensions])).not.toContain('operators-key')
+      }
+    })
 
   it('takes a clean end without the end mark when nothing is missing', async () => {
     const { chat } = await engineFor((response) => {
@@ -420,7 +448,9 @@ describe('a stream', () => {
       }
       more()
     })
-    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error' } })
+    const { chunks, error } = await readAll(chat)
+    expect([chunks, error?.code]).toEqual([[chunk('a')], 'engine_error'])
+    expect(error).toBeInstanceOf(StoppedByLimit)
     await vendor.received[0]!.closed
   })
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../common/process/clock.ts'
+import { MAX_ANSWER_BYTES } from '../../domain/engines/answer-limits.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import type {
   ChatEngine,
@@ -11,7 +12,7 @@ import type {
 } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
-import { MAX_ANSWER_BYTES, maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { type Answer, parseAnswer, Upstream } from '../vendor/upstream.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
@@ -57,6 +58,7 @@ type ToRoute = AzureAddresses['toRoute']
 function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, fetchesImages: boolean): ChatEngine {
   return {
     fetchesImages,
+    hasLogprobs: true,
 
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })

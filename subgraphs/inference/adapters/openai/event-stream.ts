@@ -6,8 +6,11 @@ import { createParser, type EventSourceParser } from 'eventsource-parser'
  */
 const MAX_UNKNOWN = 20
 
-/** An event stream with a line or an event that is too long, or with too many unknown lines. */
+/** An event stream with too many unknown lines. */
 export class EventStreamError extends Error {}
+
+/** An event stream with a line or an event that is too long. */
+export class EventTooLong extends EventStreamError {}
 
 /**
  * Reads server-sent events from bytes as they arrive: characters and line ends may be split anywhere. Calls `onEvent`
@@ -27,7 +30,7 @@ export class EventStreamParser {
         onEvent(data, event)
       },
       onError: ({ type }) => {
-        if (type === 'max-buffer-size-exceeded') throw new EventStreamError(`a line or an event is longer than ${maxLength} characters`)
+        if (type === 'max-buffer-size-exceeded') throw new EventTooLong(`a line or an event is longer than ${maxLength} characters`)
         // The standard ignores unknown fields.
         this.#unknown += 1
         if (this.#unknown > MAX_UNKNOWN) throw new EventStreamError(`more than ${MAX_UNKNOWN} lines between two events are unknown`)
@@ -36,7 +39,7 @@ export class EventStreamParser {
     })
   }
 
-  /** @throws {EventStreamError} a line or an event is too long, or too many lines are unknown */
+  /** @throws {EventTooLong | EventStreamError} a line or an event is too long, or too many lines are unknown */
   push(bytes: Buffer): void {
     this.#feed(this.#decoder.decode(bytes, { stream: true }))
   }

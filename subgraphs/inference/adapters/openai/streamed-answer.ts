@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import { MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
 import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
-import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { type EngineErrors, findVendorError } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { isExcessiveEvent } from '../vendor/json-gauge.ts'
-import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
+import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, MAX_WAITING_BYTES } from '../vendor/limits.ts'
 import type { Exchange, Receiver } from '../vendor/upstream.ts'
-import { EventStreamParser } from './event-stream.ts'
+import { EventStreamParser, EventTooLong } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
 
 /** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
@@ -75,7 +76,7 @@ export class StreamedAnswer implements Receiver {
       this.#totalBytes += bytes.length
       this.#waitingBytes += bytes.length
       this.#parse(() => this.#parser.push(bytes))
-      if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.invalidAnswer('gave an answer that is too large'))
+      if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.tooLarge())
       if (this.#arrived.length === 0) return
       this.#wake()
       // The reader's next turn resumes it. With only an unfinished event waiting, nobody would.
@@ -117,7 +118,8 @@ export class StreamedAnswer implements Receiver {
       throw this.#errors.invalidAnswer('gave a malformed chunk', cause)
     }
     if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidAnswer('gave a malformed chunk')
-    if (name === 'error' || ('error' in chunk && chunk.error)) throw this.#errors.ofErrorObject(chunk)
+    const error = name === 'error' ? chunk : findVendorError(chunk)
+    if (error) throw this.#errors.ofErrorObject(error)
     this.#completeness.see(chunk as ProtocolObject)
     this.#arrived.push(chunk as ProtocolObject)
     if (this.#completeness.over) this.#finish({})
@@ -127,7 +129,8 @@ export class StreamedAnswer implements Receiver {
     try {
       read()
     } catch (error) {
-      this.#break(error instanceof KisError ? error : this.#errors.invalidAnswer('gave a broken event stream', error))
+      if (error instanceof EventTooLong) this.#break(this.#errors.stopped('gave an event that is too long', error))
+      else this.#break(error instanceof KisError ? error : this.#errors.invalidAnswer('gave a broken event stream', error))
     }
   }
 

@@ -1,8 +1,9 @@
 import type { RerankProtocol } from '../../../common/catalog/engine.ts'
 import type { Clock } from '../../../common/process/clock.ts'
+import { MAX_ANSWER_BYTES } from '../../domain/engines/answer-limits.ts'
 import type { RerankEngine } from '../../ports/engines.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
-import { MAX_ANSWER_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { parseAnswer, Upstream } from '../vendor/upstream.ts'
 import { PROTOCOLS } from './protocols.ts'
 

@@ -3,11 +3,13 @@ import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { errors } from '../../../common/http-client.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { EngineFailure, type OperatorFault } from '../../domain/engines/engine-failure.ts'
+import { redactorOf } from '../../../common/redact-secrets.ts'
+import { EngineFailure, type OperatorFault, ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000
-const MAX_CODE_LENGTH = 100
+/** What a vendor's code looks like. Anything else is not passed on: clients and dashboards group by it. */
+const CODE = /^[\w.-]{1,64}$/
 /** Longest wait that is passed on. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
@@ -49,29 +51,29 @@ interface VendorError {
  */
 export class EngineErrors {
   readonly #name: string
-  readonly #secrets: readonly string[]
+  readonly #redactKnown: (text: string) => string
   readonly #clock: Clock
   readonly #onOperatorFault: OnOperatorFault
 
-  /** `secrets`: texts that no message may contain. */
+  /** `secrets`: texts that no field of an error may contain. */
   constructor(name: string, secrets: readonly string[], clock: Clock, onOperatorFault: OnOperatorFault = () => undefined) {
     this.#name = name
-    this.#secrets = secrets
+    this.#redactKnown = redactorOf(secrets)
     this.#clock = clock
     this.#onOperatorFault = onOperatorFault
   }
 
   /** For an answer whose status is not 200. `body` is what was read of it. */
   ofAnswer(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
-    const vendor = vendorError(parse(body), status)
+    const vendor = this.#read(parse(body), status)
     // Bedrock's code is in a header, followed by an address.
-    const code = vendor.code ?? text(headers['x-amzn-errortype'])?.split(':', 1)[0]?.slice(0, MAX_CODE_LENGTH) ?? null
+    const code = vendor.code ?? this.#toCode(text(headers['x-amzn-errortype'])?.split(':', 1)[0])
     return this.#ofVendor(status, { ...vendor, code }, this.#retryAfterMs(headers))
   }
 
   /** For an error that the vendor reports inside an answer, with the status that it stands for. */
   ofEvent(status: number, value: unknown): KisError {
-    return this.#ofVendor(status, vendorError(value, status), null)
+    return this.#ofVendor(status, this.#read(value, status), null)
   }
 
   #ofVendor(status: number, vendor: VendorError, retryAfterMs: number | null): KisError {
@@ -100,9 +102,8 @@ export class EngineErrors {
 
   /** The caller's fault, in the vendor's words. */
   #ofRefusal(code: ErrorCode, vendor: VendorError): KisError {
-    const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
-    return new KisError(code, message, {
-      param: vendor.param === null ? null : this.#redact(vendor.param),
+    return new KisError(code, vendor.message ?? `${this.#engine} refused the request as invalid.`, {
+      param: vendor.param,
       vendorCode: code === vendor.code ? null : vendor.code,
     })
   }
@@ -112,7 +113,7 @@ export class EngineErrors {
    * useless.
    */
   #ofFault(fault: OperatorFault, { code: vendorCode, message }: VendorError): KisError {
-    this.#onOperatorFault(fault, message && this.#redact(message))
+    this.#onOperatorFault(fault, message)
     if (fault === 'account')
       return new EngineFailure('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { vendorCode, isRepeatable: false })
     const text = `${this.#engine} does not have the model that the catalog names. Ask for another model.`
@@ -121,13 +122,13 @@ export class EngineErrors {
 
   /** For `{"error": …}` in place of an answer: in a stream, or under status 200. */
   ofErrorObject(value: unknown): KisError {
-    const vendor = vendorError(value, 200)
+    const vendor = this.#read(value, 200)
     const fault = classifyFault(200, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     const { message, code } = vendor
     const kept = keptCode(code)
     if (kept) return this.#ofRefusal(kept, vendor)
-    return new KisError('engine_error', message ? `${this.#engine} failed: ${this.#redact(message)}` : `${this.#engine} failed.`, {
+    return new KisError('engine_error', message ? `${this.#engine} failed: ${message}` : `${this.#engine} failed.`, {
       vendorCode: code,
     })
   }
@@ -143,14 +144,24 @@ export class EngineErrors {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
+  /** For an answer that exceeds a limit of ours. `what` completes the sentence "The engine … ". */
+  stopped(what: string, cause?: unknown): KisError {
+    return new StoppedByLimit('engine_error', `${this.#engine} ${what}.`, { cause, shouldRetry: false })
+  }
+
+  /** For an answer of too many bytes. */
+  tooLarge(): KisError {
+    return new ResponseTooLarge('engine_error', `${this.#engine} gave an answer that is too large.`, { shouldRetry: false })
+  }
+
   /** For an answer, or an event of one, with more or deeper values than a right one has. */
   excessive(): KisError {
-    return this.invalidAnswer('gave an answer of too many or too deep values')
+    return this.stopped('gave an answer of too many or too deep values')
   }
 
   /** For an answer that had begun, and then sent nothing for too long. */
   silent(): KisError {
-    return new KisError('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
+    return new StoppedByLimit('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
   }
 
   /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
@@ -166,8 +177,8 @@ export class EngineErrors {
   ofConnection(cause: unknown, answering: boolean): KisError {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
-      return new KisError('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
-    if (cause instanceof errors.HeadersOverflowError) return this.invalidAnswer('gave headers that are too large', cause)
+      return new StoppedByLimit('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
+    if (cause instanceof errors.HeadersOverflowError) return this.stopped('gave headers that are too large', cause)
     if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
     if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
     const isRepeatable = !hasBeenReached(cause)
@@ -178,10 +189,32 @@ export class EngineErrors {
     return `The engine \`${this.#name}\``
   }
 
+  /**
+   * Understands OpenAI's shape, and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a
+   * text), FastAPI (`detail`), Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where
+   * others have a family). Nothing of it has a secret.
+   */
+  #read(value: unknown, status: number): VendorError {
+    const answer = record(Array.isArray(value) ? value[0] : value)
+    const error = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
+    const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
+    const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
+    const message = text(error.message ?? detail) ?? text(answer.error)
+    return { message: this.#toText(message), code: this.#toCode(code), param: this.#toText(text(error.param)) }
+  }
+
+  /** Redacted before it is cut: half a secret is found no more. */
+  #toText(text: string | null): string | null {
+    return text === null ? null : this.#redact(text).slice(0, MAX_MESSAGE_LENGTH)
+  }
+
+  #toCode(value: unknown): string | null {
+    const code = String(value ?? '')
+    return CODE.test(code) && this.#redact(code) === code ? code : null
+  }
+
   #redact(text: string): string {
-    let clean = text
-    for (const secret of this.#secrets) clean = clean.replaceAll(secret, '…')
-    return clean.replace(SECRETS, '…')
+    return this.#redactKnown(text).replace(SECRETS, '…')
   }
 
   /** `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
@@ -230,21 +263,14 @@ function parse(body: Buffer): unknown {
 }
 
 /**
- * Understands OpenAI's shape, and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a
- * text), FastAPI (`detail`), Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where
- * others have a family).
+ * The error that stands in an answer, or a chunk of one, in place of its text: at its top, or as with OpenRouter in a
+ * choice. Null: there is none.
  */
-function vendorError(value: unknown, status: number): VendorError {
-  const answer = record(Array.isArray(value) ? value[0] : value)
-  const error = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
-  const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
-  const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
-  const message = text(error.message ?? detail) ?? text(answer.error)
-  return {
-    message: message?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
-    code: code === undefined ? null : String(code).slice(0, MAX_CODE_LENGTH),
-    param: text(error.param)?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
-  }
+export function findVendorError(answer: object): object | null {
+  const { error, choices } = answer as { readonly error?: unknown; readonly choices?: unknown }
+  if (error) return answer
+  const failed = Array.isArray(choices) ? choices.find((choice: { readonly error?: unknown } | null) => choice?.error) : undefined
+  return failed ? { error: failed.error } : null
 }
 
 /** Some vendors repeat the status as the code, or put `error` into the type. Neither says anything. */

@@ -26,9 +26,6 @@ export const MAX_CALLS = 1_024
  */
 export const KEEP_ALIVE_MS = 4_000
 
-/** An answer must fit into one frame of a link between services (36 MiB). */
-export const MAX_ANSWER_BYTES = 20 * 2 ** 20
-
 /** A vector of 4,096 numbers takes 22 KB as base64, and about 50 KB as decimal numbers, which some vendors send anyway. */
 const MAX_VECTOR_BYTES = 64 * 2 ** 10
 const MAX_BESIDE_VECTORS_BYTES = 2 ** 20
@@ -43,9 +40,6 @@ export const MAX_ERROR_BYTES = 64 * 2 ** 10
 
 /** One event of a stream, in bytes or UTF-16 units. Audio deltas are the longest known ones, about 100 kB. */
 export const MAX_EVENT_LENGTH = 4 * 2 ** 20
-
-/** A whole streamed answer. */
-export const MAX_STREAM_BYTES = 256 * 2 ** 20
 
 /** Bytes of chunks that wait for a slow reader before the vendor's socket is paused. */
 export const MAX_WAITING_BYTES = 2 ** 20

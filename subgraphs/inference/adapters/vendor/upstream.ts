@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { Pool } from '../../../common/http-client.ts'
 import { NeverAsked } from '../../ports/engines.ts'
-import { type EngineErrors, isPacked } from './engine-errors.ts'
+import { type EngineErrors, findVendorError, isPacked } from './engine-errors.ts'
 import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
@@ -120,7 +120,7 @@ export class Upstream implements AsyncDisposable {
             succeed()
             exchange.abort()
           } else if (size > maxBytes) {
-            throw this.#errors.invalidAnswer('gave an answer that is too large')
+            throw this.#errors.tooLarge()
           } else if (status === 200 && gauge.exceeds(bytes)) {
             throw this.#errors.excessive()
           }
@@ -230,6 +230,7 @@ export function parseAnswer({ status, headers, body }: Answer, errors: EngineErr
   } catch (cause) {
     throw errors.invalidAnswer('gave an answer that is not JSON', cause)
   }
-  if (typeof answer === 'object' && answer !== null && 'error' in answer && answer.error) throw errors.ofErrorObject(answer)
+  const error = typeof answer === 'object' && answer !== null ? findVendorError(answer) : null
+  if (error) throw errors.ofErrorObject(error)
   return answer
 }

@@ -1,4 +1,5 @@
 import { checkInteger, checkLength, checkNumber, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
+import { checkPlain } from '../../../common/plain-text.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpServer, type McpServerInput, type SealHeaders, toMcpServers } from './mcp-servers.ts'
 import { schemaAt } from './response-schema.ts'
@@ -59,6 +60,7 @@ export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: A
   const name = textAt(input.name, 'input.name').trim()
   if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
   checkLength(name, 'input.name', MAX_NAME)
+  checkPlain(name, 'input.name')
   const instructions = input.instructions ?? ''
   checkLength(instructions, 'input.instructions', MAX_INSTRUCTIONS)
   const collectionIds = [...new Set(listAt(input.collectionIds ?? [], 'input.collectionIds', 0, MAX_COLLECTIONS) as readonly string[])]

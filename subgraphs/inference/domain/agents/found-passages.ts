@@ -3,16 +3,19 @@ import type { Passage } from '../../ports/knowledge.ts'
 
 /** A passage that a model was shown in a run, and the number by which it cites it. */
 export interface ShownPassage {
-  /** From 1, in the order in which they were first shown. */
+  /** Rises in the order in which they were first shown. */
   readonly number: number
   readonly passage: Passage
 }
 
 /** A citation mark in an answer. Models write it as they see it, and nothing else looks like it. */
-const MARK = /\s?\[#(\d{1,6})\]/g
+const MARK = /\s?\[#(\d{1,9})\]/g
 
-/** The end of a piece that may become a mark with the next piece, with the space before it. */
-const OPEN_MARK = /\s?(?:\[(?:#\d{0,6})?)?$/
+/** The end of a piece that may become a mark, or one inside another, with the next piece. With the space before it. */
+const OPEN_MARK = /\s?(?:\[(?:#\d{0,9})?\s?){0,2}$/
+/** The beginning of a mark, right before one that is removed: what follows could complete it. */
+const BROKEN_MARK = /\[(?:#\d{0,9})?$/
+const MAX_BROKEN_MARK = 11
 
 /**
  * Goes with every result, because anybody may have written the text. Each sentence is an instruction, so that no model
@@ -24,12 +27,23 @@ export const PASSAGES_NOTICE =
 /** The passages that a run has found, each once. Its answer can cite only these. */
 export class ShownPassages {
   readonly #byChunk = new Map<string, ShownPassage>()
+  readonly #firstMark: number
+
+  /** `firstMark`: the number of the first passage. */
+  constructor(firstMark: number) {
+    this.#firstMark = firstMark
+  }
+
+  /** The number of the next passage that is new. */
+  get nextMark(): number {
+    return this.#firstMark + this.#byChunk.size
+  }
 
   show(passages: readonly Passage[]): readonly ShownPassage[] {
     return passages.map((passage) => {
       const known = this.#byChunk.get(passage.chunkId)
       if (known) return known
-      const shown = { number: this.#byChunk.size + 1, passage }
+      const shown = { number: this.nextMark, passage }
       this.#byChunk.set(passage.chunkId, shown)
       return shown
     })
@@ -39,9 +53,9 @@ export class ShownPassages {
   citedBy(text: string): { readonly text: string; readonly cited: readonly ShownPassage[] } {
     const byNumber = new Map([...this.#byChunk.values()].map((shown) => [shown.number, shown]))
     const cited = new Set<ShownPassage>()
-    const checked = text.replace(MARK, (mark, digits) => {
+    const checked = text.replace(MARK, (mark, digits, at) => {
       const shown = byNumber.get(Number(digits))
-      if (!shown) return ''
+      if (!shown) return BROKEN_MARK.test(text.slice(Math.max(0, at - MAX_BROKEN_MARK), at)) ? `(#${digits})` : ''
       cited.add(shown)
       return mark
     })

@@ -59,6 +59,8 @@ export interface RunOutcome {
   /** The answer by the agent's schema; undefined without a schema. */
   readonly output?: unknown
   readonly citations: readonly Citation[]
+  /** The mark after those of the passages that the model was shown. Absent in runs of earlier versions. */
+  readonly nextMark?: number
 }
 
 /** Tokens of all calls of the model together. */

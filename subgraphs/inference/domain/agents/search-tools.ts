@@ -5,7 +5,7 @@ import { describeCollection } from './describe-collection.ts'
 
 /** Passages of one search: the default, and the most that the model may ask for. */
 const DEFAULT_PASSAGES = 8
-const MAX_PASSAGES = 20
+export const MAX_PASSAGES = 20
 /** Longest name of a tool in the chat protocol. */
 const MAX_TOOL_NAME = 64
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { countedUsage } from '../tokens/usage.ts'
+import { believedUsage, reportedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
 import type { AnswerNames } from './complete-answer.ts'
 
@@ -16,7 +16,8 @@ const end = (given: object = usage) => ({ ...head, choices: [], usage: given })
 /** Every chunk that the caller sees of an answer that ended well. */
 function completed(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
   const completer = new ChunkCompleter(names)
-  return [...chunks.flatMap((chunk) => completer.write([chunk])), ...completer.end(countedUsage(7, 3))]
+  const reported = chunks.flatMap((chunk) => reportedUsage(chunk) ?? []).at(-1)
+  return [...chunks.flatMap((chunk) => completer.write([chunk])), ...completer.end(believedUsage(reported, 7, () => 3))]
 }
 const calls = (...pieces: readonly object[]) => pieces.map((piece) => delta({ tool_calls: [piece] }))
 const listCalls = (chunks: readonly ProtocolObject[]) =>

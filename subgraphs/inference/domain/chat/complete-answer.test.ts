@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { countedUsage } from '../tokens/usage.ts'
+import { believedUsage, countedUsage, reportedUsage } from '../tokens/usage.ts'
 import { type AnswerNames, completedAnswer } from './complete-answer.ts'
 
 let made = 0
 const names: AnswerNames = { newId: (kind) => `${kind}-${++made}`, model: 'our-model', created: 1_795_000_000 }
 const counted = countedUsage(7, 3)
+const believed = (usage: object) => believedUsage(reportedUsage({ usage }), 7, () => 3)
 const said = {
   id: 'theirs',
   object: 'chat.completion',
@@ -17,7 +18,7 @@ const said = {
 describe('an answer', () => {
   it('that has every key is as the engine gave it, with what the protocol does not know', () => {
     const whole = { ...said, system_fingerprint: 'fp', usage: { ...said.usage, total_tokens: 9, queue_time: 0.1 } }
-    expect(completedAnswer(whole, names, counted)).toEqual(whole)
+    expect(completedAnswer(whole, names, believed(whole.usage))).toEqual(whole)
   })
 
   it('gets the keys that the engine left out, and nothing else', () => {
@@ -48,9 +49,14 @@ describe('an answer', () => {
     ])
   })
 
-  it('gets the sum of its usage, and its count where the usage is no usage', () => {
+  it('gets the sum of its usage, and its count where the usage is no usage, or zero for something', () => {
     const usage = { prompt_tokens: 4, completion_tokens: 5 }
-    expect(completedAnswer({ ...said, usage }, names, counted).usage).toEqual({ ...usage, total_tokens: 9 })
+    expect(completedAnswer({ ...said, usage }, names, believed(usage)).usage).toEqual({ ...usage, total_tokens: 9 })
+    const zero = { prompt_tokens: 9, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 2 } }
+    expect(completedAnswer({ ...said, usage: zero }, names, believed(zero)).usage).toEqual({
+      ...{ prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
+      prompt_tokens_details: { cached_tokens: 2 },
+    })
     expect(completedAnswer({ ...said, usage: {} }, names, counted).usage).toEqual({
       prompt_tokens: 7,
       completion_tokens: 3,

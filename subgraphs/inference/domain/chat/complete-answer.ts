@@ -1,6 +1,6 @@
-import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { reportedUsage, type Usage } from '../tokens/usage.ts'
+import { StoppedByLimit } from '../engines/engine-failure.ts'
+import type { Usage } from '../tokens/usage.ts'
 import { MAX_CHOICES } from './sampling-fields.ts'
 
 /** Calls of tools of one choice: far more than a model makes at once. */
@@ -23,7 +23,7 @@ export interface AnswerNames {
 
 /**
  * A completion with every key that the protocol requires, because strictly typed clients fail on a missing one. What
- * the engine said stays unchanged. If it gave no `usage`, it becomes the usage by which the call is charged.
+ * the engine said stays unchanged, but for a `usage` by which the call is not charged: it becomes the charged one.
  * @throws {KisError} `engine_error`: it has more choices or calls of tools than a right answer
  */
 export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
@@ -48,21 +48,22 @@ export function buildHead({ id, created, model }: ProtocolObject, object: string
 }
 
 /**
- * The engine's usage, or else the counted one as the protocol writes it, with cached tokens included in the prompt's.
+ * The engine's usage if it is charged, or else what is charged as the protocol writes it, with cached tokens included in
+ * the prompt's.
  */
-export function completeUsage({ usage }: ProtocolObject, counted: Usage): ProtocolObject {
-  if (reportedUsage({ usage })) {
-    const { prompt_tokens: prompt, completion_tokens: completion } = usage as Readonly<Record<string, number>>
-    return { total_tokens: prompt! + completion!, ...(usage as ProtocolObject) }
-  }
-  const { inputTokens, cachedInputTokens, outputTokens } = counted.quantities
-  const prompt = inputTokens + cachedInputTokens
-  return { prompt_tokens: prompt, completion_tokens: outputTokens, total_tokens: prompt + outputTokens }
+export function completeUsage({ usage }: ProtocolObject, { quantities, source }: Usage): ProtocolObject {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = quantities
+  const prompt = inputTokens + cachedInputTokens + cacheWriteTokens
+  const tokens = { prompt_tokens: prompt, completion_tokens: outputTokens, total_tokens: prompt + outputTokens }
+  if (source === 'provider') return { ...tokens, ...(usage as ProtocolObject | undefined) }
+  const cache = { cached_tokens: cachedInputTokens, ...(cacheWriteTokens > 0 && { cache_write_tokens: cacheWriteTokens }) }
+  return { ...tokens, ...(prompt > inputTokens && { prompt_tokens_details: cache }) }
 }
 
-/** @throws {KisError} `engine_error` */
+/** @throws {StoppedByLimit} `engine_error` */
 export function checkCount(count: number, most: number, what: string): void {
-  if (count > most) throw new KisError('engine_error', `The engine gave an answer of more than ${most} ${what}.`)
+  if (count <= most) return
+  throw new StoppedByLimit('engine_error', `The engine gave an answer of more than ${most} ${what}.`, { shouldRetry: false })
 }
 
 export function isText(value: unknown): value is string {

@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
-import { estimateTokens } from '../tokens/estimate-tokens.ts'
+import { estimateTokens, fewestTokens } from '../tokens/estimate-tokens.ts'
 import { readChoices } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
 
@@ -27,6 +27,16 @@ export interface InputSize {
 /** An upper estimate of a request's input tokens for a model. */
 export function countInputTokens({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
   return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
+}
+
+/** At most what `measureInput` counts, without reading the texts: those of 18 MB take a tenth of a second to read. */
+export function fewestInputTokens({ messages }: ChatRequest): number {
+  let tokens = 0
+  for (const { content } of messages) {
+    if (typeof content === 'string') tokens += fewestTokens(content)
+    else if (Array.isArray(content)) for (const { text } of content) if (typeof text === 'string') tokens += fewestTokens(text)
+  }
+  return tokens
 }
 
 /**
@@ -100,13 +110,21 @@ export function countAnswerTokens(completion: ProtocolObject): number {
 
 /**
  * What a model wrote in a message or a part of one: text, refusal, reasoning (in the field of vLLM and DeepSeek) and
- * tool calls.
+ * tool calls. Mistral sends text and reasoning in parts of `content`.
  */
 function listTexts(message: unknown): readonly string[] {
   const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
-  const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]
+  const texts = [...contentTexts(content), refusal, reasoning_content, reasoning, ...callTexts(function_call)]
   if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))
   return texts.filter((text): text is string => typeof text === 'string' && text !== '')
+}
+
+function contentTexts(content: unknown): readonly unknown[] {
+  if (!Array.isArray(content)) return [content]
+  return content.flatMap((part: ProtocolObject | null) => {
+    const thinking = Array.isArray(part?.thinking) ? part.thinking : []
+    return [part?.text, ...thinking.map((thought: ProtocolObject | null) => thought?.text)]
+  })
 }
 
 function callTexts(call: unknown): readonly unknown[] {

@@ -20,3 +20,15 @@ export class EngineFailure extends KisError {
     this.isRepeatable = isRepeatable
   }
 }
+
+/**
+ * A limit or a deadline of ours has ended a call that the engine had begun. The vendor bills its work so far, so what
+ * was counted is charged.
+ */
+export class StoppedByLimit extends KisError {
+  /** What the call was charged, in nano-USD. */
+  charged = 0n
+}
+
+/** The response of an engine is larger than any that was admitted, so it has at least all of the output that is held. */
+export class ResponseTooLarge extends StoppedByLimit {}

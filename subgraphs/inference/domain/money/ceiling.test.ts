@@ -1,10 +1,11 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dataUri, png } from '../../../../test/support/data/pictures.ts'
 import { parseCatalog } from '../../../common/catalog/catalog-file.ts'
 import { parts } from '../../test-support/parts.ts'
 import { buildCatalog } from '../catalog.ts'
 import { type ChatRequest, checkChatRequest } from '../chat/chat-request.ts'
-import { countAnswerTokens, countChunk, countInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
+import { countAnswerTokens, countChunk, countInputTokens, fewestInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
 
 const user = { role: 'user', content: 'Hello' }
@@ -94,6 +95,24 @@ describe('input tokens', () => {
     }
   })
 
+  it('are never fewer than what their lengths say', () => {
+    const piece = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('abcd ', ' ', '\n', 'ab 12 ', '    ', 'مرحبا', '你好'))
+    const text = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(''))
+    const content = fc.oneof(
+      text,
+      fc.array(
+        text.map((value) => ({ type: 'text', text: value })),
+        { minLength: 1 },
+      ),
+    )
+    fc.assert(
+      fc.property(fc.array(content, { minLength: 1, maxLength: 4 }), (contents) => {
+        const request = makeRequest({ messages: contents.map((value) => ({ role: 'user', content: value })) }) as ChatRequest
+        expect(fewestInputTokens(request)).toBeLessThanOrEqual(measureInput(request).textTokens)
+      }),
+    )
+  })
+
   it('refuse a schema without a bottom', () => {
     let schema: object = {}
     for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
@@ -107,12 +126,23 @@ it.each<[string, object, number]>([
   ['a word', { content: 'Hello' }, 1],
   ['nothing yet', { role: 'assistant', content: '' }, 0],
   ['reasoning', { reasoning_content: 'so' }, 1],
+  ['text in parts', { content: [{ type: 'text', text: 'Hello' }, null, 'no part'] }, 1],
+  ['reasoning in parts', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'so' }] }] }, 1],
   ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
   ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
 ])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
   const count = { tokens: 0, fewest: 0, units: 0 }
   countChunk({ choices: [{ index: 0, delta }] }, count)
   expect(count.tokens).toBe(tokens)
+})
+
+it('counts the tokens of a response whose content is in parts', () => {
+  const content = [
+    { type: 'thinking', thinking: [{ type: 'text', text: 'Hello' }] },
+    { type: 'text', text: 'Hello' },
+  ]
+  const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
+  expect(countAnswerTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {

@@ -25,7 +25,8 @@ export function chatTokensTaken(model: Model, request: ChatRequest, countedInput
   return Math.max(countedInputTokens, Math.min(countedInputTokens + usual, perMinute ?? Number.POSITIVE_INFINITY))
 }
 
-function longestOutput(model: Model, request: ChatRequest): number {
+/** Most output tokens of all choices. */
+export function longestOutput(model: Model, request: ChatRequest): number {
   const longest = Math.min(model.maxOutputTokens ?? Number.POSITIVE_INFINITY, model.contextWindow ?? Number.POSITIVE_INFINITY)
   return Math.min(outputTokensAsked(request) ?? longest, longest) * (request.n ?? 1)
 }

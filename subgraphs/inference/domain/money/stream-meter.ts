@@ -1,6 +1,6 @@
 import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 import { countChunk, type OutputCount } from '../chat/count-chat-tokens.ts'
-import { countedUsage, providerUsage, reportedUsage, type Usage } from '../tokens/usage.ts'
+import { believedUsage, isZeroReported, reportedUsage, type Usage } from '../tokens/usage.ts'
 
 /**
  * A stream reports its usage to billing after this many tokens, or this long. A crash loses at most what came since.
@@ -20,6 +20,8 @@ export class StreamMeter {
   readonly #mostOutputTokens: number
   readonly #written: OutputCount = { tokens: 0, fewest: 0, units: 0 }
   #reported: TokenUsage | undefined
+  /** The tokens that were counted when the report came. */
+  #reportedAt = 0
   #checkpointTokens = 0
   #checkpointMs: number
 
@@ -35,7 +37,11 @@ export class StreamMeter {
     for (const [index, chunk] of chunks.entries()) {
       countChunk(chunk, this.#written)
       // Vendors that report usage in every chunk report the sum so far.
-      this.#reported = reportedUsage(chunk) ?? this.#reported
+      const reported = reportedUsage(chunk)
+      if (reported) {
+        this.#reported = reported
+        this.#reportedAt = this.#written.tokens
+      }
       if (this.isSpent) return chunks.slice(0, index + 1)
     }
     return chunks
@@ -48,14 +54,27 @@ export class StreamMeter {
     return (fewest > most && units > most * UNITS_PER_TOKEN) || (this.#reported?.outputTokens ?? 0) > most
   }
 
+  /** The engine has reported some usage. */
   get isReported(): boolean {
-    return this.#reported !== undefined
+    return this.#reported !== undefined && Object.values(this.#reported).some((tokens) => tokens > 0)
   }
 
-  usage(): Usage {
-    if (this.#reported) return providerUsage(this.#reported)
+  /** The engine has reported zero for what was not empty. */
+  get isZeroReported(): boolean {
+    return isZeroReported(this.#reported, this.usage(true))
+  }
+
+  /**
+   * The usage so far. At the proper end of the stream (`isWhole`) it is the engine's report, if that came after all
+   * output. In all other cases, it is the larger of the reported and the counted output.
+   */
+  usage(isWhole = false): Usage {
     const { tokens } = this.#written
-    return countedUsage(this.#inputTokens, this.isSpent ? Math.min(tokens, this.#mostOutputTokens) : tokens)
+    const counted = this.isSpent ? Math.min(tokens, this.#mostOutputTokens) : tokens
+    const believed = believedUsage(this.#reported, this.#inputTokens, () => counted)
+    const isCovered = isWhole && this.#reportedAt === tokens
+    if (isCovered || counted <= believed.quantities.outputTokens) return believed
+    return { quantities: { ...believed.quantities, outputTokens: counted }, source: 'counted' }
   }
 
   /** True: report the usage to billing now. It then counts as reported. */

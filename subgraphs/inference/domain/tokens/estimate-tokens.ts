@@ -24,6 +24,14 @@ export function estimateTokens(text: string): number {
   return Math.ceil(tokens)
 }
 
+/** UTF-16 units that one token stands for at most, by these rules: a word of 4 letters and the space after it. */
+const MOST_UNITS = 5
+
+/** At most what `estimateTokens` returns, without reading the text. */
+export function fewestTokens({ length }: string): number {
+  return Math.floor(length / MOST_UNITS)
+}
+
 const LETTER = 0
 const DIGIT = 1
 const SPACE = 2

@@ -19,6 +19,7 @@ it.each<[string, object | null, object | undefined]>([
     { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 8 } },
     { inputTokens: 0, cachedInputTokens: 8, cacheWriteTokens: 2, outputTokens: 1 },
   ],
+  ['more than an integer of GraphQL in all', { prompt_tokens: 2 ** 31 - 1, completion_tokens: 1 }, undefined],
   ['a count that is none', { prompt_tokens: -1, completion_tokens: 1 }, undefined],
 ])('usage with %s is in disjoint buckets that sum to the prompt', (_name, usage, expected) => {
   expect(reportedUsage({ usage })).toEqual(expected)

@@ -8,14 +8,11 @@ export interface Usage {
   readonly source: 'provider' | 'counted' | 'estimated'
 }
 
-/**
- * `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave none. Zero is a number
- * like any other.
- */
+/** `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave no plausible one. */
 export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined
   const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage as Record<string, unknown>
-  if (!isCount(prompt) || !isCount(completion)) return undefined
+  if (!isCount(prompt) || !isCount(completion) || !isCount(prompt + completion)) return undefined
   const { cached_tokens: cached, cache_write_tokens: written } = (details ?? {}) as {
     cached_tokens?: unknown
     cache_write_tokens?: unknown
@@ -23,6 +20,30 @@ export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined
   const cachedInputTokens = isCount(cached) ? Math.min(cached, prompt) : 0
   const cacheWriteTokens = isCount(written) ? Math.min(written, prompt - cachedInputTokens) : 0
   return { inputTokens: prompt - cachedInputTokens - cacheWriteTokens, cachedInputTokens, cacheWriteTokens, outputTokens: completion }
+}
+
+/**
+ * What a whole response is charged: the engine's report, or the count where there is none. Zero for an input or output
+ * that is not empty counts as not reported.
+ */
+export function believedUsage(reported: TokenUsage | undefined, inputTokens: number, countOutput: () => number): Usage {
+  if (!reported) return countedUsage(inputTokens, countOutput())
+  const isInputMissing = inputTokens > 0 && sumInput(reported) === 0
+  const output = reported.outputTokens || countOutput()
+  if (!isInputMissing && output === reported.outputTokens) return providerUsage(reported)
+  const believed = { ...reported, ...(isInputMissing && { inputTokens }), outputTokens: output }
+  return { ...providerUsage(believed), source: 'counted' }
+}
+
+/** Whether the engine reported a zero in place of which `used`, a whole response's usage, has a count. */
+export function isZeroReported(reported: TokenUsage | undefined, { quantities }: Usage): boolean {
+  if (!reported) return false
+  const isInputZero = sumInput(reported) === 0 && sumInput(quantities) > 0
+  return isInputZero || (reported.outputTokens === 0 && quantities.outputTokens > 0)
+}
+
+function sumInput({ inputTokens, cachedInputTokens, cacheWriteTokens }: Omit<TokenUsage, 'outputTokens'>): number {
+  return inputTokens + cachedInputTokens + cacheWriteTokens
 }
 
 export function providerUsage(tokens: TokenUsage): Usage {

@@ -67,10 +67,11 @@ function isPaidByToken({ price }: Model): boolean {
   return price.input !== null && price.output !== null
 }
 
-/** `usage` of the kind `tokens`. Tokens of the prompt cost the same as those of audio. */
-function reportedTokens({ usage }: ProtocolObject): Quantities | null {
+/** `usage` of the kind `tokens`, without zeros. Tokens of the prompt cost the same as those of audio. */
+function reportedTokens({ usage, text }: ProtocolObject): Quantities | null {
   const { type, input_tokens: input, output_tokens: output } = (usage ?? {}) as ProtocolObject
-  return type === 'tokens' && isCount(input) && isCount(output) && input > 0 ? toQuantities(input, output) : null
+  if (type !== 'tokens' || !isCount(input) || !isCount(output)) return null
+  return input > 0 && (output > 0 || text === '') ? toQuantities(input, output) : null
 }
 
 /**

@@ -2,6 +2,7 @@ import { ERRORS } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
+import { EARLIER_MARKS_NOTICE, escapeEarlierMarks } from '../../domain/agents/earlier-marks.ts'
 import {
   CheckedPieces,
   PASSAGES_NOTICE,
@@ -39,6 +40,8 @@ export interface LoopInput {
   readonly model: Model
   /** Messages of the chat protocol: the conversation, with the question last. */
   readonly messages: readonly ProtocolObject[]
+  /** The mark of the first passage. The next `MARKS_OF_RUN` are the run's. */
+  readonly firstMark: number
   /** The caller is the run's and has the scopes to search and to call models; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
   readonly emit: (event: RunEvent) => void
@@ -81,7 +84,7 @@ class AgentLoop {
   readonly #deps: With<'principals'>
   readonly #input: LoopInput
   readonly #calls: LoopCalls
-  readonly #shown = new ShownPassages()
+  readonly #shown: ShownPassages
   readonly #messages: ProtocolObject[]
   #searchTools: readonly SearchTool[] = []
   #lostCollections = 0
@@ -95,7 +98,8 @@ class AgentLoop {
   constructor(deps: With<'principals'>, input: LoopInput) {
     this.#deps = deps
     this.#input = input
-    this.#messages = [...input.messages]
+    this.#shown = new ShownPassages(input.firstMark)
+    this.#messages = [...escapeEarlierMarks(input.messages)]
     this.#calls = input.calls
   }
 
@@ -269,6 +273,7 @@ class AgentLoop {
           ]
         : []),
       ...(this.#searchTools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(this.#input.firstMark > 1 ? [EARLIER_MARKS_NOTICE] : []),
       ...(this.#lostCollections > 0
         ? [
             `Collections that you were given and that were deleted since: ${this.#lostCollections}. Begin your answer by saying that, in the language of the question.`,
@@ -282,7 +287,13 @@ class AgentLoop {
 
   #outcome({ text, refusal, finishReason }: ModelAnswer): RunOutcome {
     const checked = this.#shown.citedBy(refusal ?? text)
-    return { text: checked.text, isRefusal: refusal !== null, finishReason, citations: checked.cited.map(toCitation) }
+    return {
+      text: checked.text,
+      isRefusal: refusal !== null,
+      finishReason,
+      citations: checked.cited.map(toCitation),
+      nextMark: this.#shown.nextMark,
+    }
   }
 
   #note(step: RunStep): void {

@@ -3,9 +3,11 @@ import { isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { SCHEMA_PARAM } from '../../domain/agents/chat-of-agent.ts'
 import { type AgentDefinition, readDefinition } from '../../domain/agents/definition.ts'
+import { firstFreeMark } from '../../domain/agents/earlier-marks.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import { checkMessages } from '../../domain/chat/chat-messages.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import { takeRequest } from '../calls/limited-call.ts'
 import { byRulesInForce } from '../calls/principals.ts'
 import type { AskContext, RunDeps } from '../deps.ts'
 import { forgetDeletedAgents } from '../forget.ts'
@@ -19,7 +21,7 @@ import { endRunsOfEarlierVersions } from './earlier-runs.ts'
 import { toKeptForm } from './kept-messages.ts'
 import { forgetGiven, type GivenToRun, keepGiven, removeExpiredGiven } from './run-given.ts'
 import { checkSchemas } from './schema-answers.ts'
-import { readThread, removeExpiredThreads } from './threads.ts'
+import { continueThread, removeExpiredThreads } from './threads.ts'
 
 /** Most runs of one process at once. Each holds its conversation in memory. */
 const MAX_RUNS = 500
@@ -80,16 +82,24 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
     await this.ready
     const keyed = keyedAs('agent_run', principal, input)
     const earlier = keyed && (await this.earlier(keyed))
-    if (earlier) return { run: earlier, isReplayed: true }
+    if (earlier) {
+      await takeRequest(deps, ask)
+      return { run: earlier, isReplayed: true }
+    }
     const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
     const definition = definitionFor(agent, input)
     admitModel(deps, { caller: principal }, definition.modelId, 'input.agentId')
     const newMessages = readMessages(input)
     if (input.responseSchema) await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], ask.signal)
     const keptMessages = JSON.stringify(toKeptForm(newMessages))
-    const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
+    const thread = input.threadId == null ? null : await continueThread(deps, principal, input.threadId, agent._id, keptMessages)
     const runId = deps.ids('run')
-    const given = { agent: definition, messages: [...(thread?.messages ?? []), ...newMessages], beginsThread: thread === null }
+    const given = {
+      agent: definition,
+      messages: [...(thread?.messages ?? []), ...newMessages],
+      beginsThread: thread === null,
+      firstMark: thread?.firstMark ?? firstFreeMark(keptMessages),
+    }
     this.#given.set(runId, given)
     try {
       return await this.begin(ask, principal, {

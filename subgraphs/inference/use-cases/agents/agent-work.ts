@@ -40,7 +40,7 @@ export class AgentWork implements RunWork<RunEvent> {
     await telling.flushed()
     this.#given ??= await readGiven(deps, this.#run._id)
     if (!this.#given) return { status: 'failed', error: { code: 'internal', message: 'The messages of the run are lost.' } }
-    const { agent, messages } = this.#given
+    const { agent, messages, firstMark } = this.#given
     let isSuspect = this.#run.job!.starts > 1
     const done = async <Value>(call: Promise<Value>): Promise<Value> => {
       const value = await call
@@ -53,6 +53,7 @@ export class AgentWork implements RunWork<RunEvent> {
         agent,
         model: admitModel(deps, context, agent.modelId, 'input.agentId'),
         messages,
+        firstMark,
         context,
         emit: (event) => telling.tell(event),
         calls: {
@@ -79,7 +80,7 @@ export class AgentWork implements RunWork<RunEvent> {
 
   async atEnd(end: EndFields, output: unknown, _charges: ReadonlyMap<string, bigint>): Promise<AtEnd> {
     const outcome = output as RunOutcome | null
-    if (outcome && this.#run.threadId) await addToThread(this.#deps, this.#run, this.#given!.beginsThread, outcome.text)
+    if (outcome && this.#run.threadId) await addToThread(this.#deps, this.#run, this.#given!, outcome)
     const steps = this.#telling?.receipt ?? (await stepsTold(this.#log, this.#run._id))
     return {
       fields: { outcome: outcome && JSON.stringify(outcome), steps: toJson(withRest(steps, BigInt(end.cost))) },

@@ -1,3 +1,4 @@
+import { asForeignText } from '../../../common/foreign-text.ts'
 import type { ResidencyPolicy } from '../../../common/identity/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
@@ -58,7 +59,8 @@ async function open(
 ): Promise<OpenServer | null> {
   const { mcp, secrets, log } = deps
   const { name, url, sealedHeaders } = server
-  const { organizationId, residencyPolicy } = context.caller
+  // That of the run may be hours old.
+  const { organizationId, residencyPolicy } = await deps.principals.now(context.caller)
   try {
     requirePermitted(deps, url, residencyPolicy)
     const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
@@ -86,14 +88,14 @@ function toTools(
     definition,
     async call(args) {
       const given = outsideArguments(args)
-      const { residencyPolicy } = await deps.principals.recent(caller)
+      const { residencyPolicy } = await deps.principals.now(caller)
       try {
         requirePermitted(deps, server.url, residencyPolicy)
         return outsideAnswer(await connection.callTool(ownName, given, signal))
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error
         deps.log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
-        return toolFailure(`The tool failed. ${error.message}`)
+        return toolFailure(asForeignText(`The tool failed. ${error.message}`))
       }
     },
   }))

@@ -18,6 +18,8 @@ export interface GivenToRun {
   readonly messages: readonly ProtocolObject[]
   /** The run creates its thread. Otherwise, a thread that is missing when the run ends was deleted. */
   readonly beginsThread: boolean
+  /** The mark of the first passage that the run shows. */
+  readonly firstMark: number
 }
 
 export async function keepGiven(
@@ -40,7 +42,8 @@ export async function readGiven({ collections }: Pick<Ports, 'collections'>, run
   const pieces = await collections.runGiven.find({ runId }, { sort: { piece: 1 }, limit: MAX_PIECES })
   if (pieces.length === 0) return null
   const given = JSON.parse(pieces.map(({ text }) => text).join(''))
-  return { ...given, agent: readDefinition(given.agent) }
+  // Runs of earlier versions began at 1.
+  return { firstMark: 1, ...given, agent: readDefinition(given.agent) }
 }
 
 /** Deletes the input of a run. Can be repeated. */

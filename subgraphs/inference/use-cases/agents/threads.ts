@@ -1,11 +1,14 @@
 import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
-import { NotFound } from '../../../common/errors.ts'
+import { NotFound, TooBusy } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
+import { firstFreeMark, MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
+import type { RunOutcome } from '../../domain/agents/run.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import type { AgentRecord, RunRecord, ThreadRecord } from '../tables.ts'
+import type { GivenToRun } from './run-given.ts'
 
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
@@ -22,18 +25,33 @@ const MAX_ATTEMPTS = 10
 
 interface Thread {
   readonly messages: readonly ProtocolObject[]
+  /** The first of the marks that are reserved for the run. */
+  readonly firstMark: number
 }
 
-/** @throws {NotFound} the thread does not exist, or belongs to another organization or agent. */
-export async function readThread(
+/**
+ * Returns the messages of a thread and reserves marks for a run, so that runs at the same time cite by different ones.
+ * `newMessages`: those of the run, as JSON.
+ * @throws {NotFound} the thread does not exist, or belongs to another organization or agent.
+ * @throws {TooBusy} too many runs write the thread.
+ */
+export async function continueThread(
   { collections }: Ports,
   { organizationId }: Principal,
   threadId: string,
   agentId: string,
+  newMessages: string,
 ): Promise<Thread> {
-  const thread = await collections.threads.findOne({ _id: threadId, organizationId })
-  if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
-  return { messages: JSON.parse(thread.messages) }
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const thread = await collections.threads.findOne({ _id: threadId, organizationId })
+    if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
+    const { messages, revision, nextMark = 1 } = thread
+    const firstMark = Math.max(nextMark, firstFreeMark(messages, newMessages))
+    const reserved = { $set: { nextMark: firstMark + MARKS_OF_RUN }, $inc: { revision: 1 } }
+    if (await collections.threads.findOneAndUpdate({ _id: threadId, revision }, reserved))
+      return { messages: JSON.parse(messages), firstMark }
+  }
+  throw new TooBusy('Too many runs write the thread at once.')
 }
 
 /** Returns a thread of the caller's organization, or null when there is none, or it has expired. */
@@ -73,13 +91,14 @@ export function titleOf(messages: readonly ProtocolObject[]): string | null {
 
 /**
  * Adds a run's question and answer to its thread, once for each run, after those of runs that ended before.
- * `beginsThread`: creates the thread. Otherwise a missing thread was deleted and stays deleted.
+ * `beginsThread`: creates the thread. Otherwise a missing thread was deleted and stays deleted. Marks that were reserved
+ * for the run and not used become free, unless a later run has reserved marks.
  */
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id: runId, threadId, organizationId, agentId, apiKeyId, input }: RunRecord,
-  beginsThread: boolean,
-  answered: string,
+  { beginsThread, firstMark }: Pick<GivenToRun, 'beginsThread' | 'firstMark'>,
+  { text, nextMark }: Pick<RunOutcome, 'text' | 'nextMark'>,
 ): Promise<void> {
   if (threadId === null) return
   const newMessages: readonly ProtocolObject[] = JSON.parse(input)
@@ -89,16 +108,23 @@ export async function addToThread(
     const added = [...(thread?.added ?? []), runId].slice(-MAX_ATTEMPTS)
     const by = [...(thread?.by ?? []).filter((key) => key !== apiKeyId), apiKeyId].slice(-MAX_KEYS)
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
-    const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: answered }]))
+    const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: text }]))
+    const isLast = !thread || thread.nextMark === firstMark + MARKS_OF_RUN
+    const free = isLast && nextMark !== undefined && { nextMark }
     const updatedAt = clock.now()
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, added, by, updatedAt, expiresAt }, $inc: { revision: 1 } }))
+      if (
+        await collections.threads.findOneAndUpdate(guard, {
+          $set: { messages, ...free, added, by, updatedAt, expiresAt },
+          $inc: { revision: 1 },
+        })
+      )
         return
     } else {
       if (!beginsThread) return
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, added, by, updatedAt, expiresAt }
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, ...free, revision: 1, added, by, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }

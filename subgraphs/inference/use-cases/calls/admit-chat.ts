@@ -2,11 +2,12 @@ import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
 import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
-import { countInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
+import { countInputTokens, fewestInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
+import { checkResponseFits } from '../../domain/money/response-size.ts'
 import { toQuantities } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
-import type { AskContext, CallContext, Ports } from '../deps.ts'
+import { type AskContext, type CallContext, getEnginePart, type Ports } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
 import { leastTokensPerMinute } from './call-limits.ts'
@@ -17,11 +18,6 @@ import { type RequestWithImages, requestImages } from './request-images.ts'
 export interface AdmittedChat {
   readonly context: CallContext
   readonly request: ChatRequest
-  /**
-   * Returns the request with its images. Called before money is held, so that an image that cannot be fetched costs
-   * nothing.
-   * @throws {KisError} an image cannot be fetched or is refused.
-   */
   readonly requestWithImages: RequestWithImages
   /** The model and its fallbacks, in order. */
   readonly models: readonly Model[]
@@ -49,6 +45,7 @@ const COUNT_ERROR = 1.5
  * Checks a chat request and takes it from the limits of its key. `call` is null for a quote, which takes nothing.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `context_length_exceeded`: the messages do not fit the model's context window.
+ * @throws {KisError} `invalid_request`: the longest output does not fit into a response.
  * @throws {KisError} `rate_limit_exceeded`: the key or the organization has reached a limit.
  */
 export async function admitChat(
@@ -64,11 +61,15 @@ export async function admitChat(
     modelParam: 'model',
     check: () => checkChatRequest(value, isStream),
   })
-  checkAgainstModel(request, model)
-  const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
+  checkWindow(fewestInputTokens(request), model, 'at least')
   const size = measureInput(request)
-  const { textTokens } = size
-  checkWindow(textTokens, model)
+  const check = (each: Model) => {
+    checkAgainstModel(request, each)
+    checkResponseFits(request, each, getEnginePart(deps, each, 'chat').hasLogprobs, isStream)
+    checkWindow(size.textTokens, each, 'about')
+  }
+  check(model)
+  const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
   const inputTokensFor = (each: Model) => countInputTokens(size, each)
   const tokens = chatTokensTaken(model, request, inputTokensFor(model), leastTokensPerMinute(principal))
   const context = (await call?.admit(principal, tokens)) ?? { ...ask, caller: principal }
@@ -76,7 +77,7 @@ export async function admitChat(
     context,
     request,
     requestWithImages,
-    models: listCandidates(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
+    models: listCandidates(deps, principal, model, (fallback) => suits(() => check(fallback))),
     inputTokensFor,
     termsFor: (each) => ({
       operation: 'chat_completion',
@@ -89,9 +90,10 @@ export async function admitChat(
   }
 }
 
-function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
+function checkWindow(textTokens: number, { id, contextWindow }: Model, sign: 'about' | 'at least'): void {
   if (contextWindow === null || textTokens <= contextWindow * COUNT_ERROR) return
-  refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
+  const message = `The model \`${id}\` takes ${contextWindow} tokens; the messages have ${sign} ${textTokens}.`
+  refuse('context_length_exceeded', 'messages', message)
 }
 
 /** `warnings` collects the fields that the engine cannot honour, for example `seed_not_honored`. */
@@ -121,10 +123,9 @@ export function namesFor({ ids, clock }: Ports, { id }: Model): AnswerNames {
   }
 }
 
-function suits(model: Model, request: ChatRequest, textTokens: number): boolean {
+function suits(check: () => void): boolean {
   try {
-    checkAgainstModel(request, model)
-    checkWindow(textTokens, model)
+    check()
     return true
   } catch {
     return false

@@ -5,13 +5,18 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
+import type { AskContext, RunDeps } from '../deps.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
+import { onceForKey } from '../idempotency/once-for-key.ts'
+import { streamOnceForKey } from '../idempotency/stream-once-for-key.ts'
+import { quoteRerank } from '../rerank/quote-rerank.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
 import { CallLimits } from './call-limits.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { OwnRates } from './kept-rates.ts'
 import { LoadShedder } from './load-shedding.ts'
+import { quoteChatCompletion } from './quote-chat-completion.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -39,6 +44,78 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
     },
   }
 }
+
+describe('work that is no call of a model', () => {
+  const NONE_LEFT = { code: 'rate_limit_exceeded', retryAfterMs: 60_000, rateLimits: { requests: { limit: 1, remaining: 0 } } }
+
+  it.each([
+    { name: 'a quote of a chat', quote: (deps: RunDeps, ask: AskContext) => quoteChatCompletion(deps, ask, hello) },
+    {
+      name: 'a quote of a reranking',
+      quote: (deps: RunDeps, ask: AskContext) => quoteRerank(deps, ask, { model: 'rank', query: 'a', documents: ['b'] }),
+    },
+  ])('counts as a request, but takes no tokens: $name', async ({ quote }) => {
+    const { deps, ask, advance } = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 1_000 })
+    await quote(deps, ask())
+    expect(deps.limits.readState(ask().caller as Principal)).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 1_000 } })
+    await expect(quote(deps, ask())).rejects.toMatchObject(NONE_LEFT)
+    advance(60_000)
+    await quote(deps, ask())
+  })
+
+  it('counts the replay of a response, also as a stream', async () => {
+    const { deps, ask, advance } = limitedTo({ requestsPerMinute: 1 })
+    const sent = { operation: 'chat_completion', request: hello, idempotencyKey: 'k' } as const
+    const chat = () => onceForKey(deps, ask(), sent, (asking) => createChatCompletion(deps, asking, hello))
+    const streamed = async () => {
+      const call = { operation: 'chat_completion_stream', request: hello, idempotencyKey: 'k2' } as const
+      const events = streamOnceForKey(deps, ask(), call, (asking) => streamChatCompletion(deps, asking, { ...hello, stream: true }))
+      return (await Array.fromAsync(events)).at(-1)
+    }
+    for (const call of [chat, streamed]) {
+      advance(60_000)
+      await call()
+      await expect(call()).rejects.toMatchObject(NONE_LEFT)
+      advance(60_000)
+      expect(await call()).toMatchObject({ replayed: true })
+      await expect(call()).rejects.toMatchObject(NONE_LEFT)
+    }
+  })
+
+  it('counts against the limits of the keys that the key descends from', async () => {
+    const { limits, caller } = limitedTo({
+      requestsPerMinute: 2,
+      ancestorRates: [{ apiKeyId: 'p', requestsPerMinute: 2, tokensPerMinute: 1 }],
+    })
+    await limits.takeRequest({ ...caller, apiKeyId: 'child-1' })
+    await limits.takeRequest({ ...caller, apiKeyId: 'child-2' })
+    await expect(limits.takeRequest({ ...caller, apiKeyId: 'child-3' })).rejects.toMatchObject({ retryAfterMs: 30_000 })
+  })
+
+  it('owes at most one request for refused bodies, and reads no other until it is paid', async () => {
+    const { limits, caller, advance } = limitedTo({ requestsPerMinute: 2 })
+    for (let refused = 0; refused < 2; refused++) {
+      limits.requireNoDebt(caller)
+      limits.countRefused(caller)
+    }
+    limits.requireNoDebt(caller)
+    for (let refused = 0; refused < 5; refused++) limits.countRefused(caller)
+    const owed = { code: 'rate_limit_exceeded', retryAfterMs: 30_000 }
+    await expect(async () => limits.requireNoDebt(caller)).rejects.toMatchObject(owed)
+    await expect(async () => limits.requireNoDebt({ ...caller, apiKeyId: 'child', ancestorRates: [caller] })).rejects.toMatchObject(owed)
+    advance(30_000)
+    limits.requireNoDebt(caller)
+  })
+
+  it('never stops a key without limits', async () => {
+    const { limits, caller } = limitedTo({})
+    for (let count = 0; count < 3; count++) {
+      await limits.takeRequest(caller)
+      limits.countRefused(caller)
+      limits.requireNoDebt(caller)
+    }
+  })
+})
 
 describe('a key that descends from others', () => {
   const parent = { apiKeyId: 'parent', requestsPerMinute: 2, tokensPerMinute: 1_000 }

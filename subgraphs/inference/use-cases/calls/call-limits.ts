@@ -11,6 +11,8 @@ const CONCURRENCY_RETRY_MS = 1_000
  * usage does not lock a key out for days.
  */
 const MAX_DEBT_MINUTES = 10
+/** A limit that needs longer until all of it is available again has given more than it had. */
+const MINUTE_MS = 60_000
 
 /** What one call takes of one key's limits. */
 interface Share {
@@ -86,6 +88,36 @@ export class CallLimits {
     }
   }
 
+  /**
+   * Takes one request from the limits of the key and of the keys that it descends from, for work that is no call of a
+   * model. It takes no tokens and no concurrent call.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
+   */
+  async takeRequest(principal: Principal): Promise<void> {
+    await this.#takeAll(this.#shares(principal, null), () => undefined)
+  }
+
+  /**
+   * Counts a request whose large body was read before it was refused, also when none is left. A key can owe one request
+   * at most, so that a burst does not lock it out for long.
+   */
+  countRefused(principal: Principal): void {
+    for (const rates of requestRates(principal)) if (this.#owedMs(rates) === 0) this.#rates.correct(rates, 1, 0)
+  }
+
+  /** @throws {KisError} `rate_limit_exceeded`: the refused requests of the key have taken more than its limit. */
+  requireNoDebt(principal: Principal): void {
+    const retryAfterMs = Math.max(...requestRates(principal).map((rates) => this.#owedMs(rates)))
+    if (retryAfterMs === 0) return
+    const text = `Rate limit reached: requests with large bodies were refused, and count as well. Try again in ${retryAfterMs / 1_000} s.`
+    throw new KisError('rate_limit_exceeded', text, { retryAfterMs })
+  }
+
+  /** Milliseconds until the key owes no request. */
+  #owedMs(rates: KeyRates): number {
+    return Math.max(0, (this.#rates.read(rates)?.requests?.resetMs ?? 0) - MINUTE_MS)
+  }
+
   /** Returns what remains of the key's limits, or null when it has none. */
   readState(principal: Principal): RateLimits | null {
     return this.#rates.read(principal)
@@ -111,10 +143,11 @@ export class CallLimits {
     }
   }
 
-  /** What one call takes of each key's limits: its own first. */
-  #shares(principal: Principal, tokens: number): readonly Share[] {
+  /** What one call takes of each key's limits: its own first. Null for `tokens`: a request alone. */
+  #shares(principal: Principal, tokens: number | null): readonly Share[] {
     const { ancestorRates = [] } = principal
-    return [this.#share(principal, tokens, true), ...ancestorRates.map((rates) => this.#share(rates, tokens, false))]
+    const all = tokens === null ? requestRates(principal) : [principal, ...ancestorRates]
+    return all.map((rates, index) => this.#share(rates, tokens ?? 0, index === 0))
   }
 
   #share(rates: KeyRates, tokens: number, isOwn: boolean): Share {
@@ -161,6 +194,11 @@ export class CallLimits {
   #countUnderWay({ organizationId }: Principal): number {
     return this.#underWay.get(organizationId) ?? 0
   }
+}
+
+/** The limits of requests alone: of the key, and then of those that it descends from. */
+function requestRates({ ancestorRates = [], ...own }: Principal): readonly KeyRates[] {
+  return [own, ...ancestorRates].map(({ apiKeyId, requestsPerMinute }) => ({ apiKeyId, requestsPerMinute, tokensPerMinute: null }))
 }
 
 function checkSize({ tokensPerMinute }: KeyRates, tokens: number, isOwn: boolean): void {

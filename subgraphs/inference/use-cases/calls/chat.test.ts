@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
-import { NeverAsked } from '../../ports/engines.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { type Log, silentLog } from '../../../common/process/log.ts'
+import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
 import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
@@ -35,7 +38,15 @@ describe('a chat completion', () => {
 
   it.each([
     { name: 'cached input at its own price', fields: { usage: usage(20, 5, 10) }, charged: 25_000n, source: 'provider' },
-    { name: 'a usage of zero as zero', fields: { usage: usage(0, 0) }, charged: 0n, source: 'provider' },
+    { name: 'what was counted when usage is zero', fields: { usage: usage(0, 0) }, charged: 14_000n, source: 'counted' },
+    { name: 'the counted output when it is zero', fields: { usage: usage(20, 0, 10) }, charged: 23_000n, source: 'counted' },
+    { name: 'the counted input when it is zero', fields: { usage: usage(0, 5) }, charged: 16_000n, source: 'counted' },
+    {
+      name: 'no output when it is zero and empty',
+      fields: { usage: usage(20, 0), choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'stop' }] },
+      charged: 20_000n,
+      source: 'provider',
+    },
     { name: 'what was counted when usage is missing', fields: {}, charged: (6n + 4n * 2n) * 1_000n, source: 'counted' },
     { name: 'what was counted when usage is null', fields: { usage: null }, charged: 14_000n, source: 'counted' },
     { name: 'what was counted when usage is nonsense', fields: { usage: usage(-1, 0.5) }, charged: 14_000n, source: 'counted' },
@@ -213,7 +224,10 @@ describe('a stream', () => {
 
   it.each<{ name: string; steps: Step[]; charged: bigint; source: string }>([
     { name: 'by count without usage', steps: stream(3), charged: 12_000n, source: 'counted' },
-    { name: 'zero where usage is zero', steps: [...stream(3), [usageChunk(0, 0)]], charged: 0n, source: 'provider' },
+    { name: 'by count where usage is zero', steps: [...stream(3), [usageChunk(0, 0)]], charged: 12_000n, source: 'counted' },
+    { name: 'the counted output where it is zero', steps: [...stream(3), [usageChunk(20, 0)]], charged: 26_000n, source: 'counted' },
+    { name: 'the counted input where it is zero', steps: [...stream(3), [usageChunk(0, 3)]], charged: 12_000n, source: 'counted' },
+    { name: 'the output after the last usage', steps: [[usageChunk(20, 1)], ...stream(5)], charged: 30_000n, source: 'counted' },
     {
       name: 'the last of several usages',
       steps: [[usageChunk(20, 1)], ...stream(1), [usageChunk(20, 2)]],
@@ -348,6 +362,27 @@ describe('a stream', () => {
     }
   })
 
+  it.each([
+    ['zero', usage(20, 0), 20 + 2 * 5, 'counted'],
+    ['less than was delivered', usage(20, 2), 20 + 2 * 5, 'counted'],
+    ['more than was delivered', usage(20, 7), 20 + 2 * 7, 'provider'],
+    ['zero of all', usage(0, 0), INPUT + 2 * 5, 'counted'],
+  ])('left after an early usage of %s is charged the larger of that and the count', async (_name, early, charged, source) => {
+    for (const isFailed of [false, true]) {
+      const { deps, billing, far } = parts()
+      const [first, ...rest] = stream(5) as (readonly ProtocolObject[])[]
+      far.steps = [[{ ...first![0], usage: early }], ...rest, isFailed ? engineFailed : 'wait']
+      const events = streamChatCompletion(deps, asking(), hello)
+      for (let chunk = 0; chunk < 5; chunk++) await events.next()
+      if (isFailed) await expect(events.next()).rejects.toBe(engineFailed)
+      else await events.return?.()
+      await eventually(() => billing.openHolds === 0)
+      // A vendor's failure without usage is free.
+      if (isFailed && early.prompt_tokens === 0) expect(billing.only.state).toBe('voided')
+      else expect(billing.only).toMatchObject({ charged: BigInt(charged) * 1_000n, used: { source } })
+    }
+  })
+
   it('left after its usage has come is charged by it', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(1), [usageChunk(20, 9)], 'wait']
@@ -391,5 +426,157 @@ describe('a stream', () => {
     billing.fail('settleHold', 'lost', 'lost')
     expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(26_000n)
     expect(billing.balance).toBe(1_000_000_000n - 26_000n)
+  })
+})
+
+describe('a call that a limit or a deadline of ours ends', () => {
+  const stopped = () => new StoppedByLimit('engine_error', 'too much')
+  const callOfTool = (index: number) => [
+    { choices: [{ index: 0, delta: { tool_calls: [{ index, id: `c${index}`, function: { name: 'f', arguments: '' } }] } }] },
+  ]
+
+  it.each<[string, Step[], number]>([
+    ['by the engine', [...stream(5), stopped()], 5],
+    ['with an early usage of zero', [...stream(5), [usageChunk(20, 0)], stopped()], 5],
+    ['by a limit of calls of tools', [...stream(5), ...Array.from({ length: 1_025 }, (_, index) => callOfTool(index))], 1_030],
+  ])('as a stream, %s, is charged what was counted', async (_name, steps, output) => {
+    const { deps, billing, far } = parts()
+    far.steps = steps
+    const request = { ...hello, n: 100, max_tokens: 100 }
+    await expect(all(streamChatCompletion(deps, asking(), request))).rejects.toMatchObject({ code: 'engine_error' })
+    expect(billing.only).toMatchObject({ state: 'settled', used: { source: 'counted', quantities: { outputTokens: output } } })
+    expect(billing.only.charged).toBeLessThanOrEqual(billing.only.amount)
+  })
+
+  it('by chunks without a choice is charged its input', async () => {
+    const { deps, billing, far } = parts()
+    far.steps = Array(1_001).fill([{ choices: [] }])
+    await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toBeInstanceOf(StoppedByLimit)
+    expect(billing.only).toMatchObject({ charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
+  })
+
+  it.each([
+    ['its usage', { usage: usage(20, 5) }, 30_000n],
+    ['what was counted', {}, BigInt(INPUT + 2 * 1_025) * 1_000n],
+  ])('with a whole response of too many calls of tools is charged %s', async (_name, fields, charged) => {
+    const { deps, billing, far } = parts()
+    const tool_calls = Array(1_025).fill({ function: { name: 'f', arguments: '' } })
+    far.completions = [completion({ choices: [{ index: 0, message: { tool_calls } }], ...fields })]
+    await expect(createChatCompletion(deps, asking(), { ...hello, n: 20, max_tokens: 100 })).rejects.toBeInstanceOf(StoppedByLimit)
+    expect(billing.only).toMatchObject({ state: 'settled', charged })
+  })
+
+  it('because its response is too large is charged all of the output that is held', async () => {
+    const { deps, billing, far } = parts()
+    far.completions = [new ResponseTooLarge('engine_error', 'too large')]
+    await expect(createChatCompletion(deps, asking(), hello)).rejects.toBeInstanceOf(ResponseTooLarge)
+    expect(billing.only).toMatchObject({ charged: BigInt(INPUT + 10 * 2) * 1_000n, used: { source: 'counted' } })
+  })
+
+  it('by the time of the whole call is charged its input', async () => {
+    const { deps, billing, far } = parts()
+    far.completions = ['wait']
+    await expect(createChatCompletion(deps, asking(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
+    expect([billing.only.charged, far.ended]).toEqual([BigInt(INPUT) * 1_000n, 1])
+  })
+
+  it('before the engine was asked costs nothing', async () => {
+    const { deps, billing, far } = parts()
+    const queued = (_call: unknown, _request: unknown, signal: AbortSignal) =>
+      new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason))))
+    Object.assign(far.chat, { complete: queued, stream: queued })
+    await expect(createChatCompletion(deps, asking(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
+    const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))
+    await expect(streamChatCompletion({ ...deps, engines }, asking(), hello).next()).rejects.toMatchObject({ code: 'engine_timeout' })
+    expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'voided'])
+  })
+
+  it('or that its reader gives up is charged also where a call that is cut would be free', async () => {
+    const record = {
+      isFreeWhenCut: true,
+      holding: async () => undefined,
+      holdEnded: () => undefined,
+      answered: () => Promise.reject(engineDown),
+    }
+    for (const [leave, charged] of [
+      ['return', BigInt(INPUT + 2) * 1_000n],
+      ['signal', 0n],
+      ['record', 0n],
+    ] as const) {
+      const { deps, billing, far } = parts()
+      far.steps = [...stream(1), ...(leave === 'record' ? [] : ['wait' as const])]
+      const leaving = new AbortController()
+      const events = streamChatCompletion(deps, { ...asking(somebody, leaving.signal), record }, hello)
+      await events.next()
+      if (leave === 'return') await events.return?.()
+      else if (leave === 'signal') leaving.abort()
+      else await expect(events.next()).rejects.toBe(engineDown)
+      await eventually(() => billing.openHolds === 0)
+      expect(billing.only.charged).toBe(charged)
+    }
+  })
+
+  it('is answered by a fallback, and costs both', async () => {
+    for (const isStream of [false, true]) {
+      const { deps, billing, far } = parts()
+      far.completions = [stopped()]
+      far.openings = [stopped(), stopped()]
+      const careful = { ...hello, model: 'careful' }
+      const cost = isStream
+        ? (await all(streamChatCompletion(deps, asking(), careful))).at(-1)?.cost
+        : (await createChatCompletion(deps, asking(), careful)).cost
+      const charges = [...billing.holds.values()].map(({ charged }) => charged)
+      // Two models of the engine, each paid for the input, and the model that answered.
+      expect(charges).toEqual([6_000n, 6_000n, isStream ? 26_000n : 30_000n])
+      expect(cost).toBe(charges.reduce((sum, charged) => sum + charged))
+    }
+  })
+})
+
+it('warns the operator of a usage of zero once a model and hour', async () => {
+  const warned: object[] = []
+  let nowMs = Date.now()
+  const clock = { ...systemClock, now: () => new Date(nowMs) }
+  const { deps, far } = parts({ clock, log: { ...silentLog, warn: (facts: object) => void warned.push(facts) } as Log })
+  far.completions = [completion({ usage: usage(20, 0) })]
+  far.steps = [...stream(3), [usageChunk(0, 3)]]
+  await createChatCompletion(deps, asking(), hello)
+  await all(streamChatCompletion(deps, asking(), hello))
+  expect(warned).toEqual([{ model: 'chat', engine: 'far' }])
+  nowMs += 3_600_000
+  await createChatCompletion(deps, asking(), hello)
+  far.completions = [completion(), completion({})]
+  await createChatCompletion(deps, asking(), hello)
+  await createChatCompletion(deps, asking(), hello)
+  expect(warned).toHaveLength(2)
+})
+
+describe('a request whose longest output does not fit into a response', () => {
+  // A token with 20 alternatives takes 64 bytes for each of 21, and 4 for itself.
+  const catalog = CATALOG.replace('context_window: 1000, max_output_tokens: 100', 'max_output_tokens: 100000')
+  const logprobs = { logprobs: true, top_logprobs: 20 }
+
+  it.each<[string, object, boolean, string | null]>([
+    ['14 choices with alternatives', { n: 14, ...logprobs }, true, 'max_completion_tokens'],
+    ['14 choices with alternatives of few tokens', { n: 14, ...logprobs, max_tokens: 14_224 }, true, null],
+    ['14 choices with alternatives of too many tokens', { n: 14, ...logprobs, max_tokens: 14_225 }, true, 'max_tokens'],
+    ['14 choices', { n: 14 }, true, null],
+    ['alternatives', { ...logprobs, max_completion_tokens: 15_558 }, false, 'max_completion_tokens'],
+    ['alternatives of few tokens', { ...logprobs, max_completion_tokens: 15_557 }, false, null],
+    ['128 choices', { n: 128 }, false, 'max_completion_tokens'],
+    ['50 choices', { n: 50 }, false, null],
+  ])('is refused before the hold: %s', async (_name, fields, isStream, param) => {
+    const { deps, billing } = parts({ catalog, balance: 10n ** 15n })
+    const request = { model: 'chat', messages: hello.messages, ...fields }
+    const answer = isStream ? all(streamChatCompletion(deps, asking(), request)) : createChatCompletion(deps, asking(), request)
+    if (param === null) return expect(answer).resolves.toBeDefined()
+    await expect(answer).rejects.toMatchObject({ code: 'invalid_request', param })
+    expect(billing.holds.size).toBe(0)
+  })
+
+  it('is taken by an engine without log probabilities', async () => {
+    const { deps, far } = parts({ catalog, balance: 10n ** 15n })
+    Object.assign(far.chat, { hasLogprobs: false })
+    await createChatCompletion(deps, asking(), { model: 'chat', messages: hello.messages, ...logprobs })
   })
 })

@@ -2,7 +2,8 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
 import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
-import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
+import { ResponseTooLarge } from '../../domain/engines/engine-failure.ts'
+import { believedUsage, countedUsage, isZeroReported, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type AskContext, type CallDeps, getEnginePart } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
@@ -23,8 +24,8 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input. Each engine
- * has at most `maxMs`.
+ * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input, as does a call
+ * that a deadline of ours ends. Each engine has at most `maxMs`.
  * @throws {KisError} as `admitChat` and `firstToAnswer`.
  */
 export function createChatCompletion(
@@ -44,25 +45,29 @@ async function complete(
   maxMs: number,
 ): Promise<Omit<ChatCompletion, 'rateLimits'>> {
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(deps, ask, limits, value, false)
-  return firstToAnswer(deps, context, models, async (model, endsAt) => {
+  return firstToAnswer(deps, context, models, async (model, endsAt, chargedBefore) => {
     const inputTokens = inputTokensFor(model)
-    const request = await requestWithImages(model)
     const warnings = warningsFor(model)
     const call = toChatCall(model, context, warnings)
-    return billedCall(
+    const terms = termsFor(model)
+    let used = countedUsage(inputTokens, 0)
+    const completed = await billedCall(
       deps,
       context,
-      termsFor(model),
-      () => countedUsage(inputTokens, 0),
-      async (signal) => {
+      terms,
+      (error) => (error instanceof ResponseTooLarge ? countedUsage(inputTokens, terms.ceiling.outputTokens) : used),
+      async (signal, letBegin) => {
+        const request = await requestWithImages(model, letBegin)
         const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
-        const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
-        const response = completedAnswer(answer, namesFor(deps, model), usage)
-        return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
+        used = believedUsage(reported, inputTokens, () => countAnswerTokens(answer))
+        if (isZeroReported(reported, used)) deps.zeroUsage.note(model)
+        const response = completedAnswer(answer, namesFor(deps, model), used)
+        return { value: { response, warnings: [...warnings], modelId: model.id, usage: used }, usage: used }
       },
-      // Fetching the images may have used up some of the time.
+      // Models that were asked before may have used up some of the time.
       Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
+    return { ...completed, cost: chargedBefore + completed.cost }
   })
 }

@@ -204,7 +204,7 @@ describe('a stream whose engine is silent for too long', () => {
     const events = streamChatCompletion({ ...deps, engines }, asking(), request)
     expect((await events.next()).value).toMatchObject({ warnings: ['answered_by:vendor/spare'], chunks: near.steps[0] })
     expect([far.chats, far.ended, near.chats]).toEqual([1, 1, 1])
-    expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'dispatched'])
+    expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['settled', 'dispatched'])
     await events.return?.()
   })
 

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { EngineFailure } from '../../domain/engines/engine-failure.ts'
+import { EngineFailure, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { isOffered } from '../../domain/engines/residency.ts'
 import { type CallContext, getEngine, type Ports } from '../deps.ts'
 import { MAX_CALL_MS } from '../money/billed-call.ts'
@@ -27,20 +27,21 @@ export function listCandidates({ catalog }: Ports, principal: Principal, model: 
 }
 
 /**
- * Returns the answer of the first model that gives one. Each attempt holds and releases its own money. An attempt may
+ * Returns the answer of the first model that gives one. Each attempt holds and resolves its own money. An attempt may
  * fail only before the caller sees its first byte, so no caller sees half an answer. `attempt` gets the time at which
- * the whole call must end, in milliseconds since the epoch.
+ * the whole call must end, in milliseconds since the epoch, and what earlier attempts were charged, in nano-USD.
  * @throws {KisError} the error of the last engine that failed.
  */
 export async function firstToAnswer<Answer>(
   deps: Ports,
   context: CallContext,
   models: readonly Model[],
-  attempt: (model: Model, endsAt: number) => Promise<Answer>,
+  attempt: (model: Model, endsAt: number, chargedBefore: bigint) => Promise<Answer>,
 ): Promise<Answer> {
   const { clock, log } = deps
   const endsAt = clock.now().getTime() + MAX_CALL_MS
   let failure: unknown
+  let charged = 0n
   for (const model of models) {
     const { breaker, retries } = getEngine(deps, model)
     const facts = { requestId: context.requestId, model: model.id, engine: model.engine }
@@ -54,11 +55,12 @@ export async function firstToAnswer<Answer>(
       const leftMs = endsAt - clock.now().getTime()
       if (leftMs <= 0) throw failure
       try {
-        const answer = await attempt(model, endsAt)
+        const answer = await attempt(model, endsAt, charged)
         breaker.succeeded()
         if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback answered')
         return answer
       } catch (error) {
+        if (error instanceof StoppedByLimit) charged += error.charged
         if (!(error instanceof KisError) || context.signal.aborted) throw error
         if (!ENGINE_FAULTS.includes(error.code)) {
           // The caller did not choose the fallback, so an error that concerns only the fallback, such as too little

@@ -1,6 +1,6 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/identity/principal.ts'
+import { type Principal, requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { AskContext, CallContext, Services, With } from '../deps.ts'
 import type { Taken } from './call-limits.ts'
@@ -82,6 +82,18 @@ export async function limited<Value extends object>(
     return { ...value, rateLimits: call.rateLimits }
   } catch (error) {
     throw call.failed(error)
+  }
+}
+
+/**
+ * Takes one request of the caller's key, for work that is no call of a model, such as a quote or a replay.
+ * @throws {KisError} `rate_limit_exceeded`: with what remains of the limits.
+ */
+export async function takeRequest(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>): Promise<void> {
+  try {
+    await deps.limits.takeRequest(requirePrincipal(ask.caller))
+  } catch (error) {
+    throw withRateLimits(deps, ask, error)
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Model } from '../../domain/catalog.ts'
-import type { AskContext, Ports } from '../deps.ts'
+import type { AskContext, With } from '../deps.ts'
 import { quoteHolds } from '../money/quote-holds.ts'
 import { admitChat } from './admit-chat.ts'
+import { takeRequest } from './limited-call.ts'
 
 /** The most that one model would cost. Amounts are nano-USD. */
 export interface QuotedModel {
@@ -15,13 +16,15 @@ export interface QuotedModel {
 
 /**
  * Returns the amounts that a chat request would hold: for its model, then for each fallback in order. It holds nothing
- * and calls no engine.
+ * and calls no engine. It counts as one request of the caller's key.
  * @throws {KisError} the error with which the request itself would be refused.
  * @throws {KisError} `service_unavailable`: billing does not answer.
+ * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left.
  */
-export async function quoteChatCompletion(deps: Ports, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
+export async function quoteChatCompletion(deps: With<'limits'>, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
   const { context, models, inputTokensFor, termsFor } = await admitChat(deps, ask, null, value, isStream)
+  await takeRequest(deps, context)
   const ceilings = models.map((model) => termsFor(model).ceiling)
   const quotes = await quoteHolds(
     deps,

@@ -68,11 +68,36 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     ['an image of too many pixels is', png(1, 1, { claims: [60_000, 60_000] }), 'payload_too_large'],
     ['too many bytes are', new EgressError('too_large'), 'payload_too_large'],
     ['there is no room to ask', new EgressError('busy'), 'service_unavailable'],
-  ])('where %s at the address: nothing is held and no engine is called', async (_case, page, code) => {
+  ])('where %s at the address: nothing stays held and no engine is called', async (_case, page, code) => {
     const made = blind()
     made.egress.pages.set(B, page)
+    const { balance } = made.billing
     await expect(call(made, makeRequest(A, B))).rejects.toMatchObject({ code, param: code === 'service_unavailable' ? null : nameParam(2) })
-    expect([made.far.chats, made.billing.holds.size]).toEqual([0, 0])
+    expect([made.far.chats, made.billing.held, made.billing.balance]).toEqual([0, 0n, balance])
+  })
+
+  it('are fetched for no call that the rules in force refuse', async () => {
+    const catalog = REGIONAL.replaceAll('badge: regional', 'badge: local')
+    for (const made of [parts({ catalog }), blind({ catalog })]) {
+      made.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
+      made.billing.rules = somebody.revision + 1
+      await expect(call(made, makeRequest(A))).rejects.toMatchObject({ code: 'residency_policy_violation', param: nameParam(1) })
+      expect([made.far.chats, made.egress.fetched, made.egress.lookups, made.billing.held]).toEqual([0, [], [], 0n])
+    }
+  })
+
+  it('go no further once the rules change while they are fetched', async () => {
+    const catalog = REGIONAL.replaceAll('badge: regional, fetches_images: true', 'badge: local')
+    for (const urls of [[A], Array.from({ length: 5 }, (_, index) => `${A}?${index}`)]) {
+      const made = blind({ catalog })
+      made.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
+      for (const url of urls) made.egress.pages.set(url, png())
+      made.egress.onFetch = () => {
+        made.billing.rules = somebody.revision + 1
+      }
+      await expect(call(made, makeRequest(...urls))).rejects.toMatchObject({ code: 'residency_policy_violation' })
+      expect([made.far.chats, made.egress.fetched.length, made.billing.held]).toEqual([0, 1, 0n])
+    }
   })
 
   it('are looked for at no address that is not public, whoever would fetch it', async () => {
@@ -104,7 +129,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     })
     const many = Array.from({ length: 21 }, (_, index) => `https://images${index}.test/`)
     await expect(call(made, makeRequest(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
-    expect([made.far.chats, made.billing.holds.size]).toEqual([1, 1])
+    expect([made.far.chats, made.billing.openHolds]).toEqual([1, 0])
   })
 
   it('of an organization whose data stays local come as data: URIs only', async () => {
@@ -151,8 +176,8 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     await eventually(() => made.egress.running === 1)
     stop.abort()
     await calling
-    await eventually(() => made.egress.running === 0)
-    expect([made.far.chats, made.billing.holds.size]).toEqual([0, 0])
+    await eventually(() => made.egress.running === 0 && made.billing.held === 0n)
+    expect([made.far.chats, made.billing.only.charged]).toEqual([0, 0n])
   })
 })
 

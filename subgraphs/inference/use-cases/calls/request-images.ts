@@ -15,6 +15,7 @@ import {
   toDataUri,
   withImageUrls,
 } from '../../domain/chat/images.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import { type CallContext, getEnginePart, type Ports } from '../deps.ts'
 
@@ -31,9 +32,11 @@ const FETCH_MS = 20_000
 
 /**
  * Returns the request for the engine of a model. If the engine does not fetch images itself, `data:` URIs replace their
- * addresses.
+ * addresses. Called once money is held. `letBegin` asks billing whether the rules in force let the call begin: nothing
+ * of the call leaves the process before, neither to a host of an image nor to the engine.
+ * @throws {NeverAsked} the error of an image or of `letBegin`, as its `cause`: the engine was not asked.
  */
-export type RequestWithImages = (model: Model) => Promise<ChatRequest>
+export type RequestWithImages = (model: Model, letBegin: () => Promise<void>) => Promise<ChatRequest>
 
 /**
  * Checks the addresses of a request's images. Images are fetched only when the returned function is called, each once.
@@ -55,17 +58,27 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
   }
   let fetched: Promise<ReadonlyMap<string, string>> | undefined
   let judged: Promise<void> | undefined
-  return async (model) => {
-    if (images.length === 0) return request
+  const prepare = async (model: Model, letBegin: () => Promise<void>): Promise<ChatRequest> => {
     if (getEnginePart(deps, model, 'chat').fetchesImages) {
-      // A vendor's cloud fetches from outside, where it cannot reach our hosts.
-      if (model.residency === 'cloud') return request
       judged ??= judgeHosts(deps, context, images)
       await judged
       return request
     }
-    fetched ??= fetchAll(deps, context, images)
+    fetched ??= fetchAll(deps, context, letBegin, images)
     return withImageUrls(request, await fetched)
+  }
+  return async (model, letBegin) => {
+    // A vendor's cloud fetches from outside, where it cannot reach our hosts.
+    const isUnchanged = model.residency === 'cloud' && getEnginePart(deps, model, 'chat').fetchesImages
+    if (images.length === 0 || isUnchanged) return request
+    try {
+      const prepared = await prepare(model, letBegin)
+      // Images take seconds, in which the rules may change.
+      await letBegin()
+      return prepared
+    } catch (error) {
+      throw new NeverAsked(error)
+    }
   }
 }
 
@@ -84,7 +97,12 @@ async function judgeHosts({ egress }: Ports, { signal }: CallContext, images: re
  * Returns data URIs by address.
  * @throws {KisError} the error of the first fetch that fails; it ends the others.
  */
-async function fetchAll(deps: Ports, context: CallContext, images: readonly ImagePart[]): Promise<ReadonlyMap<string, string>> {
+async function fetchAll(
+  deps: Ports,
+  context: CallContext,
+  letBegin: () => Promise<void>,
+  images: readonly ImagePart[],
+): Promise<ReadonlyMap<string, string>> {
   const distinct = new Map<string, ImagePart>()
   for (const image of images) if (!distinct.has(image.url)) distinct.set(image.url, image)
   const beyond = [...distinct.values()][MAX_FETCHED]
@@ -99,6 +117,7 @@ async function fetchAll(deps: Ports, context: CallContext, images: readonly Imag
     try {
       const work = async () => {
         for (const image of left) {
+          await letBegin()
           const bytes = await fetchImage(deps, context, image, ended)
           size += bytes.length
           if (size > MAX_FETCHED_BYTES) {

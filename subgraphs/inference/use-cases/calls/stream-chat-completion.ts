@@ -4,6 +4,7 @@ import type { Model } from '../../domain/catalog.ts'
 import { readChoices } from '../../domain/chat/chat-answer.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
 import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
@@ -56,7 +57,9 @@ interface Attempt {
 }
 
 interface Answering extends Attempt {
-  readonly modelId: string
+  readonly model: Model
+  /** What earlier attempts were charged, in nano-USD. */
+  readonly chargedBefore: bigint
   /** Null once they are sent. */
   warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[], undefined>
@@ -72,6 +75,8 @@ interface Begun {
 class ChatStream {
   readonly #deps: CallDeps
   readonly #ask: AskContext
+  /** Aborts when the caller leaves, or this process leaves the call to another. */
+  readonly #cut: AbortSignal
   readonly #value: unknown
   /** Stops the engine when the caller leaves or the call takes too long. */
   readonly #stop = new AbortController()
@@ -85,6 +90,7 @@ class ChatStream {
   constructor(deps: CallDeps, ask: AskContext, value: unknown) {
     this.#deps = deps
     this.#ask = { ...ask, signal: this.#stop.signal }
+    this.#cut = ask.signal
     this.#value = value
   }
 
@@ -104,7 +110,7 @@ class ChatStream {
     if (!this.#isOver) return this.#took(begun.first)
     // The caller left while the answer began.
     begun.answering.chunks.return?.()
-    await this.#resolveFailed().catch(() => undefined)
+    await this.#resolveFailed(null)
     return DONE
   }
 
@@ -122,18 +128,24 @@ class ChatStream {
 
   async #last(answering: Answering): Promise<Step> {
     this.#end()
-    const { hold, meter, completer, modelId } = answering
-    const usage = meter.usage()
-    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(answering), usage, modelId }
-    await this.#ask.record?.answered(usage, last)
-    return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
+    const { hold, meter, completer, model, chargedBefore } = answering
+    const usage = meter.usage(!meter.isSpent)
+    if (meter.isZeroReported) this.#deps.zeroUsage.note(model)
+    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(answering), usage, modelId: model.id }
+    try {
+      await this.#ask.record?.answered(usage, last)
+    } catch (error) {
+      await hold.resolve(error instanceof StoppedByLimit ? usage : null).catch(() => undefined)
+      throw error
+    }
+    return { done: false, value: { ...last, cost: chargedBefore + (await hold.resolve(usage)) } }
   }
 
   readonly #failed = async (error: unknown): Promise<never> => {
     this.#end()
     // An answer that is refused here still comes.
     this.#answering?.chunks.return?.()
-    await this.#resolveFailed().catch(() => undefined)
+    await this.#resolveFailed(error)
     const failure = this.#isLate ? callTookTooLong() : error
     throw this.#call?.failed(failure) ?? failure
   }
@@ -146,7 +158,7 @@ class ChatStream {
     // Before the answer has begun, the end of the attempt tells whether its engine was asked.
     if (!this.#answering) return
     this.#answering.chunks.return?.()
-    this.#resolveFailed().catch(() => undefined)
+    void this.#resolveFailed(null)
   }
 
   #end(): void {
@@ -163,18 +175,22 @@ class ChatStream {
     }, MAX_CALL_MS)
     return byRulesInForce(this.#deps, this.#ask, async (ask) => {
       const admitted = await admitChat(this.#deps, ask, this.#call!, this.#value, true)
-      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
+      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model, _endsAt, charged) => this.#try(model, admitted, charged))
     })
   }
 
-  async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Begun> {
+  async #try(
+    model: Model,
+    { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat,
+    chargedBefore: bigint,
+  ): Promise<Begun> {
     const { clock } = this.#deps
-    const request = await requestWithImages(model)
     const terms = termsFor(model)
     const hold = await openHold(this.#deps, context, terms)
     const meter = new StreamMeter(inputTokensFor(model), terms.ceiling.outputTokens, clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
+      const request = await requestWithImages(model, hold.letBegin)
       const warnings = warningsFor(model)
       const call = toChatCall(model, context, warnings)
       const chat = getEnginePart(this.#deps, model, 'chat')
@@ -183,17 +199,18 @@ class ChatStream {
         chat.stream(call, requestFor(model, request, call.warn), signal),
       )
       const completer = new ChunkCompleter(namesFor(this.#deps, model))
-      return { answering: { modelId: model.id, hold, meter, chunks, completer, warnings: [...warnings] }, first }
+      return { answering: { model, chargedBefore, hold, meter, chunks, completer, warnings: [...warnings] }, first }
     } catch (error) {
       const wasAsked = !(error instanceof NeverAsked)
-      await this.#resolveFailed(wasAsked).catch(() => undefined)
+      await this.#resolveFailed(error)
       throw wasAsked ? error : error.cause
     }
   }
 
   /**
    * Returns the stream with its first piece of an answer.
-   * @throws {KisError} `engine_timeout`: the engine gave none within `ms` milliseconds and is stopped.
+   * @throws {StoppedByLimit} `engine_timeout`: the engine gave none within `ms` milliseconds and is stopped.
+   * @throws {StoppedByLimit} `engine_error`: the engine sent too many chunks without one.
    * @throws {KisError} `engine_error`: the stream ended without one.
    */
   async #begun(
@@ -205,7 +222,7 @@ class ChatStream {
     const onStop = () => stop.abort(this.#stop.signal.reason)
     if (this.#stop.signal.aborted) onStop()
     this.#stop.signal.addEventListener('abort', onStop, { once: true })
-    const tooLate = () => new KisError('engine_timeout', `The engine \`${engine}\` did not begin its answer within ${ms / 1_000} s.`)
+    const tooLate = () => new StoppedByLimit('engine_timeout', `The engine \`${engine}\` did not begin its answer within ${ms / 1_000} s.`)
     return withDeadline(ms, tooLate, null, async (late) => {
       late.addEventListener('abort', () => stop.abort(late.reason), { once: true })
       const chunks = await open(stop.signal)
@@ -217,7 +234,10 @@ class ChatStream {
         // Chunks with filter results or usage have no choice and are not an answer.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         for (const chunk of first.value) before.push(chunk)
-        if (before.length > MAX_CHUNKS_BEFORE) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
+        if (before.length > MAX_CHUNKS_BEFORE) {
+          const message = `The engine \`${engine}\` sent ${MAX_CHUNKS_BEFORE} chunks without an answer.`
+          throw new StoppedByLimit('engine_error', message, { shouldRetry: false })
+        }
         if (first.value.some((chunk) => readChoices(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
       }
     })
@@ -242,14 +262,18 @@ class ChatStream {
   }
 
   /**
-   * Resolves the hold of a failed attempt. A vendor's failure without usage is free, and so is an engine that was not
-   * asked. What was produced for a caller who left, or until the deadline, is charged, unless the call is made again.
+   * Resolves the hold of an attempt that did not end with a whole response. `error` is null when the caller has left.
+   * What was produced until the caller left, or a limit or a deadline of ours ended the call, is charged, unless another
+   * process makes the call again. A vendor's failure without usage is free, and so is an engine that was not asked.
    */
-  async #resolveFailed(wasAsked = true): Promise<void> {
+  async #resolveFailed(error: unknown): Promise<void> {
     if (!this.#attempt) return
     const { hold, meter } = this.#attempt
-    const { aborted } = this.#stop.signal
-    const isFree = aborted ? this.#ask.record?.isFreeWhenCut : !meter.isReported
-    await hold.resolve(isFree || !wasAsked ? null : meter.usage())
+    const isLeft = this.#stop.signal.aborted && !(this.#cut.aborted && this.#ask.record?.isFreeWhenCut)
+    const isStopped = this.#isLate || error instanceof StoppedByLimit
+    const isFailed = !this.#stop.signal.aborted && meter.isReported
+    const isCharged = !(error instanceof NeverAsked) && (isStopped || isLeft || isFailed)
+    const charged = await hold.resolve(isCharged ? meter.usage() : null).catch(() => 0n)
+    if (error instanceof StoppedByLimit) error.charged = charged
   }
 }

@@ -15,7 +15,7 @@ import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, CallDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
-import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { areExact, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
 export interface Embeddings {
   /** In the order of the inputs, each of Euclidean length 1. */
@@ -34,7 +34,7 @@ interface EmbeddingsInput {
 
 /**
  * Embeds texts, or token arrays. A model that accepts no tokens gets their texts.
- * @throws {KisError} the error of a check or of the engine; nothing is charged.
+ * @throws {KisError} the error of a check or of the engine; nothing is charged, unless it is a `StoppedByLimit`.
  */
 export function createEmbeddings(deps: CallDeps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
   return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
@@ -54,8 +54,8 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   const inputs = given.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
   const counted = await countEmbeddingTokens(deps, model, inputs, toParam, ask)
   const { counts } = counted
-  checkTokensOfAll(sum(counts), areExact(model, inputs))
-  const context = await call.admit(principal, sum(counts))
+  checkTokensOfAll(sumTokens(counts), areExact(model, inputs))
+  const context = await call.admit(principal, sumTokens(counts))
 
   // The engine shortens the vectors if the model can; otherwise they are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions
@@ -67,13 +67,13 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
     {
       operation: 'embedding',
       model,
-      ceiling: embeddingCeiling(model, sum(counts)),
-      atLeast: toQuantities(sum(counts), 0),
+      ceiling: embeddingCeiling(model, sumTokens(counts)),
+      atLeast: toQuantities(sumTokens(counts), 0),
     },
-    () => countedUsage(sum(counts.slice(0, sent)), 0),
+    () => countedUsage(sumTokens(counts.slice(0, sent)), 0),
     async (signal) => {
       const asked = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
-      const done = await embedInBatches(deps, context, model, counted.input, asked, signal, (count) => {
+      const done = await embedInBatches(deps, context, model, counted, asked, signal, (count) => {
         sent = count
       })
       const vectors = done.vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector))
@@ -88,7 +88,7 @@ async function decoded(
   inputs: readonly (readonly number[])[],
   toParam: (index: number) => string,
 ): Promise<readonly string[]> {
-  checkTokensOfAll(sum(inputs.map(({ length }) => length)), true)
+  checkTokensOfAll(sumTokens(inputs.map(({ length }) => length)), true)
   const texts: string[] = []
   for (const [index, tokens] of inputs.entries()) {
     const read = await decoder.decode(tokens)
@@ -99,8 +99,4 @@ async function decoded(
     texts.push(read.text)
   }
   return texts
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
 }

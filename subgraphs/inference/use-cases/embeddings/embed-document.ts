@@ -4,6 +4,7 @@ import { MAX_INT } from '../../../common/int.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { HoldQuote } from '../../ports/billing.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
@@ -81,8 +82,10 @@ export async function embedPassages(
   const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
     const asked = { dimensions: null, purpose: 'passage', withTokenStates: true } as const
-    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted.input, asked, ask.signal)
+    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, ask.signal)
     return { vectors, tokenStates, tokens: usage.quantities.inputTokens }
+  } catch (error) {
+    throw error instanceof NeverAsked ? error.cause : error
   } finally {
     leave()
   }

@@ -11,7 +11,7 @@ import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
-import { type Counted, countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { type Counted, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
 interface Query {
   readonly modelId: string
@@ -52,7 +52,8 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
-  const { input, tokens } = await toWindows(deps, ask, model, text)
+  const counted = await toWindows(deps, ask, model, text)
+  const tokens = sumTokens(counted.counts)
   const context = await call.admit(principal, null)
   return billedCall(
     deps,
@@ -66,7 +67,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     () => countedUsage(tokens, 0),
     async (signal) => {
       const asked = { dimensions: null, purpose: 'query', withTokenStates: true } as const
-      const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, input, asked, signal)
+      const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, signal)
       const tokens = usage.quantities.inputTokens
       if (vectors.length > 1) return { value: { vector: meanDirection(vectors), tokenStates: null, tokens }, usage }
       return { value: { vector: vectors[0]!, tokenStates: tokenStates?.[0] ?? null, tokens }, usage }
@@ -74,19 +75,13 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
   )
 }
 
-/** The text in as few windows as fit the model, each with its prefix, and the tokens of all. */
-async function toWindows(
-  deps: KeyedDeps,
-  ask: AskContext,
-  model: Model,
-  text: string,
-): Promise<{ readonly input: Counted['input']; readonly tokens: number }> {
+/** The text in as few windows as fit the model, each with its prefix. */
+async function toWindows(deps: KeyedDeps, ask: AskContext, model: Model, text: string): Promise<Counted> {
   for (let count = 1; ; count = Math.min(count * 2, MAX_WINDOWS)) {
     const windows = count === 1 ? [text] : cutIntoWindows(text, count)
     const texts = windows.map((window) => withQueryPrefix(window, model))
     try {
-      const { counts, input } = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
-      return { input, tokens: counts.reduce((sum, tokens) => sum + tokens, 0) }
+      return await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
     } catch (error) {
       if (!(error instanceof KisError) || error.code !== 'context_length_exceeded' || count === MAX_WINDOWS) throw error
     }

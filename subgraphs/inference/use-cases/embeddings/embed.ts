@@ -4,7 +4,7 @@ import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embedding
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { countedUsage, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { type EmbeddingCall, NeverAsked } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
+import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports, type With } from '../deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -43,15 +43,16 @@ export async function countEmbeddingTokens(
 }
 
 /**
- * Embeds the input in order, in batches of the engine's size. `onSent` is called before each batch with the number of
- * inputs sent up to its end.
+ * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count. `onSent` is called
+ * before each batch with the number of inputs sent up to its end.
+ * @throws {NeverAsked} the signal has aborted before anything was sent.
  * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
  */
 export async function embedInBatches(
-  deps: Ports,
+  deps: With<'zeroUsage'>,
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
-  input: EmbeddingRequest['input'],
+  { input, counts }: Counted,
   asked: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenStates'>,
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
@@ -67,14 +68,17 @@ export async function embedInBatches(
     const part = input.slice(start, start + embedding.maxBatch) as EmbeddingRequest['input']
     onSent(start + part.length)
     const batch = await embedding.embed(call, part, signal).catch((error) => {
-      // The batch counts as sent.
-      throw error instanceof NeverAsked ? error.cause : error
+      if (error instanceof NeverAsked) onSent(start)
+      // For the batches before, it was asked.
+      throw error instanceof NeverAsked && start > 0 ? error.cause : error
     })
     checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)
     tokenStates.push(...(batch.tokenStates ?? []))
-    tokens += batch.tokens
-    isReported &&= batch.source === 'provider'
+    const isZero = batch.tokens === 0
+    if (isZero && batch.source === 'provider') deps.zeroUsage.note(model)
+    tokens += isZero ? sumTokens(counts.slice(start, start + part.length)) : batch.tokens
+    isReported &&= batch.source === 'provider' && !isZero
   }
   const usage = isReported ? providerUsage(toQuantities(tokens, 0)) : countedUsage(tokens, 0)
   return { vectors, tokenStates: tokenStates.length > 0 ? tokenStates : null, usage }
@@ -92,6 +96,10 @@ function checkVectors(vectors: readonly Float32Array[], count: number, dimension
 /** Reports whether the token counts of an input are exact, not estimates. */
 export function areExact({ countsExactly }: Model, input: EmbeddingRequest['input']): boolean {
   return countsExactly || !isTexts(input)
+}
+
+export function sumTokens(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
 }
 
 function isTexts(input: EmbeddingRequest['input']): input is readonly string[] {

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { NeverAsked } from '../../ports/engines.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { unit } from '../../test-support/scripted-engine.ts'
 import { createEmbeddings } from './create-embeddings.ts'
@@ -135,6 +137,24 @@ describe('embeddings', () => {
     expect(billing.only.state).toBe('voided')
   })
 
+  it('that a limit or a deadline of ours ends cost the batches that were sent', async () => {
+    const { deps, billing, near } = parts()
+    near.embedFailure = new StoppedByLimit('engine_timeout', 'late')
+    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })).rejects.toBe(near.embedFailure)
+    expect(billing.only).toMatchObject({ charged: 12_000n, used: { source: 'counted' } })
+  })
+
+  it.each([
+    ['embed', 16],
+    ['embed-far', 4],
+  ])('of %s are charged by count where the engine reports zero', async (model, tokens) => {
+    const { deps, billing, near, far } = parts()
+    near.embedTokens = far.embedTokens = 0
+    const { cost, promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    expect([promptTokens, cost]).toEqual([tokens, BigInt(tokens) * 1_000n])
+    expect(billing.only.used).toMatchObject({ source: 'counted' })
+  })
+
   it('whose caller leaves cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
@@ -146,6 +166,29 @@ describe('embeddings', () => {
     leaving.abort()
     await answer
     expect(billing.only).toMatchObject({ state: 'settled', charged: 12_000n, used: { source: 'counted' } })
+  })
+
+  it.each([
+    [1, 'voided', 0n],
+    [2, 'settled', 12_000n],
+  ])('whose caller leaves before the engine was asked for batch %i do not cost that batch', async (batch, state, charged) => {
+    const { deps, billing, near } = parts()
+    const { embed } = near.embedding
+    const waits = Promise.withResolvers<void>()
+    near.embedding.embed = (call, input, signal) => {
+      if (near.embeds + 1 < batch) return embed(call, input, signal)
+      return new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason)))
+        waits.resolve()
+      })
+    }
+    const leaving = new AbortController()
+    const ask = asking(somebody, leaving.signal)
+    const answer = createEmbeddings(deps, ask, { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch((error) => error)
+    await waits.promise
+    leaving.abort()
+    expect(await answer).toBe(leaving.signal.reason)
+    expect(billing.only).toMatchObject({ state, charged })
   })
 })
 

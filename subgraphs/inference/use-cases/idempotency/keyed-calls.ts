@@ -106,7 +106,7 @@ export class KeyedCalls implements Disposable {
         const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, ALWAYS_FREE)
         if (ended === undefined) throw underWay(0)
         if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
-        const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? 0n : ended.cost
+        const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? ended.charged : ended.cost
         const [name = ''] = call.step!.path.split('/')
         charges.set(name, (charges.get(name) ?? 0n) + cost)
       }
@@ -255,14 +255,17 @@ export class KeyedCalls implements Disposable {
         const { quantities, source } = outcome.usage!
         const { charged, isOwn } = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
         if (isOwn || charged > 0n) {
-          await run.end(charged)
-          return { outcome, cost: charged }
+          const cost = run.charged + charged
+          await run.end(cost)
+          return { outcome, cost }
         }
         await run.forget()
         return run
       }
-      const cost = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
-      return cost === 0n ? run : { outcome: await run.endCharged(cost, lost(cost)), cost }
+      const charged = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
+      if (charged === 0n) return run
+      const cost = run.charged + charged
+      return { outcome: await run.endCharged(cost, lost(cost)), cost }
     } catch (error) {
       run.release()
       throw error

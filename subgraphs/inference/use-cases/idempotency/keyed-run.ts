@@ -1,6 +1,7 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { CallRecord, With } from '../deps.ts'
 import type { KeyedCall } from '../tables.ts'
@@ -34,7 +35,8 @@ export class KeyedRun implements CallRecord {
   /** The packed outcome, and whether the store has it. */
   #outcome: string | null
   #isKept: boolean
-  #charged = 0n
+  #charged: bigint
+  readonly #isStep: boolean
   /** The end of the newest hold with its charge, or null when billing has not reported it. */
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
@@ -42,13 +44,15 @@ export class KeyedRun implements CallRecord {
   /** `isFree`: reports whether the call costs nothing if it is cut before any of its answer was delivered. */
   constructor(
     calls: DocumentCollection<KeyedCall>,
-    { _id, token, outcome }: KeyedCall,
+    { _id, token, outcome, spent = '0', step }: KeyedCall,
     deps: KeptDeps,
     onEnd: () => void,
     isFree: () => boolean,
   ) {
     this.#outcome = outcome
     this.#isKept = outcome !== null
+    this.#charged = BigInt(spent)
+    this.#isStep = step !== undefined
     this.#calls = calls
     this.#deps = deps
     this.#id = _id
@@ -57,6 +61,11 @@ export class KeyedRun implements CallRecord {
     this.#isFree = isFree
     this.#renewing = setInterval(() => this.#renew(), LEASE_RENEW_MS)
     this.#renewing.unref()
+  }
+
+  /** What the holds of the call were charged so far, in nano-USD. */
+  get charged(): bigint {
+    return this.#charged
   }
 
   get isFreeWhenCut(): boolean {
@@ -68,7 +77,8 @@ export class KeyedRun implements CallRecord {
   }
 
   async holding(holdId: string): Promise<void> {
-    if (!(await this.#write({ holdId }))) throw new ServiceUnavailable('The record of the call')
+    if (!(await this.#write({ holdId, ...(this.#charged > 0n && { spent: String(this.#charged) }) })))
+      throw new ServiceUnavailable('The record of the call')
     this.#holdEnd = Promise.withResolvers()
     this.#isHoldOpen = true
   }
@@ -120,7 +130,8 @@ export class KeyedRun implements CallRecord {
 
   /**
    * Records that the call has failed. If nothing was charged, the key is free for a repeat; otherwise repeats get the
-   * failure. Waits for the record only when billing has already answered, so that the caller learns of the failure
+   * failure. A step that a limit or a deadline of ours has ended is made again at the next pass, and what was charged
+   * counts to the run. Waits for the record only when billing has already answered, so that the caller learns of the failure
    * without delay.
    */
   async fail(error: unknown): Promise<void> {
@@ -155,7 +166,10 @@ export class KeyedRun implements CallRecord {
       const end = this.#holdEnd ? await this.#holdEnd.promise : 0n
       // The charge is unknown. A repeat asks billing for it once the lease has expired.
       if (end === null) return
-      if (this.#outcome !== null) await this.#write({ leaseUntil: this.#deps.clock.now() })
+      const leaseUntil = this.#deps.clock.now()
+      if (this.#outcome !== null) await this.#write({ leaseUntil })
+      else if (this.#isStep && this.#charged > 0n && (end === 0n || error instanceof StoppedByLimit))
+        await this.#write({ leaseUntil, holdId: null, spent: String(this.#charged) })
       else if (this.#charged > 0n) await this.endCharged(this.#charged, toFailure(error, this.#charged))
       else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
     } catch (cause) {

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { asking, parts } from '../../test-support/parts.ts'
+import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { RunDeps } from '../deps.ts'
+import { packOutcome, unpackOutcome } from './keyed-outcome.ts'
 import { onceForKey } from './once-for-key.ts'
 
 const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -17,6 +20,28 @@ function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
 
 /** The writes of a call with a key: its record, the id of its hold, its answer, its end. */
 const WRITES = ['record', 'hold', 'answer', 'end'] as const
+
+describe('a response that a repeat gets', () => {
+  const outcome = (characters: number, events: readonly object[] = []) => ({
+    usage: null,
+    value: { text: 'large '.repeat(characters / 6) },
+    events,
+    failure: null,
+  })
+
+  it('is whole up to 4 MiB, or longer in the events of a stream', async () => {
+    for (const kept of [outcome(4_000_000), outcome(6_000_000, [{ text: 'a' }])])
+      expect(await unpackOutcome(await packOutcome(kept))).toEqual(kept)
+  })
+
+  it('is a conflict that says why when it is longer, however well it is packed', async () => {
+    const { value, failure } = await unpackOutcome(await packOutcome(outcome(6_000_000)))
+    expect([value, failure]).toMatchObject([
+      null,
+      { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 4 MiB') },
+    ])
+  })
+})
 
 describe('a call with an idempotency key whose store fails', () => {
   const faults = WRITES.flatMap((write, i) => (['failed', 'lost answer'] as const).map((effect) => ({ write, nth: i + 1, effect })))
@@ -52,4 +77,25 @@ describe('a call with an idempotency key whose store fails', () => {
     expect([far.chats, billing.openHolds]).toEqual([1, 0])
     expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([0n, CHARGE])
   })
+})
+
+it('a call with an idempotency key that a deadline of ours ends is charged once, and its repeat gets the failure', async () => {
+  const { deps, billing, far } = parts()
+  far.completions = [new StoppedByLimit('engine_timeout', 'late')]
+  await expect(chat(deps)).rejects.toMatchObject({ code: 'engine_timeout' })
+  await expect(chat(deps)).rejects.toMatchObject({ code: 'engine_timeout', shouldRetry: false })
+  expect([far.chats, billing.only.charged]).toEqual([1, 6_000n])
+})
+
+it('a call with an idempotency key costs also what a fallback answered for', async () => {
+  const { deps, billing, far } = parts()
+  far.completions = [new StoppedByLimit('engine_timeout', 'late'), completion()]
+  const careful = { ...request, model: 'careful' }
+  const ask = () =>
+    onceForKey(deps, asking(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (given) =>
+      createChatCompletion(deps, given, careful),
+    )
+  expect(await ask()).toMatchObject({ cost: 36_000n, modelId: 'chat' })
+  expect(await ask()).toMatchObject({ cost: 36_000n, replayed: true })
+  expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([6_000n, 30_000n])
 })

@@ -2,7 +2,7 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { checkIdempotencyKey, requestDigest } from '../../domain/idempotency-key.ts'
-import { readRateLimits, withRateLimits } from '../calls/limited-call.ts'
+import { readRateLimits, takeRequest, withRateLimits } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { toError } from './keyed-outcome.ts'
@@ -35,6 +35,7 @@ export function isReplayed(answer: object): boolean {
  * its caller leaves, so that a repeat finds its outcome.
  * @throws {KisError} the error of the call, or of the earlier call that failed after it was charged.
  * @throws {KisError} `idempotency_conflict`: the key belongs to another request, or its call is in progress.
+ * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left for a replay.
  */
 export async function onceForKey<Value extends Current & { readonly cost: bigint }>(
   deps: KeyedDeps,
@@ -45,6 +46,7 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
   if (isAbsent(call.idempotencyKey)) return run(ask)
   const claimed = await claim(deps, ask, call)
   if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, ask, claimed, run))
+  await takeRequest(deps, ask)
   const { outcome, cost } = claimed
   if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
   return { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }

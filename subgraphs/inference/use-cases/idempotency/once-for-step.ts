@@ -5,7 +5,8 @@ import { KeyedRun } from './keyed-run.ts'
 
 /**
  * Makes a call that is a step of a run, or returns its answer from an earlier pass of the run. The engine's answer is
- * charged once, whichever process makes the call and however often one is killed.
+ * charged once, whichever process makes the call and however often one is killed. `cost` includes what earlier passes
+ * were charged for attempts that a limit or a deadline of ours has ended.
  * @throws {KisError} the error of the call; the next pass makes the call again unless it was charged.
  * @throws {KisError} `idempotency_conflict`: the call is in progress in another process, or was until a moment ago.
  */
@@ -20,10 +21,12 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
     if (record.outcome.failure) throw toError(record.outcome.failure)
     return { ...(record.outcome.value as Value), cost: record.cost }
   }
+  const chargedBefore = record.charged
   try {
     const value = await work({ ...context, record })
-    await record.end(value.cost)
-    return value
+    const cost = chargedBefore + value.cost
+    await record.end(cost)
+    return { ...value, cost }
   } catch (error) {
     await record.fail(error)
     throw error

@@ -1,7 +1,7 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { readRateLimits, withRateLimits } from '../calls/limited-call.ts'
+import { readRateLimits, takeRequest, withRateLimits } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { Interrupted, toError } from './keyed-outcome.ts'
@@ -100,12 +100,16 @@ export async function* kept<Event extends BilledEvent>(
   }
 }
 
-/** The events of a call that has ended. */
+/**
+ * The events of a call that has ended.
+ * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left for a replay.
+ */
 export async function* replay<Event extends BilledEvent>(
   deps: KeyedDeps,
   ask: AskContext,
   { outcome, cost }: Recorded,
 ): AsyncGenerator<Event & Replayable, undefined> {
+  await takeRequest(deps, ask)
   let rateLimits = readRateLimits(deps, ask)
   const again = (event: object) => {
     const replayed = { ...(event as Event), rateLimits, replayed: true }

@@ -34,6 +34,12 @@ const NOTHING = toQuantities(0, 0)
 /** Money reserved for one call. */
 export interface OpenHold {
   readonly id: string
+  /**
+   * Asks billing again whether the rules in force let the call begin. Called before what leaves later than at once.
+   * @throws {StalePrincipal} the rules of the caller have changed.
+   * @throws {KisError} billing refuses or does not answer.
+   */
+  letBegin(): Promise<void>
   /** Reports the usage so far to billing, in the background. A failed report is dropped: the next one includes it. */
   checkpoint(quantities: Quantities): void
   /**
@@ -222,6 +228,7 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
 
   return {
     id,
+    letBegin: () => letBegin({ billing }, id, NOTHING, context),
     checkpoint,
     leave,
     resolve(usage) {

@@ -32,16 +32,19 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
     for await (const version of listVersions(collections.workflowVersions, workflow)) await sink.record(WORKFLOW_VERSION, version)
   }
   for await (const thread of listAll(collections.threads, { organizationId }, FEW)) await sink.record(THREAD, thread)
+  // An import takes an event after its run, and an archive has all records of a kind together: events come last.
+  const ended: string[] = []
   for await (const run of listAll(collections.runs, { organizationId }, FEW)) {
     if (!hasEnded(run, sink)) continue
     await sink.record(RUN, portable(run))
-    await exportEvents(collections, run._id, sink)
+    ended.push(run._id)
   }
   for await (const run of listAll(collections.workflowRuns, { organizationId }, FEW)) {
     if (!hasEnded(run, sink)) continue
     await sink.record(WORKFLOW_RUN, portable(run))
-    await exportEvents(collections, run._id, sink)
+    ended.push(run._id)
   }
+  for (const runId of ended) await exportEvents(collections, runId, sink)
   for (const noun of ['agent', 'workflow']) {
     const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${noun}` })
     if (kept) await sink.record(KEPT_RUNS, { noun, characters: kept.characters })

@@ -85,6 +85,7 @@ export const THREAD = recordKind<ThreadRecord, 'organizationId'>('inference/thre
   agentId: id('agt'),
   messages: json(z.array(z.looseObject({}))),
   revision: count(),
+  nextMark: count().optional(),
   added: z.array(id('run')).max(1_000).optional(),
   by: z.array(id('key')).max(100).optional(),
   updatedAt: date(),

@@ -1,7 +1,8 @@
 import type { Model } from '../../domain/catalog.ts'
 import { countRerank } from '../../domain/rerank/rerank-usage.ts'
 import { listCandidates } from '../calls/first-to-answer.ts'
-import { type AskContext, getEnginePart, type Ports } from '../deps.ts'
+import { takeRequest } from '../calls/limited-call.ts'
+import { type AskContext, getEnginePart, type With } from '../deps.ts'
 import { quoteHolds } from '../money/quote-holds.ts'
 import { admitRerank, type RerankInput } from './create-rerank.ts'
 import { ceilingOf } from './rerank.ts'
@@ -19,12 +20,14 @@ export interface QuotedReranker {
 
 /**
  * Returns the amounts that a reranking would hold: for its model, then for each fallback in order. It holds nothing and
- * calls no engine.
+ * calls no engine. It counts as one request of the caller's key.
  * @throws {KisError} the error with which the request itself would be refused.
  * @throws {KisError} `service_unavailable`: billing does not answer.
+ * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left.
  */
-export async function quoteRerank(deps: Ports, ask: AskContext, input: RerankInput): Promise<readonly QuotedReranker[]> {
+export async function quoteRerank(deps: With<'limits'>, ask: AskContext, input: RerankInput): Promise<readonly QuotedReranker[]> {
   const { principal, request, model: asked } = admitRerank(deps, ask, input)
+  await takeRequest(deps, { caller: principal })
   const counted = listCandidates(deps, principal, asked, () => true).map((model) => {
     const { maxBatch } = getEnginePart(deps, model, 'rerank')
     return {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { createRerank } from './create-rerank.ts'
 import { quoteRerank } from './quote-rerank.ts'
@@ -57,6 +58,31 @@ describe('reranking', () => {
     ranks.rerankings = [new KisError('engine_error', 'down'), { tokens: null, searchUnits: 1 }]
     expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ modelId: 'rank', cost: UNIT })
     expect(billing.writes.filter((write) => write === 'voidHold')).toHaveLength(1)
+  })
+
+  it.each([
+    ['rank', { tokens: 5, searchUnits: 0 }, { searchUnits: 2, cost: 2n * UNIT }],
+    // Each of 4 documents of one token is read with the query of one and 4 marks, at 50 nano-USD a token.
+    ['rank-tokens', { tokens: 0, searchUnits: null }, { tokens: 24, cost: 1_200n }],
+  ])('counts where the engine of %s reports zero', async (model, report, expected) => {
+    const { deps, billing, ranks } = parts()
+    ranks.rerankings = [report]
+    expect(await createRerank(deps, asking(), { ...REQUEST, model })).toMatchObject(expected)
+    expect(billing.only.used?.source).toBe('counted')
+  })
+
+  it('charges what was sent when a limit or a deadline of ours ends the call', async () => {
+    const late = new StoppedByLimit('engine_timeout', 'late')
+    const { deps, billing, ranks } = parts()
+    for (const rerankings of [[late], [{ tokens: null, searchUnits: 1 }, late]]) {
+      ranks.rerankings = rerankings
+      await expect(createRerank(deps, asking(), REQUEST)).rejects.toBe(late)
+    }
+    // The first of two batches, then both.
+    expect([...billing.holds.values()]).toMatchObject([
+      { charged: UNIT, used: { source: 'counted' } },
+      { charged: 2n * UNIT, used: { source: 'counted' } },
+    ])
   })
 
   it('charges nothing for a failure', async () => {

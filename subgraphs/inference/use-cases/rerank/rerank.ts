@@ -27,7 +27,7 @@ export interface Reranked {
 /**
  * Scores the documents with the model, or with the first of its fallbacks that answers, and charges it. Each attempt
  * takes at most `maxMs`.
- * @throws {KisError} as `firstToAnswer`; nothing is charged.
+ * @throws {KisError} as `firstToAnswer`; nothing is charged, unless it is a `StoppedByLimit`.
  */
 export function rerank(
   deps: HoldDeps,
@@ -37,19 +37,22 @@ export function rerank(
   maxMs: number = MAX_CALL_MS,
 ): Promise<Reranked> {
   const models = listCandidates(deps, context.caller, model, () => true)
-  return firstToAnswer(deps, context, models, (candidate, endsAt) => {
+  return firstToAnswer(deps, context, models, async (candidate, endsAt, chargedBefore) => {
     const { maxBatch } = getEnginePart(deps, candidate, 'rerank')
     const counted = countRerank(query, documents, maxBatch)
     const ceiling = ceilingOf(candidate, query, documents, maxBatch)
     const usageOf = (said: Pick<Reranking, 'tokens' | 'searchUnits'>) => rerankUsage(counted, said, candidate)
-    const whenGone = () => usageOf({ tokens: null, searchUnits: null })
-    return billedCall(
+    const unsaid = { tokens: null, searchUnits: null }
+    let sent = 0
+    const reranked = await billedCall(
       deps,
       context,
-      { operation: 'rerank', model: candidate, ceiling, atLeast: whenGone().quantities },
-      whenGone,
+      { operation: 'rerank', model: candidate, ceiling, atLeast: usageOf(unsaid).quantities },
+      () => rerankUsage(countRerank(query, documents.slice(0, sent), maxBatch), unsaid, candidate),
       async (signal) => {
-        const { scores, ...said } = await rerankInBatches(deps, context, candidate, query, documents, signal)
+        const { scores, ...said } = await rerankInBatches(deps, context, candidate, query, documents, signal, (count) => {
+          sent = count
+        })
         const usage = usageOf(said)
         const { inputTokens: tokens, searchUnits } = usage.quantities
         const results = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score || a.index - b.index)
@@ -57,10 +60,14 @@ export function rerank(
       },
       Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
+    return { ...reranked, cost: chargedBefore + reranked.cost }
   })
 }
 
-/** Asks the engine in batches of its size. Scores of one model can be compared across its calls. */
+/**
+ * Asks the engine in batches of its size. Scores of one model can be compared across its calls. A report of zero does not
+ * count. `onSent` is called before each batch with the number of documents sent up to its end.
+ */
 async function rerankInBatches(
   deps: HoldDeps,
   { requestId, caller }: CallContext,
@@ -68,17 +75,22 @@ async function rerankInBatches(
   query: string,
   documents: readonly string[],
   signal: AbortSignal,
+  onSent: (documents: number) => void,
 ): Promise<Reranking> {
   const engine = getEnginePart(deps, model, 'rerank')
   const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId }
   const parts: Reranking[] = []
   for (let start = 0; start < documents.length; start += engine.maxBatch) {
     signal.throwIfAborted()
-    const part = await engine.rerank(call, query, documents.slice(start, start + engine.maxBatch), signal).catch((error) => {
+    const batch = documents.slice(start, start + engine.maxBatch)
+    onSent(start + batch.length)
+    const part = await engine.rerank(call, query, batch, signal).catch((error) => {
+      if (error instanceof NeverAsked) onSent(start)
       // For the parts before, it was asked.
       throw error instanceof NeverAsked && start > 0 ? error.cause : error
     })
-    parts.push(part)
+    if ((model.price.search === null ? part.tokens : part.searchUnits) === 0) deps.zeroUsage.note(model)
+    parts.push({ ...part, tokens: part.tokens || null, searchUnits: part.searchUnits || null })
   }
   return {
     scores: parts.flatMap(({ scores }) => scores),

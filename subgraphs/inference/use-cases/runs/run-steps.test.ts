@@ -1,5 +1,9 @@
 import { expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { completion } from '../../test-support/scripted-engine.ts'
+import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import { RunSteps } from './run-steps.ts'
 
@@ -28,4 +32,20 @@ it('a call waits before its retry, also when the error names a time that is no n
   await expect(steps.once('node/call', () => Promise.reject(new Error('not reached')))).rejects.toMatchObject({ code: 'permission_denied' })
   expect(slept).toHaveLength(1)
   expect(slept[0]).toBeGreaterThanOrEqual(500)
+})
+
+it('a call that a deadline of ours ends is made again, and both are charged to its node', async () => {
+  const { deps, billing, far } = parts()
+  billing.principal = somebody
+  far.completions = [new StoppedByLimit('engine_timeout', 'late'), new KisError('engine_unavailable', 'down'), completion()]
+  const context = { ...asking(), caller: somebody }
+  const steps = new RunSteps(deps, 'run_1', context, {
+    ...{ waits: {}, isAwaited: false, putOff: () => undefined, calling: async () => undefined },
+  })
+  const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+  const ask = () => steps.once('node/call', (asked) => createChatCompletion(deps, asked, request, 10_000))
+  expect(await ask()).toMatchObject({ modelId: 'chat' })
+  expect([...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)).toBe(36_000n)
+  expect(steps.getCost('node')).toBe(36_000n)
+  expect(await deps.keyedCalls.listCharges(context, 'run_1')).toEqual(new Map([['node', 36_000n]]))
 })

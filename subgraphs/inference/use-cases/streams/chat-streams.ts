@@ -2,7 +2,7 @@ import { isAbsent } from '../../../common/check.ts'
 import { KisError, NotHere } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { endableIterator, openedLater } from '../../../common/process/endable-iterator.ts'
-import { readRateLimits } from '../calls/limited-call.ts'
+import { readRateLimits, takeRequest } from '../calls/limited-call.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import { UnderWay } from '../idempotency/keyed-calls.ts'
@@ -86,6 +86,7 @@ export class ChatStreams implements Disposable {
         const running = this.#streams.get(error.streamId)
         if (!running) throw new NotHere(error)
         if (!running.isWhole) throw error
+        await takeRequest(this.#deps, ask)
         return this.#joined(ask, running)
       }
       return stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)

@@ -49,18 +49,19 @@ it.each([
     { text: 'a', segments: [{ start: 0, end: 1e9, text: 'a' }] },
     { code: 'engine_error' },
   ],
-  [
-    'the model gives too much',
-    undefined,
-    { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] },
-    { code: 'engine_error', shouldRetry: false },
-  ],
 ])('costs nothing if %s', async (_why, content, transcript, error) => {
   const { deps, billing, far } = parts()
   far.transcript = transcript
   await expect(transcribeDocument(deps, asking(), sound(content))).rejects.toMatchObject(error)
   expect([...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)).toEqual([])
   expect(billing.openHolds).toBe(0)
+})
+
+it('is charged if the model gives more than a document takes', async () => {
+  const { deps, billing, far } = parts()
+  far.transcript = { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] }
+  await expect(transcribeDocument(deps, asking(), sound())).rejects.toMatchObject({ code: 'engine_error', shouldRetry: false })
+  expect(billing.only.charged).toBe(250_000n)
 })
 
 it('may be repeated after a failure of the engine, which costs nothing', async () => {

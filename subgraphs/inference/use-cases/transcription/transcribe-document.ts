@@ -2,6 +2,7 @@ import { textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { readSegments, type Segment } from '../../domain/transcription/segments.ts'
 import { checkTranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
@@ -78,7 +79,11 @@ function checkedSegments(response: ProtocolObject, modelId: string): readonly Se
   const segments = all.filter(({ text }) => text.trim() !== '').map(({ start, end, text }) => ({ start, end, text }))
   const characters = segments.reduce((sum, { text }) => sum + text.length, 0)
   if (segments.length > MAX_SEGMENTS || characters > MAX_CHARACTERS)
-    throw unusable(`The model \`${modelId}\` heard more than ${MAX_SEGMENTS} segments or ${MAX_CHARACTERS} characters. Split the file.`)
+    throw new StoppedByLimit(
+      'engine_error',
+      `The model \`${modelId}\` heard more than ${MAX_SEGMENTS} segments or ${MAX_CHARACTERS} characters. Split the file.`,
+      { shouldRetry: false },
+    )
   return segments
 }
 

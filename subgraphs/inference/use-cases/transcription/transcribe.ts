@@ -51,8 +51,8 @@ export interface Hearing<Value> {
 }
 
 /**
- * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the
- * whole file, because the engine already has it.
+ * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects, and a call that
+ * a limit or a deadline of ours ends, pays for the whole file, because the engine already has it.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
  * @throws {KisError} `unsupported_value`: the file is not audio in a supported format.
@@ -79,15 +79,17 @@ export async function transcribe<Value extends object>(
   const engine = getEnginePart(deps, model, 'transcription')
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
   const context = await begin(principal)
+  let used = length.own
   return billedCall(
     deps,
     context,
     { operation: 'transcription', model, ceiling: length.ceiling, atLeast: length.own.quantities },
-    () => length.own,
+    () => used,
     async (signal) => {
       const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)
       if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
       const usage = heardUsage(answer, length.own, model)
+      used = usage
       const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds
       const duration = { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) }
       const response = { ...answer, text: answer.text, usage: answer.usage ?? duration }

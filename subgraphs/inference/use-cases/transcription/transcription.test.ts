@@ -51,6 +51,12 @@ describe('a transcription', () => {
   it.each([
     ['its tokens', { usage: { type: 'tokens', input_tokens: 35, output_tokens: 9 } }, 300_000n, 'provider'],
     ['its length where the engine reports none', {}, 250_000n, 'counted'],
+    [
+      'its length where the tokens of its text are zero',
+      { usage: { type: 'tokens', input_tokens: 35, output_tokens: 0 } },
+      250_000n,
+      'counted',
+    ],
     ['its length where the tokens cannot be', { usage: { type: 'tokens', input_tokens: -35, output_tokens: 9 } }, 250_000n, 'counted'],
     ['the longer length where the engine reports that', { duration: 2.6 }, 260_000n, 'provider'],
     // 64 and 40 tokens of input, 80 of output, and 3.5 s.

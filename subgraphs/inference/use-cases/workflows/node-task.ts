@@ -1,5 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import { asForeignText } from '../../../common/foreign-text.ts'
+import { MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
 import { passagesAsText, ShownPassages } from '../../domain/agents/found-passages.ts'
 import { MAX_AUDIO_BYTES } from '../../domain/transcription/transcription-request.ts'
 import type { Task } from '../../domain/workflows/definition.ts'
@@ -25,6 +26,8 @@ export interface TaskContext {
   readonly steps: RunSteps
   /** The pinned agents, by the agent ids that the nodes use. */
   readonly agents: Readonly<Record<string, PinnedAgent>>
+  /** The marks of each node's passages begin after this one, by node id. */
+  readonly marksBefore: ReadonlyMap<string, number>
 }
 
 export interface PinnedAgent {
@@ -42,6 +45,12 @@ export async function doTask(run: TaskContext, task: Task, scope: Scope, path: s
   const output = await produceOutput(run, task, scope, path)
   if (!task.response_schema || task.type === 'chat' || task.type === 'agent' || task.type === 'template') return output
   return meeting(run.deps, run.context, task.response_schema, output)
+}
+
+/** The first mark of a task. A run has different marks in each of its tasks, because one text may hold those of several. */
+function firstMarkOf({ marksBefore }: TaskContext, path: string): number {
+  const [nodeId = '', item = '0'] = path.split('/')
+  return marksBefore.get(nodeId)! + Number(item) * MARKS_OF_RUN + 1
 }
 
 function produceOutput(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> | unknown {
@@ -108,6 +117,7 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
     agent,
     model,
     messages,
+    firstMark: firstMarkOf(run, path),
     context,
     emit: () => undefined,
     calls: {
@@ -129,13 +139,14 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
   return { text, ...(output !== undefined && { output }), citations: cited }
 }
 
-async function search({ steps }: TaskContext, task: Extract<Task, { type: 'search' }>, scope: Scope, path: string) {
+async function search(run: TaskContext, task: Extract<Task, { type: 'search' }>, scope: Scope, path: string) {
+  const { steps } = run
   const query = renderText(task.query, scope)
   const filter = task.filter === undefined ? null : renderValue(task.filter, scope)
   if (jsonLength(filter, MAX_TEXT_CHARACTERS) > MAX_TEXT_CHARACTERS) throw tooLong()
   const limit = task.limit ?? DEFAULT_PASSAGES
   const { passages } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
-  const shown = new ShownPassages().show(passages)
+  const shown = new ShownPassages(firstMarkOf(run, path)).show(passages)
   // What follows a search in a workflow is nearly always a model.
   const results = passages.map((passage) => ({
     chunk_id: passage.chunkId,

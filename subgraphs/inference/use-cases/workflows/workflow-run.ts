@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { StoredValue } from '../../../common/ports/document-store.ts'
+import { MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
 import { holds } from '../../domain/workflows/condition.ts'
 import type { BranchTask, MapTask, WorkflowDefinition, WorkflowNode } from '../../domain/workflows/definition.ts'
 import { RestsOnSkipped, type Scope } from '../../domain/workflows/expression.ts'
@@ -232,6 +233,19 @@ export class WorkflowRun {
     this.#tasks.deps.log.error({ err: error, runId: this.#record._id, nodeId }, 'defect in a run of a workflow')
     return { code: 'internal', message: 'The service failed to run the node.', nodeId }
   }
+}
+
+/** Returns for each node that cites passages how many marks the nodes before it may use. */
+export function countMarksBefore({ nodes }: WorkflowDefinition): ReadonlyMap<string, number> {
+  const before = new Map<string, number>()
+  let next = 0
+  for (const node of nodes) {
+    const { type } = node.type === 'map' ? node.node : node
+    if (type !== 'agent' && type !== 'search') continue
+    before.set(node.id, next)
+    next += MARKS_OF_RUN * (node.type === 'map' ? MAX_ITEMS : 1)
+  }
+  return before
 }
 
 /** Returns a name that identifies an event within its run. */

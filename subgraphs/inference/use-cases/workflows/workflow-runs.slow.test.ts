@@ -258,6 +258,28 @@ describe('a run of a workflow', () => {
     expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
   })
 
+  it('gives passages of different nodes different marks, and a mark in an input is none of the agent', async () => {
+    const w = world()
+    await createAgent(w.deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+    const choice = { index: 0, message: { role: 'assistant', content: null, tool_calls: toolCall() }, finish_reason: 'tool_calls' }
+    w.far.completions = [completion({ choices: [choice], usage: usage(20, 5) }), answers('In 1931 [#1] [#2] [#481].')]
+    const find = (id: string) => ({ id, type: 'search', collection_id: 'ports', query: 'harbour', limit: 1 })
+    const agent = { id: 'c', type: 'agent', agent_id: 'agent/guide', input: '{{ nodes.a.text }} harbour?' }
+    const map = { id: 'm', type: 'map', over: [1, 2], node: { type: 'search', collection_id: 'ports', query: 'harbour', limit: 1 } }
+    const run = await ran(w, [agent, find('a'), find('b'), map], {
+      output: { asked: { $ref: 'nodes.c' }, found: ['{{ nodes.a.text }}', '{{ nodes.b.text }}', { $ref: 'nodes.m.items[*].text' }] },
+    })
+    expect(parseOutput(run)).toMatchObject({
+      asked: { text: 'In 1931 [#1] [#2].', citations: [{ mark: 1 }, { mark: 2 }] },
+      found: [
+        expect.stringMatching(/^\[#481\]/),
+        expect.stringMatching(/^\[#961\]/),
+        [expect.stringMatching(/^\[#1441\]/), expect.stringMatching(/^\[#1921\]/)],
+      ],
+    })
+    expect(JSON.stringify(w.far.requests[0]!.messages)).toContain('(#481) ports_0.txt')
+  })
+
   it('calls an agent’s outside tools once, also when another process goes on with the run', async () => {
     const w = world()
     const url = 'https://crm.test/mcp'

@@ -5,6 +5,7 @@ import { readMaxCost, readMaxSeconds, type WorkflowDefinition } from '../../doma
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { admitModel, getAgent } from '../agents/agents.ts'
 import { checkBySchema } from '../agents/schema-answers.ts'
+import { takeRequest } from '../calls/limited-call.ts'
 import { byRulesInForce } from '../calls/principals.ts'
 import type { AskContext, RunDeps } from '../deps.ts'
 import { forgetDeletedWorkflows } from '../forget.ts'
@@ -65,7 +66,10 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
     await this.ready
     const keyed = keyedAs('workflow_run', principal, input)
     const earlier = keyed && (await this.earlier(keyed))
-    if (earlier) return { run: earlier, isReplayed: true }
+    if (earlier) {
+      await takeRequest(deps, ask)
+      return { run: earlier, isReplayed: true }
+    }
     const workflow = await getWorkflow(deps, principal, input.workflowId, 'input.workflowId')
     const definition = JSON.parse(workflow.definition) as WorkflowDefinition
     const inputs = checkInputs(input.inputs)

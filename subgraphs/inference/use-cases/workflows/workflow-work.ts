@@ -5,7 +5,7 @@ import { describeWorkflowEnd } from '../runs/run-ends.ts'
 import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import type { PinnedAgent } from './node-task.ts'
-import { WorkflowRun } from './workflow-run.ts'
+import { countMarksBefore, WorkflowRun } from './workflow-run.ts'
 import { findWorkflowVersion } from './workflows.ts'
 
 /** The work on one run of a workflow in one process. */
@@ -24,7 +24,13 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
     const definition = await findWorkflowVersion(deps, organizationId, workflowId, workflowVersion)
     if (!definition) throw new NotFound('workflow', workflowId)
     context.signal.throwIfAborted()
-    const tasks = { deps, context, steps, agents: JSON.parse(agents) as Readonly<Record<string, PinnedAgent>> }
+    const tasks = {
+      deps,
+      context,
+      steps,
+      agents: JSON.parse(agents) as Readonly<Record<string, PinnedAgent>>,
+      marksBefore: countMarksBefore(definition),
+    }
     return new WorkflowRun({ record: this.#record, definition, tasks, underWay }).run()
   }
 

@@ -4,6 +4,7 @@ import { listById, type OrderedPage } from '../../../common/documents/list-by-id
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
+import { checkPlain } from '../../../common/plain-text.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
@@ -204,6 +205,7 @@ function readName(value: unknown): string {
   const name = textAt(value, 'input.name').trim()
   if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
   checkLength(name, 'input.name', MAX_NAME)
+  checkPlain(name, 'input.name')
   return name
 }
 

@@ -145,19 +145,17 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   /** The bytes from `start` up to, not including, `end`; null when the file was replaced and is no longer complete. */
   async #read(file: ObjectId, start: number, end: number): Promise<Uint8Array | null> {
-    const bytes = new Uint8Array(Math.max(0, end - start))
-    if (bytes.length === 0) return bytes
-    let filled = 0
+    if (end <= start) return new Uint8Array()
+    const pieces: Buffer[] = []
     try {
-      for await (const piece of this.#bucket.openDownloadStream(file, { start, end })) {
-        bytes.set(piece, filled)
-        filled += piece.length
-      }
+      for await (const piece of this.#bucket.openDownloadStream(file, { start, end })) pieces.push(piece)
     } catch (error) {
       if (error instanceof MongoGridFSChunkError || (error instanceof MongoError && error.code === 'ENOENT')) return null
       throw error
     }
-    return filled === bytes.length ? bytes : null
+    // A piece of a download is one chunk, which needs no copy.
+    const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+    return bytes.length === end - start ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length) : null
   }
 
   /**

@@ -1,3 +1,5 @@
+import { PAGE_CPU_SECONDS } from '../../domain/recognised-pages.ts'
+
 /** The limits for one document. They come from measured attacks: a DOCX of 18 KB can ask for 2 GB of memory. */
 export interface ParserLimits {
   /** Pages of a PDF. */
@@ -19,10 +21,10 @@ export interface ParserLimits {
   readonly maxPixels: number
   /** Milliseconds from handing over the bytes to the result. */
   readonly timeoutMs: number
-  /** Milliseconds for one page that is recognised. Most pages take 3 to 10 s. */
+  /** Milliseconds of processor time for one page that is recognised, on systems with /proc. Most pages take 3 to 10 s. */
+  readonly pageCpuMs: number
+  /** Milliseconds for one page that is recognised, on a core that others use too. */
   readonly pageTimeoutMs: number
-  /** Milliseconds for all pages that are recognised together, per page. */
-  readonly meanPageTimeoutMs: number
   /** Resident memory of the child in bytes, on systems with /proc. */
   readonly maxRssBytes: number
 }
@@ -40,8 +42,8 @@ export const DEFAULT_LIMITS: ParserLimits = {
   maxXmlElements: 1_000_000,
   maxPixels: 40_000_000,
   timeoutMs: 120_000,
+  pageCpuMs: PAGE_CPU_SECONDS * 1_000,
   pageTimeoutMs: 90_000,
-  meanPageTimeoutMs: 45_000,
   maxRssBytes: 700 * MIB,
 }
 

@@ -170,13 +170,40 @@ describe('whatever happens to a page', () => {
     expect(textOf(pages)[1]).toContain('The harbour of Sur')
   })
 
-  it('a page that takes too long or too much memory is given up, and so is a call that does', { timeout: TIMEOUT_MS }, async () => {
+  it('a page that takes too long or too much memory is given up', { timeout: TIMEOUT_MS }, async () => {
     const given = [{ page: 1, confidence: null, paragraphs: [] }]
-    expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(given)
+    const late = [{ ...given[0], isOutOfTime: true }]
+    expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(late)
     expect(await withLimits({ maxRssBytes: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(given)
     const scan = await toScan([harbour, kiln])
-    const late = await withLimits({ pageTimeoutMs: 1, meanPageTimeoutMs: 0 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
-    expect(late.map(({ confidence }) => confidence)).toEqual([null, null])
+    const all = await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
+    expect(all.map(({ confidence }) => confidence)).toEqual([null, null])
+  })
+
+  it.skipIf(!existsSync('/proc/self/stat'))('a page that takes too much processor time is given up', { timeout: TIMEOUT_MS }, async () => {
+    const noise = { ...harbour, data: harbour.data.map((_, index) => (((index * 2_654_435_761) >>> 13) % 3 === 0 ? 0 : 255)) }
+    const scan = await toScan([noise, kiln])
+    const pages = await withLimits({ pageCpuMs: 4_000 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
+    expect(pages[0]).toEqual({ page: 1, confidence: null, paragraphs: [], isOutOfTime: true })
+    expect(textOf(pages)[1]).toContain('A kiln for bricks')
+  })
+
+  it('a turn is one page while another organization waits', { timeout: TIMEOUT_MS }, async () => {
+    const scan = await toScan([harbour, kiln, kiln])
+    const input = { file: scan, mediaType: 'application/pdf' }
+    const order: string[] = []
+    const readAll = async (organizationId: string, pages: readonly number[], begun = () => {}) => {
+      for await (const { page } of recogniser.recognise({ ...input, organizationId, pages }, never)) {
+        order.push(`${organizationId} ${page}`)
+        begun()
+      }
+    }
+    let small: Promise<void> | undefined
+    await readAll('org_1', [1, 2, 3], () => {
+      small ??= readAll('org_2', [1])
+    })
+    await small
+    expect(order).toEqual(['org_1 1', 'org_2 1', 'org_1 2', 'org_1 3'])
   })
 
   it('whoever leaves ends the process, and the next organization has its turn', { timeout: TIMEOUT_MS }, async () => {

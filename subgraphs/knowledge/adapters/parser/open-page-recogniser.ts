@@ -43,45 +43,50 @@ class ChildPageRecogniser implements PageRecogniser {
 
   async *recognise({ organizationId, file, mediaType, pages }: Input, callerSignal: AbortSignal): AsyncGenerator<RecognisedPage> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
-    const leave = await this.#places.take(organizationId, signal)
-    const { pageTimeoutMs, meanPageTimeoutMs } = this.#limits
-    const late = AbortSignal.timeout(pageTimeoutMs + pages.length * meanPageTimeoutMs)
-    try {
-      for (let next = 0; next < pages.length; next += 1) {
-        for await (const page of this.#recogniseSome(file, { mediaType, pages: pages.slice(next) }, signal, late)) {
-          next += 1
+    for (let next = 0; next < pages.length; ) {
+      const leave = await this.#places.take(organizationId, signal)
+      try {
+        for await (const page of this.#recogniseSome(file, { mediaType, pages: pages.slice(next) }, signal)) {
           yield page
+          next += 1
+          // A turn is one page. To start another child for the next one takes half a second.
+          if (this.#places.isWantedBeside(organizationId)) break
         }
-        // The child stopped at this page. Another child continues after it, unless time is up.
-        if (next < pages.length) yield { page: pages[next]!, confidence: null, paragraphs: [] }
+      } finally {
+        leave()
       }
-    } finally {
-      leave()
     }
   }
 
-  /** Yields pages until one fails. */
+  /** Yields pages, at least one. The last one has failed, or is the last of all. */
   async *#recogniseSome(
     file: Uint8Array | StreamedFile,
     request: { readonly mediaType: string; readonly pages: readonly number[] },
     signal: AbortSignal,
-    late: AbortSignal,
   ): AsyncGenerator<RecognisedPage> {
-    if (late.aborted) return
-    const cpuSeconds = Math.ceil((request.pages.length * this.#limits.pageTimeoutMs) / 1_000) + 60
+    const cpuSeconds = Math.ceil((request.pages.length * this.#limits.pageCpuMs) / 1_000) + 60
     const child = new ParserProcess(this.#isolation, cpuSeconds)
     const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
     this.#children.add(child)
+    let done = 0
+    let isOutOfTime = false
     try {
       const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + FILE_COPIES * sizeBytes }
-      yield* child.recognise({ ...request, sizeBytes }, bytes, limits, AbortSignal.any([signal, late]))
+      for await (const page of child.recognise({ ...request, sizeBytes }, bytes, limits, signal)) {
+        done += 1
+        yield page
+      }
     } catch (error) {
-      if (error instanceof ParseFailure || (late.aborted && !signal.aborted)) return
-      if (!signal.aborted) this.#log.error({ err: error, mediaType: request.mediaType }, 'the process that recognises pages failed')
-      throw error
+      if (!(error instanceof ParseFailure)) {
+        if (!signal.aborted) this.#log.error({ err: error, mediaType: request.mediaType }, 'the process that recognises pages failed')
+        throw error
+      }
+      isOutOfTime = error.code === 'timeout'
     } finally {
       this.#children.delete(child)
     }
+    const failed = request.pages[done]
+    if (failed !== undefined) yield { page: failed, confidence: null, paragraphs: [], ...(isOutOfTime && { isOutOfTime: true as const }) }
   }
 
   /** Kills all children. Pending calls fail. */

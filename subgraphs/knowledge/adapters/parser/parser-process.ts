@@ -109,10 +109,10 @@ export class ParserProcess {
   async *recognise(
     request: RecogniseRequest,
     file: Uint8Array | AsyncIterable<Uint8Array>,
-    { pageTimeoutMs, maxRssBytes }: Pick<ParserLimits, 'pageTimeoutMs' | 'maxRssBytes'>,
+    { pageTimeoutMs, pageCpuMs, maxRssBytes }: Pick<ParserLimits, 'pageTimeoutMs' | 'pageCpuMs' | 'maxRssBytes'>,
     signal: AbortSignal,
   ): AsyncGenerator<RecognisedPage> {
-    const watched = this.#watch(pageTimeoutMs, maxRssBytes, signal)
+    const watched = this.#watch(pageTimeoutMs, maxRssBytes, signal, pageCpuMs)
     const pages = request.pages.values()
     const sent = this.#send(request, file, watched.end)
     try {
@@ -199,10 +199,12 @@ export class ParserProcess {
     else await this.#sendPieces(file).catch(failed)
   }
 
-  /** Kills the child when it exceeds a limit or the signal aborts, until it has ended. */
-  #watch(timeoutMs: number, maxRssBytes: number, signal: AbortSignal) {
+  /** Kills the child when it exceeds a limit or the signal aborts, until it has ended. `resume` begins both times anew. */
+  #watch(timeoutMs: number, maxRssBytes: number, signal: AbortSignal, maxCpuMs = Number.POSITIVE_INFINITY) {
     const child = this.#child
     let verdict: unknown
+    let cpuMs = 0
+    let cpuMsBefore = 0
     const end = (reason: unknown) => {
       verdict ??= reason
       child.kill('SIGKILL')
@@ -215,6 +217,9 @@ export class ParserProcess {
     const watch = setInterval(async () => {
       const rss = await readResidentBytes(child.pid)
       if (rss > maxRssBytes) end(outOfMemory())
+      if (maxCpuMs === Number.POSITIVE_INFINITY) return
+      cpuMs = Math.max(cpuMs, await readCpuMs(child.pid))
+      if (cpuMs - cpuMsBefore > maxCpuMs) end(outOfTime(maxCpuMs))
     }, WATCH_INTERVAL_MS)
     const closed = this.#closed.finally(() => {
       clearTimeout(timer)
@@ -225,6 +230,7 @@ export class ParserProcess {
       end,
       pause: () => clearTimeout(timer),
       resume: () => {
+        cpuMsBefore = cpuMs
         if (this.isAlive) timer = startTimer()
       },
       ended: async (): Promise<void> => {
@@ -260,6 +266,18 @@ function outOfTime(timeoutMs: number): ParseFailure {
 
 function outOfMemory(): ParseFailure {
   return new ParseFailure('limit_exceeded', 'Reading the document takes too much memory. Split it into smaller files.')
+}
+
+/** Linux tells times in hundredths of a second, whatever its own clock is (`USER_HZ`). */
+const MS_PER_TICK = 10
+/** The places of `utime` and `stime` in /proc/[pid]/stat, counted after the name, which ends with the last bracket. */
+const CPU_FIELDS = [11, 12] as const
+
+/** Returns the processor time of a process. Returns 0 on systems without /proc, and after the process has ended. */
+async function readCpuMs(pid: number | undefined): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return CPU_FIELDS.reduce((sum, field) => sum + Number(fields[field] ?? 0) * MS_PER_TICK, 0)
 }
 
 /** Returns the resident memory in bytes. Returns 0 on systems without /proc, and after the process has ended. */

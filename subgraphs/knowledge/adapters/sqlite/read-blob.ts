@@ -24,7 +24,8 @@ export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: 
   const [found] = rows
   if (!found) return null
   const [size] = found
-  const bytes = new Uint8Array(Math.max(0, Math.min(length, size - offset)))
+  // Every byte is written below, or nothing is returned.
+  const bytes = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(0, Math.min(length, size - offset))).buffer)
   let filled = 0
   for (const [, position, piece] of rows) {
     if (position === null || piece === null) continue

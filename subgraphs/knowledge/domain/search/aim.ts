@@ -20,15 +20,15 @@ export interface Aim {
   cosineOf(candidate: ChunkCandidate): number
   /** The cosine beyond what questions in general have with the passage, and the query with its language. */
   closenessOf(candidate: ChunkCandidate): number
-  /** The share of passages so close that answer their query, 0 to 1. */
-  relevanceOf(closeness: number): number
+  /** The logarithm of the odds that a chunk so close answers its query; null: the model's calibration is not known. */
+  readonly logOddsOf: ((closeness: number) => number) | null
 }
 
 /** For a model whose calibration is not known, cosines are used as they are. */
 export function takeAim(query: Float32Array, language: Language | null, calibration: CosineCalibration | null): Aim {
   if (!calibration) {
     const cosineOf = (candidate: ChunkCandidate) => candidate.cosine ?? -1
-    return { vector: query, anchor: null, cosineOf, closenessOf: cosineOf, relevanceOf: (cosine) => Math.min(1, Math.max(0, cosine)) }
+    return { vector: query, anchor: null, cosineOf, closenessOf: cosineOf, logOddsOf: null }
   }
   const { arabicAnchor, englishAnchor, midpoint, slope } = calibration
   const both = arabicAnchor.map((x, i) => (x + englishAnchor[i]!) / 2)
@@ -44,7 +44,7 @@ export function takeAim(query: Float32Array, language: Language | null, calibrat
     cosineOf: (candidate) => beyondOwn(candidate) + SHARE * ownLength * (candidate.anchorCosine ?? 0),
     closenessOf: (candidate) =>
       beyondOwn(candidate) - SHARE * (candidate.language === 'ar' ? general.ar : candidate.language === 'en' ? general.en : general.other),
-    relevanceOf: (closeness) => 1 / (1 + Math.exp(-slope * (closeness - midpoint))),
+    logOddsOf: (closeness) => slope * (closeness - midpoint),
   }
 }
 

@@ -91,13 +91,67 @@ describe('fuse', () => {
   it('leaves out what has no score in the lexical and vector modes', () => {
     const some = [candidate('a', 'en', 0.9), candidate('b', 'ar', null, 0.1), candidate('c', 'en', 0.5, 0, 0.3)]
     expect(fuse(some, options('lexical'))).toMatchObject([
-      { chunkId: 'c', score: 0.15, lexicalRank: 1, vectorRank: null },
-      { chunkId: 'b', score: 0.05, lexicalRank: 2, vectorRank: null },
+      { chunkId: 'c', lexicalRank: 1, vectorRank: null },
+      { chunkId: 'b', lexicalRank: 2, vectorRank: null },
     ])
     expect(fuse(some, options('vector'))).toMatchObject([
       { chunkId: 'a', score: 0.9, lexicalRank: null, vectorRank: 1 },
       { chunkId: 'c', score: 0.5, lexicalRank: null, vectorRank: 2 },
     ])
+  })
+
+  describe('scores', () => {
+    const anchor = Float32Array.of(0)
+    const calibrated = takeAim(Float32Array.of(1), 'en', { arabicAnchor: anchor, englishAnchor: anchor, midpoint: 0.12, slope: 40 })
+    const score = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid') =>
+      fuse(candidates, { ...options(mode), aim: calibrated }).map(({ chunkId, score, relevance }) => [chunkId, score, relevance] as const)
+    const noise = Array.from({ length: 9 }, (_, i) => candidate(`n${i}`, 'en', 0.02, 0.1, 0.1))
+
+    it('are high for a chunk that stands out, in each mode', () => {
+      for (const mode of ['hybrid', 'vector', 'lexical'] as const) {
+        const [first, second] = score([candidate('right', 'en', 0.2, 0.8, 0.8), ...noise], mode)
+        expect(first).toEqual(['right', expect.closeTo(1, 1), 'strong'])
+        expect(second![1]).toBeLessThan(0.1)
+        expect(second![2]).toBe('weak')
+      }
+    })
+
+    it('are high for an exact match whose vector says little', () => {
+      const [first] = score([candidate('right', 'en', 0.03, 1, 1), ...noise])
+      expect(first).toEqual(['right', expect.closeTo(1, 1), 'strong'])
+    })
+
+    it('are high for each of many good chunks', () => {
+      const all = score(Array.from({ length: 10 }, (_, i) => candidate(`c${i}`, 'en', 0.2, 0.6, 0.6)))
+      expect(all.map(([, , relevance]) => relevance)).toEqual(Array(10).fill('strong'))
+    })
+
+    it('are high for the only chunk of a collection if it answers, and low if not', () => {
+      expect(score([candidate('right', 'en', 0.2, 0.6, 0.6)])[0]![2]).toBe('strong')
+      expect(score([candidate('wrong', 'en', 0.02, 0.1, 0.1)])[0]![2]).toBe('weak')
+    })
+
+    it('never rise from one hit to the next, and are the same whatever the limit', () => {
+      const all = [candidate('junk', 'en', 0.2, 0.9, 0.9), candidate('a', 'ar', 0.19), candidate('b', 'en', 0.05, 0.7, 0.7), ...noise]
+      const evidence = new Map([['a', 0.3]])
+      const scores = (limit: number) => fuse(all, { ...options('hybrid'), aim: calibrated, evidence, limit }).map(({ score }) => score)
+      expect(scores(10)).toEqual(scores(10).toSorted((a, b) => b - a))
+      expect(scores(2)).toEqual(scores(10).slice(0, 2))
+    })
+
+    it('do not depend on how much words count', () => {
+      const all = [candidate('right', 'en', 0.2, 0.8, 0.8), ...noise]
+      const of = (lexicalWeight: number) => fuse(all, { ...options('hybrid'), aim: calibrated, lexicalWeight })[0]!.score
+      expect(of(10)).toBe(of(1))
+    })
+
+    it('are cosines, without a relevance, for a model that was not measured', () => {
+      const hits = fuse([candidate('a', 'en', 0.4, 1, 1), candidate('b', 'en', -0.2)], options('hybrid'))
+      expect(hits).toMatchObject([
+        { score: 0.4, relevance: null },
+        { score: 0, relevance: null },
+      ])
+    })
   })
 
   it('is the same whatever the order of the candidates, and keeps to the limit', () => {

@@ -1,6 +1,7 @@
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 import type { Language } from '../text/language.ts'
 import type { Aim } from './aim.ts'
+import { type ChunkFigures, judgeRelevance, type Relevance, toRelevance } from './relevance.ts'
 
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'
 
@@ -8,8 +9,13 @@ export interface RankedChunk {
   readonly chunkId: string
   readonly documentId: string
   readonly generation: string
-  /** Higher is better, 0 to 1. In lexical mode the share of the query that the chunk has, else as `Aim.relevanceOf`. */
+  /**
+   * The share of chunks with this score that answer their query, 0 to 1, never above that of a chunk before it. With a
+   * model whose calibration is not known: the cosine, but in lexical mode. After a reranker: the reranker's.
+   */
   readonly score: number
+  /** What the score says in a word; null where it is no such share. */
+  readonly relevance: Relevance | null
   /**
    * Place among the candidates by words and 3-grams, from 1; null when it shares neither with the query, or the mode is
    * vector.
@@ -43,6 +49,8 @@ export interface FuseOptions {
   readonly spread: number | null
   /** The query's language. */
   readonly language: Language | null
+  /** How much words count against meaning; absent: 1. */
+  readonly lexicalWeight?: number
   /** What the texts of some chunks add to their scores, as a cosine: exact things, and less than 0 for junk. */
   readonly evidence?: ReadonlyMap<string, number>
   /** What comparing tokens adds to the order of some chunks in another language than the query's, as a cosine. */
@@ -72,7 +80,8 @@ const NONE: ReadonlyMap<string, number> = new Map()
  * the query's: by itself it would always be the best of its kind. Equal scores are ordered by chunk id.
  */
 export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions): readonly RankedChunk[] {
-  const { mode, limit, aim } = options
+  const { mode, limit, aim, lexicalWeight = 1 } = options
+  const lexicalScore = (c: ChunkCandidate) => lexicalWeight * lexicalCoverage(c)
   const byMeaning =
     aim === null || mode === 'lexical'
       ? []
@@ -89,26 +98,49 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
         )
   const scored =
     mode === 'lexical' || aim === null
-      ? lexical(byWords, options.evidence ?? NONE)
-      : climbed(mode === 'vector' ? byMeaning : candidates, { ...options, aim })
+      ? lexical(byWords, lexicalScore, options.evidence ?? NONE)
+      : climbed(mode === 'vector' ? byMeaning : candidates, lexicalScore, { ...options, aim })
   const vectorRanks = toRanks(byMeaning)
   const lexicalRanks = toRanks(byWords)
-  return scored.slice(0, limit).map(({ candidate, score }) => ({
+  const scoreOf = toScores(candidates, options)
+  return scored.slice(0, limit).map(({ candidate, score: place }) => ({
     chunkId: candidate.chunkId,
     documentId: candidate.documentId,
     generation: candidate.generation,
-    score: mode === 'lexical' || aim === null ? score : aim.relevanceOf(score),
+    ...scoreOf(candidate, place),
     lexicalRank: lexicalRanks.get(candidate.chunkId) ?? null,
     vectorRank: vectorRanks.get(candidate.chunkId) ?? null,
     explanation: explain(candidate, options),
   }))
 }
 
-function explain(candidate: ChunkCandidate, { mode, aim, evidence = NONE, tokenCloseness = NONE }: FuseOptions): Explanation {
+/** Returns a function that gives the scores of chunks from the best on. `place` is what they are ordered by. */
+function toScores(candidates: readonly ChunkCandidate[], options: FuseOptions) {
+  const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
+  if (mode !== 'lexical' && aim?.logOddsOf === null) {
+    return (_: ChunkCandidate, place: number) => ({ score: Math.min(1, Math.max(0, place)), relevance: null })
+  }
+  const toFigures = (c: ChunkCandidate): ChunkFigures => ({
+    logOdds: c.cosine === null || !aim?.logOddsOf ? null : aim.logOddsOf(aim.closenessOf(c)),
+    coverage: lexicalCoverage(c) / 2,
+    isOwnLanguage: !isForeign(c, language),
+    evidence: evidence.get(c.chunkId) ?? 0,
+    tokenCloseness: tokenCloseness.get(c.chunkId) ?? 0,
+  })
+  const relevanceOf = judgeRelevance(mode, candidates.map(toFigures))
+  let score = 1
+  return (candidate: ChunkCandidate) => {
+    score = Math.min(score, relevanceOf(toFigures(candidate)))
+    return { score, relevance: toRelevance(score) }
+  }
+}
+
+function explain(candidate: ChunkCandidate, options: FuseOptions): Explanation {
+  const { mode, aim, lexicalWeight = 1, evidence = NONE, tokenCloseness = NONE } = options
   return {
     closeness: mode === 'lexical' || aim === null || candidate.cosine === null ? null : aim.closenessOf(candidate),
-    wordCoverage: mode === 'vector' ? null : candidate.wordCoverage,
-    gramCoverage: mode === 'vector' ? null : candidate.gramCoverage,
+    wordCoverage: mode === 'vector' ? null : lexicalWeight * candidate.wordCoverage,
+    gramCoverage: mode === 'vector' ? null : lexicalWeight * candidate.gramCoverage,
     evidence: evidence.get(candidate.chunkId) ?? 0,
     tokenCloseness: tokenCloseness.get(candidate.chunkId) ?? 0,
     rankBeforeRerank: null,
@@ -122,15 +154,19 @@ interface Scored {
 }
 
 /** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
-function climbed(candidates: readonly ChunkCandidate[], options: FuseOptions & { readonly aim: Aim }): Scored[] {
+function climbed(
+  candidates: readonly ChunkCandidate[],
+  lexicalScore: (c: ChunkCandidate) => number,
+  options: FuseOptions & { readonly aim: Aim },
+): Scored[] {
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE, wordPairs = NONE } = options
   const unit = options.spread ?? deviation(candidates.map(aim.cosineOf))
-  const lexicalWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
+  const ownWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
   const foreignWeight = mode === 'vector' ? 0 : FOREIGN_LEXICAL_WEIGHT
   const weightedScore = (c: ChunkCandidate) =>
     isForeign(c, language)
       ? (aim.closenessOf(c) + (tokenCloseness.get(c.chunkId) ?? 0)) / unit + foreignWeight * lexicalScore(c)
-      : aim.cosineOf(c) / unit + lexicalWeight * lexicalScore(c) + PAIR_WEIGHT * (wordPairs.get(c.chunkId) ?? 0)
+      : aim.cosineOf(c) / unit + ownWeight * lexicalScore(c) + PAIR_WEIGHT * (wordPairs.get(c.chunkId) ?? 0)
   const scored = [...Map.groupBy(candidates, (c) => c.language ?? language).values()].flatMap((ladder) => {
     const rungs = ladder.map(aim.closenessOf).sort((a, b) => b - a)
     return ranked(ladder, weightedScore).map(
@@ -141,7 +177,11 @@ function climbed(candidates: readonly ChunkCandidate[], options: FuseOptions & {
   return scored.sort((a, b) => b.score - a.score || a.place - b.place || byId(a.candidate, b.candidate))
 }
 
-function lexical(byWords: readonly ChunkCandidate[], evidence: ReadonlyMap<string, number>): Scored[] {
+function lexical(
+  byWords: readonly ChunkCandidate[],
+  lexicalScore: (c: ChunkCandidate) => number,
+  evidence: ReadonlyMap<string, number>,
+): Scored[] {
   return byWords
     .map((candidate, place): Scored => {
       const share = lexicalScore(candidate) / 2 + EVIDENCE_IN_COVERAGE * Math.min(0, evidence.get(candidate.chunkId) ?? 0)
@@ -167,7 +207,7 @@ function byId(a: ChunkCandidate, b: ChunkCandidate): number {
   return a.chunkId < b.chunkId ? -1 : a.chunkId > b.chunkId ? 1 : 0
 }
 
-function lexicalScore(c: ChunkCandidate): number {
+function lexicalCoverage(c: ChunkCandidate): number {
   return c.wordCoverage + c.gramCoverage
 }
 

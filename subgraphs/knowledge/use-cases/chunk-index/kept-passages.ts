@@ -79,9 +79,9 @@ export async function keepPassages(
   await blobs.put(key, pack({ attributes, passages }))
 }
 
-/** Deletes what steps before the text have kept: recognised pages and transcribed sound. */
-export async function forgetSteps({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
-  for (const step of ['ocr', 'speech']) await blobs.deleteAll(`${id}_${step}_`)
+/** Deletes transcribed sound: a retry may be by another model. */
+export async function forgetTranscripts({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
+  await blobs.deleteAll(`${id}_speech_`)
 }
 
 /** Takes the vectors from the passages that an ingestion has kept. Nothing counts them once it has failed. Repeatable. */

@@ -3,6 +3,7 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
+import { checkPlainLines } from '../../../common/plain-text.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
 import { type CollectionRecord, newJob, type OcrMode } from '../../domain/records.ts'
@@ -232,6 +233,7 @@ function checkedName(name: string): string {
 }
 
 function checkedDescription(description: string | null): string | null {
+  checkPlainLines(description ?? '', 'input.description')
   if (description === null || description.length <= MAX_DESCRIPTION) return description
   throw new KisError('string_above_max_length', `A description has at most ${MAX_DESCRIPTION} characters.`, { param: 'input.description' })
 }

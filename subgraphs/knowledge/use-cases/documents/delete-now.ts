@@ -3,7 +3,7 @@ import { tell } from '../../../common/events/event-log.ts'
 import { indexNamesOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
 import { deleteFromIndices } from '../chunk-index/index-names.ts'
-import { forgetIngestions, forgetSteps, keepTextsOnly } from '../chunk-index/kept-passages.ts'
+import { forgetIngestions, forgetTranscripts, keepTextsOnly } from '../chunk-index/kept-passages.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, dropUnpackedFile } from '../files/files.ts'
@@ -96,15 +96,15 @@ export async function dropContents(deps: Deps, { _id, collectionId }: DocumentRe
 }
 
 /**
- * Deletes what a failed document has outside the primary store, but for the text and the chunks that were read last,
- * without their vectors. Repeatable.
+ * Deletes what a failed document has outside the primary store, but for recognised pages, which a retry does not pay for
+ * again. `keepsText`: the text and the chunks that were read last stay, too, without their vectors. Repeatable.
  */
-export async function dropUnread(deps: Deps, document: DocumentRecord): Promise<void> {
+export async function dropUnread(deps: Deps, document: DocumentRecord, keepsText: boolean): Promise<void> {
   const { _id, collectionId, generation } = document
   await deleteFromIndices(deps, { collectionId, documentId: _id })
-  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), generation)
-  await forgetSteps(deps, _id)
-  await keepTextsOnly(deps, document)
+  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), keepsText ? generation : generation + 1)
+  await forgetTranscripts(deps, _id)
+  if (keepsText) await keepTextsOnly(deps, document)
 }
 
 /** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */

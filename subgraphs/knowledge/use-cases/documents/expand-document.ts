@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { toPlain } from '../../../common/plain-text.ts'
 import { isPicture, isReadable, isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../../domain/records.ts'
 import { type InnerFile, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
@@ -54,7 +55,7 @@ export async function expandDocument(
   for await (const inner of deps.parser.unpack(source.file, source.mediaType, signal)) {
     const isMade = made < MAX_FILES && (await makeDocument(deps, principal, { document, collection, inner, index }))
     if (isMade) made += 1
-    else if (unread.length < MAX_UNREAD_NAMES) unread.push(inner.name.slice(0, MAX_NAME))
+    else if (unread.length < MAX_UNREAD_NAMES) unread.push(toPlain(inner.name.slice(0, MAX_NAME)))
     index += 1
     // A deletion lists the documents to delete after it has taken the lease.
     if (isMade && !(await isOurs())) {
@@ -105,10 +106,9 @@ function buildFileId({ _id }: DocumentRecord, index: number): string {
   return `file_${createHash('sha256').update(`${_id}/${index}`).digest('hex').slice(0, 32)}`
 }
 
-/** The name without folders and control characters. */
+/** The name without folders and hidden characters. */
 function toFileName(path: string): string {
-  const name = (path.split(/[/\\]/).at(-1) ?? '')
-    .replace(/\p{Cc}/gu, ' ')
+  const name = toPlain(path.split(/[/\\]/).at(-1) ?? '')
     .trim()
     .normalize('NFC')
   // The extension tells the format.

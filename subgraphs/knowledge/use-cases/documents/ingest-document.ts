@@ -407,7 +407,7 @@ class Ingestion {
       this.#report({ progress: { done, total } }, isKept ? { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null } : {})
     const { _id, organizationId } = this.#document
     const source = { _id, organizationId, fileId: this.#source.fileId }
-    return recognisePages(this.#deps, source, { file, parsed: read }, told, this.#signal)
+    return recognisePages(this.#deps, source, { file, parsed: read }, told, () => this.#context(), this.#signal)
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -656,7 +656,7 @@ class Ingestion {
     const keepsText = !KEEP_NOTHING.includes(error.code)
     await this.#write({ liveGeneration: null, chunkCount: 0 }, keepsText ? {} : { $unset: { readSoFar: '' } })
     await this.#endHold()
-    await (keepsText ? dropUnread : dropContents)(this.#deps, this.#document)
+    await dropUnread(this.#deps, this.#document, keepsText)
     for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
       if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
     }

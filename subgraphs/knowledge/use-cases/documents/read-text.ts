@@ -49,7 +49,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
     throw new KisError('integer_below_min_value', `\`${param}\` is at least ${least}.`, { param })
   }
   if (length > MAX_CHARS)
-    throw new KisError('integer_above_max_value', `One answer has at most ${MAX_CHARS} characters. Ask for the rest by its offset.`, {
+    throw new KisError('integer_above_max_value', `One response has at most ${MAX_CHARS} characters. Send the rest's \`offset\` next.`, {
       param: 'length',
     })
   if (pageStart != null && offset != null)
@@ -61,7 +61,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
   const { pages = null } = map ?? {}
   if (pageStart != null || pageEnd != null) {
     if (!pages) {
-      const message = 'The pages of this document are not known: its format has none, or an earlier version read it. Ask by offset.'
+      const message = 'The document has no known pages: its format has none, or an earlier version read it. Send `offset` and `length`.'
       throw new KisError('invalid_request', message, { param: pageStart == null ? 'pageEnd' : 'pageStart' })
     }
     if (pageStart != null && pageStart > pages.length)

@@ -5,8 +5,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
+  Crash,
   depsOn,
   FakeInference,
+  FakePageBilling,
+  Life,
   MemoryBlobStore,
   makeContext,
   paragraphs,
@@ -26,6 +29,7 @@ import { uploadFile } from '../files/files.ts'
 import { work } from '../jobs/work.ts'
 import { createCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
+import { recognisePages } from './recognise-pages.ts'
 
 const context = makeContext()
 const folder = mkdtempSync(join(tmpdir(), 'kis-ocr-'))
@@ -70,7 +74,7 @@ class FakeRecogniser implements PageRecogniser {
   async [Symbol.asyncDispose]() {}
 }
 
-function newDeps(recogniser: PageRecogniser): Deps {
+function newDeps(recogniser: PageRecogniser, pageBilling = new FakePageBilling()): Deps {
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
   return depsOn({
     documents: new MemoryDocumentStore(),
@@ -80,6 +84,7 @@ function newDeps(recogniser: PageRecogniser): Deps {
     clock: systemClock,
     parser: scanParser,
     recogniser,
+    pageBilling,
     accounts,
   })
 }
@@ -159,9 +164,10 @@ it('gives up after repeated failures, and says so', async () => {
   await eventually(async () => (await look(deps, scan)).status === 'failed')
 })
 
-it('stops when the document is deleted, and keeps nothing of it', async () => {
+it('stops when the document is deleted, keeps nothing of it, and holds no money for it', async () => {
   const recogniser = new FakeRecogniser()
-  const deps = newDeps(recogniser)
+  const pageBilling = new FakePageBilling()
+  const deps = newDeps(recogniser, pageBilling)
   const scan = await attach(deps, 'scan 40')
   let isDeleted = false
   recogniser.before = async (page) => {
@@ -175,6 +181,29 @@ it('stops when the document is deleted, and keeps nothing of it', async () => {
   await eventually(async () => (await deps.store.documents.findOne({ _id: scan.id })) === null)
   expect(recogniser.read.length).toBeLessThan(14)
   expect([...(deps.blobs as MemoryBlobStore).keys.keys()].filter((key) => key.includes(scan.id))).toEqual([])
+  await eventually(() => [...pageBilling.holds.values()].every(({ state }) => state !== 'open'))
+  expect([pageBilling.charged, pageBilling.used]).toEqual([10, 10])
+})
+
+it('frees the hold of pages that could not be recognised, and holds again for a retry', async () => {
+  const recogniser = new FakeRecogniser()
+  const pageBilling = new FakePageBilling()
+  const deps = newDeps(recogniser, pageBilling)
+  let isBroken = true
+  recogniser.before = (page) => {
+    if (page === 3 && isBroken) throw new Error('the process could not run')
+  }
+  const source = { _id: 'doc_1', organizationId: 'org_1', fileId: 'file_1' }
+  const read = async () => {
+    const parsed = await scanParser.parse(Buffer.from('scan 5'), 'scan.txt', context.signal, { leavesPictures: true })
+    const now = async () => ({ caller: principal, requestId: 'doc_1', signal: context.signal })
+    return recognisePages(deps, source, { file: new Uint8Array(), parsed }, async () => undefined, now, context.signal)
+  }
+  await expect(read()).rejects.toThrow('could not run')
+  expect([pageBilling.charged, pageBilling.used]).toEqual([0, 0])
+  isBroken = false
+  await read()
+  expect([pageBilling.charged, pageBilling.used]).toEqual([5, 5])
 })
 
 it('keeps no place from documents that need no OCR, of any organization', async () => {
@@ -225,4 +254,68 @@ it('a retry reads a failed scan once OCR is on', async () => {
   await updateCollection(deps, context, { id: scan.collectionId, ocr: 'auto' })
   await retryDocument(deps, context, scan.id)
   await eventually(async () => (await look(deps, scan)).status === 'ready')
+})
+
+it('pays once for each page that was read, wherever the process dies', async () => {
+  const parsed = await scanParser.parse(Buffer.from('scan 13'), 'a.pdf', context.signal, { leavesPictures: true })
+  const recogniser = {
+    async *recognise({ pages }: Parameters<PageRecogniser['recognise']>[0]) {
+      for (const page of pages) yield { page, confidence: page === 3 ? null : 90, paragraphs: page === 3 ? [] : [`Page ${page}`] }
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+  for (const effect of ['failed', 'lost answer'] as const)
+    for (const expires of [false, true])
+      for (let diesAt = 1, isDead = true; isDead; diesAt++) {
+        const pageBilling = new FakePageBilling()
+        const world = { ...newDeps(recogniser, pageBilling), documents: new MemoryDocumentStore(), pageBilling }
+        const read = (life: Life) => {
+          const deps = depsOn(world, life)
+          const source = { _id: 'doc_1', organizationId: 'org_1', fileId: 'file_1' }
+          const file = { file: new Uint8Array(), parsed }
+          const now = async () => ({ caller: principal, requestId: 'doc_1', signal: context.signal })
+          return recognisePages(deps, source, file, async () => undefined, now, context.signal)
+        }
+        const life = new Life(diesAt, effect)
+        await read(life).catch((error) => expect(error).toBeInstanceOf(Crash))
+        isDead = life.isDead
+        if (expires) pageBilling.expireHolds()
+        for (let repeats = 0; repeats < 2; repeats++) await read(new Life())
+        pageBilling.expireHolds()
+        expect([diesAt, pageBilling.charged, pageBilling.used]).toEqual([diesAt, 12, 12])
+      }
+})
+
+it('fails a document that the quota does not cover, charges what was read, and continues after it when it is retried', async () => {
+  const recogniser = new FakeRecogniser()
+  const pageBilling = new FakePageBilling()
+  const deps = newDeps(recogniser, pageBilling)
+  pageBilling.quota = 22
+  const scan = await attach(deps, 'scan 25')
+  await using _process = startWork(deps)
+  await eventually(async () => (await look(deps, scan)).status === 'failed')
+  expect((await look(deps, scan)).error).toMatchObject({ code: 'insufficient_quota', message: 'The plan allows no more pages.' })
+  expect(pageBilling.charged).toBe(20)
+  pageBilling.quota = 25
+  recogniser.read.length = 0
+  await retryDocument(deps, context, scan.id)
+  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  expect(recogniser.read).toEqual([21, 22, 23, 24, 25])
+  expect([pageBilling.charged, pageBilling.used]).toEqual([25, 25])
+})
+
+it('pays for no page again after a failure of the embedding', async () => {
+  const recogniser = new FakeRecogniser()
+  const pageBilling = new FakePageBilling()
+  const inference = new FakeInference()
+  const deps = { ...newDeps(recogniser, pageBilling), inference }
+  inference.balance = 0
+  const scan = await attach(deps, 'scan 12')
+  await using _process = startWork(deps)
+  await eventually(async () => (await look(deps, scan)).status === 'failed')
+  expect((await look(deps, scan)).error).toMatchObject({ code: 'insufficient_quota' })
+  inference.balance = 1_000_000
+  await retryDocument(deps, context, scan.id)
+  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  expect([recogniser.read.length, pageBilling.charged]).toEqual([12, 12])
 })

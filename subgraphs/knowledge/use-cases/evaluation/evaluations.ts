@@ -4,6 +4,7 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
+import { checkPlain } from '../../../common/plain-text.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type EvaluatedSettings, type EvaluationRecord, newJob } from '../../domain/records.ts'
@@ -126,7 +127,10 @@ export function checkSettings(collectionId: string, given: readonly SettingsInpu
   const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
   const checked = settings.map(({ label, ...search }, i): EvaluatedSettings => {
     const param = `input.settings[${i}]`
-    if (label != null) checkLength(label, `${param}.label`, MAX_LABEL)
+    if (label != null) {
+      checkLength(label, `${param}.label`, MAX_LABEL)
+      checkPlain(label, `${param}.label`)
+    }
     const { mode, lexicalWeight } = checkAsSearch({ collectionId, query: 'any', ...search }, param)
     const { filter = null, rerankModel } = search
     return { label: label ?? mode, mode, filter, lexicalWeight, ...(rerankModel !== undefined && { rerankModel }) }

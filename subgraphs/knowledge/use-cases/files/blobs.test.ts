@@ -17,7 +17,7 @@ import { full } from '../../../../test/support/soak.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { sweepBlobs } from './blobs.ts'
-import { deleteFile, readFilePiece, uploadFile } from './files.ts'
+import { deleteFile, readFilePiece, recordFile, uploadFile } from './files.ts'
 
 const context = makeContext()
 const HOUR_MS = 3_600_000
@@ -120,9 +120,9 @@ it('ends with one copy of each content and its count, whatever uploads and delet
 
 it('counts once what two upload at the same time, also when the later one dies with its mark set', async () => {
   const world = newWorld()
-  const life = new Life(6)
+  const life = new Life(7)
   life.onCall = async (call, name) => {
-    if (call !== 5) return
+    if (call !== 6) return
     expect(name).toBe('usage.findOneAndUpdate')
     await upload(depsOn(world), 'same')
   }
@@ -157,5 +157,25 @@ it('refuses an upload that the sweep took for interrupted, rather than to keep a
   }
   expect(await upload(deps, 'abc').catch(errorCode)).toBe('service_unavailable')
   expect(await listFiles(deps)).toEqual([])
+  await expectSettled(world)
+})
+
+it('keeps the reference of a file that was recorded while the sweep took it for interrupted', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const bytes = Buffer.from('abc')
+  const file = { _id: 'file_1', name: 'a.txt', mediaType: 'text/plain' }
+  await expect(recordFile(depsOn(world, new Life(6)), principal, file, bytes)).rejects.toBeInstanceOf(Crash)
+  world.clock.ms += HOUR_MS
+  const life = new Life()
+  let isRecorded = false
+  life.onCall = async (_call, name) => {
+    if (isRecorded || name !== 'blobs.findOneAndUpdate') return
+    isRecorded = true
+    await recordFile(deps, principal, file, bytes)
+  }
+  await sweepBlobs(depsOn(world, life))
+  expect(isRecorded).toBe(true)
+  expect(await listFiles(deps)).toHaveLength(1)
   await expectSettled(world)
 })

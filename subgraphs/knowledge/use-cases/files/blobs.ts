@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
 import type { BlobRecord, CountedNumber, Piece } from '../../domain/records.ts'
+import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
 import { type Counted, count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deletePieces, readPieces } from './pieces.ts'
@@ -21,7 +22,8 @@ const MAX_TRIES = 10
 
 /**
  * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
- * content share one blob. The caller must then call `confirmBlob` or `releaseBlob`.
+ * content share one blob; what is missing of its bytes is stored again. The caller must then call `confirmBlob` or
+ * `releaseBlob`.
  * @throws {KisError} `storage_quota_exceeded` if the organization has the most files, or 1,000 with these bytes.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
  * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
@@ -29,20 +31,19 @@ const MAX_TRIES = 10
 export async function referBlob(deps: ReferDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
   const sha256 = createHash('sha256').update(bytes).digest('hex')
   const content: Content = { sha256, sizeBytes: bytes.length, bytesKey: deps.ids('file') }
-  return refer(deps, principal, fileId, content, (key) => deps.blobs.put(key, bytes))
+  return refer(deps, principal, fileId, content, async ({ offset, length }) => bytes.subarray(offset, offset + length))
 }
 
 /**
  * As `referBlob`, for bytes that are stored in pieces. The caller deletes the pieces if the blob that it gets has other
  * ones.
+ * @throws {NotFound} if a piece is missing. Nothing then refers to the blob.
  */
 export function referPieces(deps: ReferDeps, principal: Principal, fileId: string, content: Required<Content>): Promise<BlobRecord> {
-  return refer(deps, principal, fileId, content, async (key) => {
-    const bytes = await readPieces(deps.blobs, content.pieces, { offset: 0, length: content.sizeBytes })
-    if (!bytes) throw new ServiceUnavailable('The file storage')
-    await deps.blobs.put(key, bytes)
-  })
+  return refer(deps, principal, fileId, content, (range) => readPieces(deps.blobs, content.pieces, range))
 }
+
+type ReadRange = (range: { readonly offset: number; readonly length: number }) => Promise<Uint8Array | null>
 
 interface Content {
   readonly sha256: string
@@ -51,20 +52,17 @@ interface Content {
   readonly pieces?: readonly Piece[]
 }
 
-async function refer(
-  deps: ReferDeps,
-  principal: Principal,
-  fileId: string,
-  content: Content,
-  put: (key: string) => Promise<void>,
-): Promise<BlobRecord> {
+async function refer(deps: ReferDeps, principal: Principal, fileId: string, content: Content, read: ReadRange): Promise<BlobRecord> {
   const { organizationId, plan } = principal
   const { sizeBytes } = content
   await deps.room.take('files', organizationId)
   const blob = await referTo(deps, organizationId, fileId, content)
-  if (blob.counted.value > 0 || sizeBytes === 0) return blob
-  // Pieces are stored before their record.
-  if (!blob.pieces) await put(blob.bytesKey)
+  if (sizeBytes === 0) return blob
+  if (!(await storeMissing(deps.blobs, blob, read))) {
+    await releaseBlob(deps, blob._id, fileId)
+    throw new NotFound('upload', content.bytesKey)
+  }
+  if (blob.counted.value > 0) return blob
   const outcome = await count(deps, countedBlob(deps, blob), sizeBytes, plan.storageBytes)
   if (outcome === 'counted') return blob
   await releaseBlob(deps, blob._id, fileId)
@@ -76,6 +74,32 @@ async function refer(
     'storage_quota_exceeded',
     `The storage quota of the plan does not cover this file: ${used} of ${most} used, ${needed} needed. Delete files first.`,
   )
+}
+
+/**
+ * Stores what is missing of a blob's bytes. Others may do so at the same time: they have the same bytes. False if `read`
+ * does not have them either.
+ */
+async function storeMissing(blobs: BlobStore, { bytesKey, sizeBytes, pieces }: BlobRecord, read: ReadRange): Promise<boolean> {
+  let offset = 0
+  for (const piece of pieces ?? [{ key: bytesKey, sizeBytes }]) {
+    if (!(await isStored(blobs, piece))) {
+      const bytes = await read({ offset, length: piece.sizeBytes })
+      if (!bytes) return false
+      await blobs.put(piece.key, bytes)
+    }
+    offset += piece.sizeBytes
+  }
+  return true
+}
+
+/** A piece is written as a whole, so its last byte says that it is there. */
+async function isStored(blobs: BlobStore, { key, sizeBytes }: Piece): Promise<boolean> {
+  const last = await blobs.get(key, { offset: sizeBytes - 1, length: 1 }).catch((error: unknown) => {
+    if (error instanceof BlobDamaged) return null
+    throw error
+  })
+  return last?.length === 1
 }
 
 async function referTo(deps: BlobDeps, organizationId: string, fileId: string, content: Content): Promise<BlobRecord> {
@@ -137,11 +161,14 @@ export async function expectRelease({ store, clock }: BlobDeps, id: string, file
   await store.blobs.findOneAndUpdate({ _id: id, [reference]: { $gte: 0 } }, { $set: { pendingAt: now, [reference]: now.getTime() } })
 }
 
-/** Removes one file's reference. Removing the last one deletes the bytes and their count. Repeatable. */
-export async function releaseBlob(deps: BlobDeps, id: string, fileId: string): Promise<void> {
+/**
+ * Removes one file's reference, if it is still `as` it was read. Removing the last one deletes the bytes and their
+ * count. Repeatable.
+ */
+export async function releaseBlob(deps: BlobDeps, id: string, fileId: string, as: number | { $gte: 0 } = { $gte: 0 }): Promise<void> {
   const { store, clock } = deps
   await store.blobs.findOneAndUpdate(
-    { _id: id, [`references.${fileId}`]: { $gte: 0 } },
+    { _id: id, [`references.${fileId}`]: as },
     { $unset: { [`references.${fileId}`]: '' }, $inc: { referenceCount: -1 }, $set: { pendingAt: clock.now() } },
   )
   await removeUnused(deps, id)
@@ -176,7 +203,8 @@ export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
     for (const [fileId, since] of Object.entries(blob.references)) {
       if (since === 0) continue
       if (await store.files.findOne({ _id: fileId })) await confirmBlob(deps, blob, fileId)
-      else await releaseBlob(deps, blob._id, fileId)
+      // A repeated upload may have recorded the file meanwhile.
+      else await releaseBlob(deps, blob._id, fileId, since)
     }
     await count(deps, countedBlob(deps, blob), null)
     await removeUnused(deps, blob._id)

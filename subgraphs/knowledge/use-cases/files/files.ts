@@ -267,7 +267,8 @@ export async function openFile({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, 
   return { sizeBytes, sample, stream: () => streamBlob(blobs, blob, () => bytesLost(store, file)) }
 }
 
-async function bytesLost(store: Deps['store'], { organizationId, _id }: FileRecord): Promise<Error> {
+/** The error for bytes that are not there: the file was deleted meanwhile, or the store has lost them. */
+export async function bytesLost(store: Deps['store'], { organizationId, _id }: FileRecord): Promise<Error> {
   await getFile({ store }, organizationId, _id)
   return new Error(`the bytes of ${_id} are missing`)
 }

@@ -1,8 +1,11 @@
 import type { BlobRecord, Piece } from '../../domain/records.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 
-/** Bytes that are read at once. */
-const READ_BYTES = 4 * 1024 * 1024
+/**
+ * Bytes that are read at once. Readers take turns at the store, so none waits long for another's piece, and each takes
+ * no more memory than this. GridFS has chunks of this size.
+ */
+const READ_BYTES = 1024 * 1024
 
 /** Where the pieces of an upload are: its id is their prefix. */
 export function pieceKey(uploadId: string, id: string): string {
@@ -45,16 +48,18 @@ export function readBlob(
 }
 
 /**
- * Gives the bytes in order, at most `READ_BYTES` at a time.
- * @param lost makes the error when bytes are not there
+ * Yields the bytes of a range in order, at most `READ_BYTES` at a time. Default: all bytes.
+ * @param lost creates the error for bytes that are not there
  */
 export async function* streamBlob(
   blobs: BlobStore,
   blob: Pick<BlobRecord, 'bytesKey' | 'pieces' | 'sizeBytes'>,
   lost: () => Promise<Error> | Error,
+  range = { offset: 0, length: blob.sizeBytes },
 ): AsyncGenerator<Uint8Array> {
-  for (let offset = 0; offset < blob.sizeBytes; ) {
-    const bytes = await readBlob(blobs, blob, { offset, length: Math.min(READ_BYTES, blob.sizeBytes - offset) })
+  const end = range.offset + range.length
+  for (let { offset } = range; offset < end; ) {
+    const bytes = await readBlob(blobs, blob, { offset, length: Math.min(READ_BYTES, end - offset) })
     if (!bytes || bytes.length === 0) throw await lost()
     offset += bytes.length
     yield bytes

@@ -22,6 +22,8 @@ export interface Ranking {
   readonly limit: number
   readonly aim: Aim | null
   readonly spread: number | null
+  /** How much words count against meaning; absent: 1. */
+  readonly lexicalWeight?: number
   /** As `compareTokens` gives it. */
   readonly tokenCloseness?: ReadonlyMap<string, number>
 }

@@ -59,7 +59,7 @@ export async function rerankChunks(
     return {
       ranked: results.map(({ index, score }) => {
         const before = first[index]!
-        return { ...before, score, explanation: { ...before.explanation, rankBeforeRerank: index + 1 } }
+        return { ...before, score, relevance: null, explanation: { ...before.explanation, rankBeforeRerank: index + 1 } }
       }),
       outcome: { modelId, applied: true, error: null },
       cost,

@@ -9,7 +9,7 @@ import type { RankedChunk } from '../../domain/search/fuse.ts'
 import { findHighlights, type TextRange } from '../../domain/search/highlights.ts'
 import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
 import { detectLanguage } from '../../domain/text/language.ts'
-import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
+import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
@@ -210,7 +210,7 @@ async function findOfModel(
       findLive(deps, collection, asked, { enough: limit, candidates: hasPhrases ? CANDIDATES_FOR_PHRASES : CANDIDATES }, context.signal),
     ),
   )
-  const candidates = live.flatMap((each) => each.candidates).map((candidate) => weighted(candidate, lexicalWeight))
+  const candidates = live.flatMap((each) => each.candidates)
   const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, indexNameOf(collections[i]!)])))
   const ofEach = <T>(chunkIds: readonly string[], read: (name: string, ids: readonly string[]) => Promise<Iterable<T>>) => {
     const byIndex = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
@@ -221,20 +221,10 @@ async function findOfModel(
     { states: embedded?.tokenStates ?? null, language, mode, aim },
     candidates,
   )
-  const ranking = { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null, tokenCloseness }
+  const ranking = { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null, lexicalWeight, tokenCloseness }
   return {
     ranked: await rankCandidates((chunkIds) => ofEach(chunkIds, (name, ids) => deps.index.get(name, ids)), ranking, candidates),
     documents: new Map(live.flatMap(({ documents }) => [...documents])),
-  }
-}
-
-/** Fusion adds the coverages to the cosine, so a factor of theirs is the weight of words against meaning. */
-function weighted(candidate: ChunkCandidate, lexicalWeight: number): ChunkCandidate {
-  if (lexicalWeight === 1) return candidate
-  return {
-    ...candidate,
-    wordCoverage: candidate.wordCoverage * lexicalWeight,
-    gramCoverage: candidate.gramCoverage * lexicalWeight,
   }
 }
 

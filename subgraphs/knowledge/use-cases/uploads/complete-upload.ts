@@ -3,9 +3,9 @@ import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.t
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { requireFileName } from '../../domain/names.ts'
-import type { FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
+import type { BlobRecord, FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
-import { blobId, confirmBlob, referPieces, releaseBlob } from '../files/blobs.ts'
+import { blobId, confirmBlob, referPieces } from '../files/blobs.ts'
 import { requireUse } from '../files/files.ts'
 import { deletePieces, readPieces, streamBlob } from '../files/pieces.ts'
 import { sampleOf } from '../files/sample.ts'
@@ -43,13 +43,15 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
   const named = input.name ? { ...begun, name: requireFileName(input.name, 'input.name') } : begun
   if (named.status === 'cancelled' || named.partOf)
     throw new KisError('in_use', named.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
-  const pieces = await listPieces(deps, named, input.partIds)
+  const parts = await listParts(deps, named, input.partIds)
+  const pieces = parts.flatMap((part) => part.pieces)
   const { sha256, md5 } = await digest(deps, named, pieces)
   if (input.md5 && input.md5.toLowerCase() !== md5)
     throw new KisError('invalid_request', `The content has the MD5 ${md5}, not the one given. Send the parts again.`, {
       param: 'input.md5',
     })
-  const upload = { ...named, fileId: await seal(deps, named, sha256) }
+  await sealParts(deps, parts, sha256)
+  const upload = { ...named, sha256, fileId: await seal(deps, named, sha256) }
   // An interrupted completion may have made the file.
   if (!(await store.files.findOne({ _id: upload.fileId, organizationId })))
     await finish(deps, principal, upload, { sha256, pieces }).catch(async (error: unknown) => {
@@ -61,7 +63,7 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
     { _id: upload._id },
     { $set: { status: 'completed', offset: upload.sizeBytes, pieces: [] }, $unset: { openOf: '' } },
   )
-  await dropParts(deps, upload._id, pieces)
+  await dropParts(deps, upload._id, (await findOwnBlob(deps, upload))?.pieces)
   if (!completed) throw new NotFound('upload', upload._id)
   return completed
 }
@@ -69,22 +71,41 @@ export async function completeUpload(deps: Deps, context: LinkContext, input: Co
 /**
  * From now on nothing is appended, and nobody else completes it. Gives the id of the file: it begins with the time of its
  * creation, which is now unless a completion was interrupted.
- * @throws {KisError} `in_use` if it has changed, or another completion is under way.
+ * @throws {KisError} `in_use` if it has changed, another completion is in flight, or an interrupted one had other
+ * content.
  */
 async function seal({ store, clock, ids }: Deps, upload: UploadRecord, sha256: string): Promise<string> {
   const { _id, offset } = upload
   const now = clock.now()
   const isFirst = upload.sha256 === undefined
   const fileId = isFirst ? ids('file') : upload.fileId
+  if (!isFirst && upload.sha256 !== sha256)
+    throw new KisError('in_use', 'A completion of this upload began with other content. Repeat that one, or create another upload.')
   const stale = new Date(now.getTime() - STALE_COMPLETION_MS)
   for (const completing of [null, { $lte: stale }]) {
-    const filter = { _id, status: 'open' as const, offset, completing, ...(isFirst && { sha256: null }) }
+    const filter = { _id, status: 'open' as const, offset, completing, sha256: upload.sha256 ?? null }
     if (await store.uploads.findOneAndUpdate(filter, { $set: { sha256, fileId, completing: now } })) return fileId
   }
   throw new KisError('in_use', 'The upload is being completed, or has changed. Get it in a second.', { retryAfterMs: 1_000 })
 }
 
-async function listPieces({ store }: Deps, upload: UploadRecord, partIds: readonly string[] | null | undefined): Promise<readonly Piece[]> {
+/**
+ * From now on nothing is appended to the parts, and none is cancelled. A part counts as sealed once it has a SHA-256, as
+ * its upload does.
+ * @throws {KisError} `in_use` if one has changed since it was read.
+ */
+async function sealParts({ store }: Deps, parts: readonly UploadRecord[], sha256: string): Promise<void> {
+  for (const { _id, partOf, offset } of parts)
+    if (partOf && !(await store.uploads.findOneAndUpdate({ _id, status: 'open', offset }, { $set: { sha256 } })))
+      throw new KisError('in_use', `The part ${_id} has changed. Send it again.`, { param: 'input.partIds' })
+}
+
+/** The parts in the order of the file; the upload itself if it has none. */
+async function listParts(
+  { store }: Deps,
+  upload: UploadRecord,
+  partIds: readonly string[] | null | undefined,
+): Promise<readonly UploadRecord[]> {
   const parts: UploadRecord[] = []
   for (const [index, id] of (partIds ?? []).entries()) {
     const part = await store.uploads.findOne({ _id: id, partOf: upload._id })
@@ -95,7 +116,7 @@ async function listPieces({ store }: Deps, upload: UploadRecord, partIds: readon
   const sizeBytes = whole.reduce((sum, { offset }) => sum + offset, 0)
   if (sizeBytes !== upload.sizeBytes)
     throw new KisError('invalid_request', `${sizeBytes} of ${upload.sizeBytes} bytes are there. Send the rest first.`)
-  return whole.flatMap(({ pieces }) => pieces)
+  return whole
 }
 
 async function digest({ blobs }: Deps, { _id, sizeBytes }: UploadRecord, pieces: readonly Piece[]) {
@@ -123,12 +144,6 @@ async function finish(
   const mediaType = parser.sniff(bytes, name, cutBytes)
   requireUse(mediaType, null)
   const blob = await referPieces(deps, principal, fileId, { sha256, sizeBytes, bytesKey: _id, pieces })
-  // The file of an interrupted completion may have been deleted since the pieces were read.
-  for (const { key } of blob.bytesKey === _id ? pieces : [])
-    if (!(await blobs.get(key, { offset: 0, length: 1 }))) {
-      await releaseBlob(deps, blob._id, fileId)
-      throw new NotFound('upload', _id)
-    }
   const file: FileRecord = {
     _id: fileId,
     organizationId,
@@ -149,25 +164,40 @@ async function finish(
   if (blob.bytesKey !== _id) await deletePieces(blobs, _id)
 }
 
-async function end(deps: Deps, { _id }: UploadRecord): Promise<void> {
-  await deps.store.uploads.findOneAndUpdate({ _id }, { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } })
-  await dropParts(deps, _id)
-  await deletePieces(deps.blobs, _id)
+async function end(deps: Deps, upload: UploadRecord): Promise<void> {
+  await deps.store.uploads.findOneAndUpdate({ _id: upload._id }, { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } })
+  if (await findOwnBlob(deps, upload)) return
+  await dropParts(deps, upload._id)
+  await deletePieces(deps.blobs, upload._id)
+}
+
+/** The blob that has the pieces of a sealed upload, which it keeps until its last file is deleted. */
+async function findOwnBlob({ store }: Deps, { _id, organizationId, sha256 }: UploadRecord): Promise<BlobRecord | null> {
+  const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
+  return blob?.bytesKey === _id ? blob : null
 }
 
 /** Deletes one page of expired uploads, with the bytes that no file has. Returns true if there may be more. */
 export async function sweepUploads(deps: Deps): Promise<boolean> {
   const { store, clock } = deps
-  const before = new Date(clock.now().getTime() - SWEEP_AFTER_MS)
-  const expired = await store.uploads.find({ expiresAt: { $lte: before } }, { sort: { expiresAt: 1 }, limit: SWEEP_PAGE })
-  for (const upload of expired) await dropUpload(deps, upload)
+  const now = clock.now().getTime()
+  const expired = await store.uploads.find(
+    { expiresAt: { $lte: new Date(now - SWEEP_AFTER_MS) } },
+    { sort: { expiresAt: 1 }, limit: SWEEP_PAGE },
+  )
+  for (const { _id } of expired) {
+    // A completion that has not sealed it yet no longer can.
+    const ended = await store.uploads.findOneAndUpdate({ _id, sha256: null }, { $set: { status: 'cancelled' }, $unset: { openOf: '' } })
+    const upload = ended ?? (await store.uploads.findOne({ _id }))
+    if (!upload || (upload.status === 'open' && (upload.completing?.getTime() ?? 0) > now - STALE_COMPLETION_MS)) continue
+    await dropUpload(deps, upload)
+  }
   return expired.length === SWEEP_PAGE
 }
 
 /** Deletes an upload with the bytes that no file has. Repeatable. */
-export async function dropUpload({ store, blobs }: Deps, { _id, organizationId, partOf, sha256 }: UploadRecord): Promise<void> {
-  // Pieces that a blob has are deleted with it; its own sweep finds a blob whose file was never recorded.
-  const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
-  if (!partOf && blob?.bytesKey !== _id) await deletePieces(blobs, _id)
-  await store.uploads.findOneAndDelete({ _id })
+export async function dropUpload(deps: Deps, upload: UploadRecord): Promise<void> {
+  // The sweep of blobs finds one whose file was never recorded.
+  if (!upload.partOf && !(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
+  await deps.store.uploads.findOneAndDelete({ _id: upload._id })
 }

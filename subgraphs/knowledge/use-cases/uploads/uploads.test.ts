@@ -40,6 +40,20 @@ const append = (deps: Deps, id: string, offset: number, text: string) =>
   appendToUpload(deps, context, { id, offset, contentBase64: base64(text) })
 const complete = (deps: Deps, id: string, more = {}) => completeUpload(deps, context, { id, ...more })
 
+/** Begins an upload of the texts, and sends each as a part. */
+async function sendParts(deps: Deps, ...texts: readonly string[]) {
+  const { _id } = await create(deps, texts.join('').length)
+  const partIds: string[] = []
+  for (const text of texts) partIds.push(await sendPart(deps, _id, text))
+  return { _id, partIds }
+}
+
+async function sendPart(deps: Deps, partOf: string, text: string): Promise<string> {
+  const { _id } = await create(deps, text.length, { partOf, name: 'part' })
+  await append(deps, _id, 0, text)
+  return _id
+}
+
 async function send(deps: Deps, text: string) {
   const { _id } = await create(deps, text.length)
   await append(deps, _id, 0, text)
@@ -130,6 +144,110 @@ it('joins parts in the order that completing names, checks them, and keeps no ot
   await expectSettled(world)
 })
 
+it('loses nothing of a completed upload if one of its parts is cancelled at any step of the completion', async () => {
+  const world = newWorld()
+  for (let at = 1, isReached = true; isReached; at++) {
+    isReached = false
+    const deps = depsOn(world)
+    const { _id, partIds } = await sendParts(deps, 'abc', `def${at}`)
+    const life = new Life()
+    life.onCall = async (call) => {
+      if (call !== at) return
+      isReached = true
+      await cancelUpload(deps, context, partIds[0]!).catch(errorCode)
+    }
+    const done = await complete(depsOn(world, life), _id, { partIds }).catch(errorCode)
+    if (typeof done === 'string') expect(['in_use', 'not_found', 'service_unavailable']).toContain(done)
+    else expect(await read(deps, done.fileId)).toBe(`abcdef${at}`)
+  }
+  await expectSettled(world)
+})
+
+for (const text of ['others', 'abcdef'])
+  it(`keeps the bytes of a file when its interrupted completion is repeated with parts that hold ${text}`, async () => {
+    for (let diesAt = 1, isDead = true; isDead; diesAt++) {
+      const world = newWorld()
+      const deps = depsOn(world)
+      const { _id, partIds } = await sendParts(deps, 'abc', 'def')
+      const other = await sendPart(deps, _id, text)
+      const life = new Life(diesAt)
+      await complete(depsOn(world, life), _id, { partIds }).catch(errorCode)
+      isDead = life.isDead
+      world.clock.ms += 120_000
+      await complete(deps, _id, { partIds: [other] }).catch(errorCode)
+      await expectSettled(world)
+    }
+  })
+
+it('stores bytes again that a new reference finds missing, for the earlier files, too', async () => {
+  const inline = async (deps: Deps) => (await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('abcdef') }))._id
+  const inPieces = async (deps: Deps) => (await send(deps, 'abcdef')).fileId
+  const inParts = async (deps: Deps) => {
+    const { _id, partIds } = await sendParts(deps, 'abc', 'def')
+    return (await complete(deps, _id, { partIds })).fileId
+  }
+  const ways = [inline, inPieces, inParts]
+  for (const first of ways)
+    for (const second of ways)
+      for (const lost of [0, 1]) {
+        const world = newWorld()
+        const deps = depsOn(world)
+        const fileIds = [await first(deps)]
+        const key = [...world.blobs.keys.keys()][lost]
+        if (!key) continue
+        await world.blobs.delete(key)
+        fileIds.push(await second(deps))
+        for (const id of fileIds) expect(await read(deps, id)).toBe('abcdef')
+        await expectSettled(world)
+      }
+})
+
+it('keeps bytes that another file shares when the upload that brought them is refused', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const full = await uploadFile(deps, context, { name: 'full.txt', contentBase64: base64('full') })
+  const small = makeContext({ ...principal, plan: { ...principal.plan, storageBytes: 8 } })
+  const { _id } = await create(deps, 6)
+  await append(deps, _id, 0, 'abcdef')
+  const life = new Life()
+  let isShared = false
+  life.onCall = async (_call, name) => {
+    const blobs = await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 2 })
+    if (isShared || blobs.length < 2 || name !== 'blobs.findOneAndUpdate') return
+    isShared = true
+    // Another upload of these bytes refers to them, and finds room that this one did not find.
+    await deleteFile(deps, context, full._id)
+    await uploadFile(deps, small, { name: 'b.txt', contentBase64: base64('abcdef') })
+  }
+  expect(await completeUpload(depsOn(world, life), small, { id: _id }).catch(errorCode)).toBe('storage_quota_exceeded')
+  expect(isShared).toBe(true)
+  // A client that was refused cancels.
+  await cancelUpload(deps, context, _id)
+  const [file] = await deps.store.files.find({ organizationId: principal.organizationId }, { limit: 1 })
+  expect(await read(deps, file!._id)).toBe('abcdef')
+  await expectSettled(world)
+})
+
+it('does not sweep an upload away while it is being completed', async () => {
+  const world = newWorld()
+  for (let at = 1, isReached = true; isReached; at++) {
+    isReached = false
+    const deps = depsOn(world)
+    const { _id } = await create(deps, 6)
+    await append(deps, _id, 0, 'abcdef')
+    const life = new Life()
+    life.onCall = async (call) => {
+      if (call !== at) return
+      isReached = true
+      world.clock.ms += 2 * DAY_MS
+      await sweepUploads(deps)
+    }
+    const done = await complete(depsOn(world, life), _id).catch(errorCode)
+    if (typeof done !== 'string') expect(await read(deps, done.fileId)).toBe('abcdef')
+    await expectSettled(world)
+  }
+})
+
 it('shares the bytes that the organization has already', async () => {
   const world = newWorld()
   const deps = depsOn(world)
@@ -195,7 +313,7 @@ it('keeps no more unfinished than an organization may have, and none that the pl
 
 it('leaves a whole file or nothing, wherever a process dies and whoever else completes or deletes', async () => {
   const step = fc.record({
-    kind: fc.constantFrom('send' as const, 'complete' as const, 'cancel' as const, 'delete' as const, 'inline' as const),
+    kind: fc.constantFrom('send', 'complete', 'cancel', 'delete', 'inline', 'parts', 'other parts', 'cancel part', 'delete parts'),
     diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
     effect: fc.constantFrom('failed' as const, 'lost answer' as const),
   })
@@ -206,6 +324,9 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
       const world = newWorld()
       const first = await create(depsOn(world), 4)
       await append(depsOn(world), first._id, 0, 'same')
+      const { _id, partIds } = await sendParts(depsOn(world), 'sa', 'me')
+      const { fileId } = (await findUpload(depsOn(world), context, _id))!
+      const other = await sendPart(depsOn(world), _id, 'same')
       const run = async ({ kind, diesAt, effect }: (typeof steps)[number]) => {
         const life = new Life(diesAt, effect)
         life.onCall = () => scheduler.schedule(Promise.resolve())
@@ -214,6 +335,10 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
         else if (kind === 'complete') await complete(deps, first._id)
         else if (kind === 'cancel') await cancelUpload(deps, context, first._id)
         else if (kind === 'delete') await deleteFile(deps, context, first.fileId)
+        else if (kind === 'parts') await complete(deps, _id, { partIds })
+        else if (kind === 'other parts') await complete(deps, _id, { partIds: [other] })
+        else if (kind === 'cancel part') await cancelUpload(deps, context, partIds[0]!)
+        else if (kind === 'delete parts') await deleteFile(deps, context, fileId)
         else await uploadFile(deps, context, { name: 'b.txt', contentBase64: base64('same') })
       }
       const results = await scheduler.waitFor(Promise.allSettled(steps.map(run)))

@@ -214,8 +214,12 @@ export async function cancelUpload(deps: Deps, context: LinkContext, id: string)
     { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } },
   )
   const upload = cancelled ?? (await getUpload(deps, organizationId, id))
-  if (!cancelled && upload.status !== 'cancelled')
-    throw new KisError('in_use', 'The upload is complete. Delete its file instead.', { param: 'id' })
+  if (!cancelled && upload.status !== 'cancelled') {
+    const state = upload.status === 'open' ? 'being completed' : 'complete'
+    throw new KisError('in_use', `The upload is ${state}. Delete its file instead.`, { param: 'id' })
+  }
+  // Another file may share the bytes of a sealed upload that was refused. Its completion deleted what no file has.
+  if (upload.sha256) return upload
   if (upload.partOf) await dropPart(deps, before, [])
   else {
     await dropParts(deps, id)

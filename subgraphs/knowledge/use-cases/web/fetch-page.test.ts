@@ -4,24 +4,47 @@ import { expect, it } from 'vitest'
 import { principal } from '../../../../test/support/knowledge.ts'
 import type { Egress } from '../../../common/egress/egress.ts'
 import { silentLog } from '../../../common/process/log.ts'
+import type { Accounts } from '../../ports/accounts.ts'
 import { fetchPage } from './fetch-page.ts'
 
 let sites = 0
+const asked: string[] = []
 
 /** Fetches a page of a new site with this robots.txt. */
-function fetchFrom(robots: string, path = 'a'.repeat(2_000)) {
+function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Accounts['findPrincipal'] = async () => principal) {
   const fetched = async ({ url }: { readonly url: string }) => {
+    asked.push(url)
     const body = Buffer.from(url.endsWith('/robots.txt') ? robots : 'page')
     return { status: 200, headers: {}, body, url }
   }
   // Only these two members are used.
   const egress = { mayAsk: () => true, fetch: fetched } as unknown as Egress
   const url = `https://site-${sites++}.example/${path}`
-  return fetchPage({ egress, log: silentLog }, principal, url, { etag: null, lastModified: null }, new AbortController().signal)
+  return fetchPage(
+    { accounts: { findPrincipal }, egress, log: silentLog },
+    principal,
+    url,
+    { etag: null, lastModified: null },
+    new AbortController().signal,
+  )
 }
 
 it('fetches a page that robots.txt allows', async () => {
   expect((await fetchFrom('User-agent: *\nDisallow: /private*\n'))?.bytes.toString()).toBe('page')
+})
+
+it('fetches nothing under the policy that is in force by then, nor a page once its robots.txt was read before', async () => {
+  for (const [reads, fetches] of [
+    [1, 0],
+    [2, 1],
+  ] as const) {
+    let read = 0
+    asked.length = 0
+    const policy = () => (++read < reads ? 'unrestricted' : 'local_only')
+    const fetching = fetchFrom('', 'a', async () => ({ ...principal, residencyPolicy: policy() }))
+    await expect(fetching).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    expect(asked).toHaveLength(fetches)
+  }
 })
 
 it('fetches nothing that robots.txt forbids', async () => {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
 import { type EgressAnswer, EgressError } from '../../../common/egress/egress.ts'
-import { KisError, TooBusy } from '../../../common/errors.ts'
+import { InvalidApiKey, KisError, TooBusy } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import type { Deps } from '../deps.ts'
@@ -52,45 +52,42 @@ const known = new LRUCache<string, Robots>({
   sizeCalculation: ({ size }) => Math.max(1, size),
 })
 
+type FetchDeps = Pick<Deps, 'accounts' | 'egress' | 'log'>
+
 /**
  * Fetches what is at an address of the public internet, if robots.txt of its site allows it. Null: it has not changed.
  * @throws {FetchRefused} if it may not be fetched, or does not answer with 200.
  * @throws {KisError} `payload_too_large` if it is larger than the plan, or one fetch, allows.
- * @throws {KisError} `residency_policy_violation` if the policy keeps everything local.
+ * @throws {KisError} `residency_policy_violation` if the policy in force keeps everything local.
  * @throws {TooBusy} if too many addresses are being fetched.
  */
 export async function fetchPage(
-  deps: Pick<Deps, 'egress' | 'log'>,
+  deps: FetchDeps,
   principal: Principal,
   url: string,
   { etag, lastModified }: Validators,
   signal: AbortSignal,
 ): Promise<FetchedPage | null> {
-  const { organizationId, plan, residencyPolicy } = principal
-  if (residencyPolicy === 'local_only')
-    throw new KisError(
-      'residency_policy_violation',
-      "The organization's residency policy permits local engines only, so nothing is fetched from elsewhere. Upload the file.",
-      { param: 'input.url' },
-    )
   if (!deps.egress.mayAsk(url))
     throw new FetchRefused(
       'not_public',
       'A document is at an http or https address of a public host on port 80 or 443, without a user name.',
     )
-  await requireAllowed(deps, organizationId, url, signal)
+  await requireAllowed(deps, principal, url, signal)
   const headers = {
     accept: ACCEPT,
     ...(etag !== null && { 'if-none-match': etag }),
     ...(lastModified !== null && { 'if-modified-since': lastModified }),
   }
+  const { organizationId, plan } = principal
   const maxBytes = Math.min(plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
+  await requireMayLeave(deps, principal, signal)
   const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS }, signal)
   if (answer.status === 304) return null
   if (answer.status !== 200)
     throw new FetchRefused('status', `The address answered with status ${answer.status}. Check that it can be read without signing in.`)
   // A redirect may have left the site whose robots.txt was asked.
-  if (new URL(answer.url).origin !== new URL(url).origin) await requireAllowed(deps, organizationId, answer.url, signal)
+  if (new URL(answer.url).origin !== new URL(url).origin) await requireAllowed(deps, principal, answer.url, signal)
   return {
     url: answer.url,
     contentType: answer.headers['content-type'],
@@ -102,8 +99,23 @@ export async function fetchPage(
 
 const bounded = (header: string | undefined) => (header !== undefined && header.length <= 512 ? header : null)
 
+/**
+ * Reads the policy as it is now: the caller's own may be seconds old.
+ * @throws {KisError} `residency_policy_violation` if it keeps everything local.
+ */
+async function requireMayLeave({ accounts }: FetchDeps, { organizationId, apiKeyId }: Principal, signal: AbortSignal): Promise<void> {
+  const now = await accounts.findPrincipal(organizationId, apiKeyId, signal)
+  if (!now) throw new InvalidApiKey()
+  if (now.residencyPolicy === 'local_only')
+    throw new KisError(
+      'residency_policy_violation',
+      "The organization's residency policy permits local engines only, so nothing is fetched from elsewhere. Upload the file.",
+      { param: 'input.url' },
+    )
+}
+
 async function ask(
-  { egress, log }: Pick<Deps, 'egress' | 'log'>,
+  { egress, log }: FetchDeps,
   request: Parameters<Deps['egress']['fetch']>[0] & { readonly maxBytes: number },
   signal: AbortSignal,
 ): Promise<EgressAnswer<Buffer>> {
@@ -121,10 +133,10 @@ async function ask(
   }
 }
 
-async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, url: string, signal: AbortSignal): Promise<void> {
+async function requireAllowed(deps: FetchDeps, principal: Principal, url: string, signal: AbortSignal): Promise<void> {
   const { origin } = new URL(url)
   const kept = known.get(origin)
-  const robots = kept ?? (await readRobots(deps, organizationId, origin, signal))
+  const robots = kept ?? (await readRobots(deps, principal, origin, signal))
   if (robots && !kept) known.set(origin, robots)
   if (!robots) {
     const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
@@ -139,7 +151,9 @@ async function requireAllowed(deps: Pick<Deps, 'egress' | 'log'>, organizationId
 }
 
 /** A site without one allows everything. Null: the site fails, which forbids everything (RFC 9309, section 2.3.1). */
-async function readRobots(deps: Pick<Deps, 'egress' | 'log'>, organizationId: string, origin: string, signal: AbortSignal) {
+async function readRobots(deps: FetchDeps, principal: Principal, origin: string, signal: AbortSignal) {
+  await requireMayLeave(deps, principal, signal)
+  const { organizationId } = principal
   const url = `${origin}/robots.txt`
   try {
     const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS }

@@ -98,6 +98,42 @@ export function badInput(running: Running): void {
       expect(answer.headers.get('x-should-retry')).toMatch(/true|false/)
     })
 
+    it('names with characters that hide or turn text are refused wherever a caller gives one, by REST and GraphQL', async () => {
+      const caller = await running.newOrganization()
+      const collection = await newCollection(caller)
+      const name = 'photo_\u202egpj.txt'
+      const { body: file } = await caller.rest('POST', '/v1/files', { file_name: 'a\u200f.txt', content_base64: base64('Good.') })
+      const attached = (await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: file.message.id })).body
+      const agent = { code: 'a', model: 'mock-chat' }
+      const definition = { nodes: [{ id: 'a', type: 'chat', model: 'mock-chat', messages: [{ role: 'user', content: 'a' }] }], output: 'a' }
+      const webhook = { url: `http://${running.receiver.host}/names`, event_types: ['document.updated'] }
+      const refusals: [string, string, object, string][] = [
+        ['POST', '/v1/files', { file_name: name, content_base64: 'YQ==' }, 'file_name'],
+        ['POST', '/v1/uploads', { filename: name, purpose: 'user_data', bytes: 1, mime_type: 'text/plain' }, 'filename'],
+        ['PATCH', `/v1/collections/${collection.id}/documents/${attached.id}`, { file_name: name }, 'file_name'],
+        ['PATCH', `/v1/collections/${collection.id}`, { collection_name: name }, 'collection_name'],
+        ['PATCH', `/v1/collections/${collection.id}`, { description: name }, 'description'],
+        ['POST', '/v1/agents', { ...agent, name }, 'name'],
+        ['POST', '/v1/workflows', { code: 'a', definition, name }, 'name'],
+        ['POST', '/v1/keys', { name, scopes: ['inference'] }, 'name'],
+        ['PATCH', '/v1/organization', { name }, 'name'],
+        ['POST', '/v1/webhooks', { ...webhook, description: name }, 'description'],
+      ]
+      for (const [method, path, body, param] of refusals) {
+        const refused = await caller.rest(method, path, body)
+        expect([path, refused.status, refused.body.error?.code, refused.body.error?.param]).toEqual([path, 400, 'invalid_request', param])
+      }
+      for (const [mutation, input] of [
+        ['uploadFile', { name, contentBase64: 'YQ==' }],
+        ['createCollection', { code: 'x', name, embeddingModel: 'mock-embed' }],
+        ['createApiKey', { name, scopes: ['INFERENCE'] }],
+      ] as const) {
+        const type = `${mutation[0]!.toUpperCase()}${mutation.slice(1)}Input!`
+        const { errors } = await caller.graphql(`mutation($input: ${type}) { ${mutation}(input: $input) { __typename } }`, { input })
+        expect(errors?.[0]?.extensions).toMatchObject({ code: 'INVALID_REQUEST', param: expect.stringMatching(/(^|\.)name$/) })
+      }
+    })
+
     it('leaves nothing behind', async () => {
       expect((await caller.rest('GET', '/v1/files')).body.data).toEqual([])
       expect((await caller.rest('GET', `/v1/collections/${collection.id}/documents`)).body.data).toEqual([])

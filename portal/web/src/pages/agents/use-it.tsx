@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import { PUBLIC_URL } from '../../data/public-url.ts'
 import { useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Source } from '../../parts/source.tsx'
@@ -10,7 +11,7 @@ import { type Snippet, snippetsFor } from './snippets.ts'
 export function UseIt({ agent }: { readonly agent: Agent }) {
   const text = useText()
   const [shown, setShown] = useState<Snippet['id']>('curl')
-  const snippets = snippetsFor(agent, location.origin, text('agents.use.question'))
+  const snippets = snippetsFor(agent, PUBLIC_URL, text('agents.use.question'))
   return (
     <div className="max-w-3xl">
       <p className="mb-4 text-sm text-muted">{text('agents.use.key')}</p>

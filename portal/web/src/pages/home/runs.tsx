@@ -49,7 +49,7 @@ function Entry({ run: { id, kind, ofId, name, status, startedAt, cost } }: { rea
         )}
         <span className="flex gap-2 text-xs text-muted">
           <RelativeTime at={startedAt} />
-          {cost !== null && <Money amount={cost} />}
+          {cost !== null && <Money amount={cost} rounding="up" />}
         </span>
       </div>
       <StatusBadge tone={TONES[status]} label={`home.run.${status}`} isActive={status === 'RUNNING'} />

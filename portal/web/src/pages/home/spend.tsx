@@ -49,7 +49,7 @@ function Amounts({ spend: { organization }, days }: { readonly spend: Spend; rea
           </Link>
         </div>
         <p className="mt-1 text-2xl font-semibold">
-          <Money amount={today.amount} />
+          <Money amount={today.amount} rounding="up" />
         </p>
         <p className="mt-0.5 text-xs text-muted">{text('home.calls', { count: today.calls, shown: number(today.calls) })}</p>
         <Week days={days} />
@@ -65,7 +65,7 @@ function Amounts({ spend: { organization }, days }: { readonly spend: Spend; rea
             </Link>
           </div>
           <p className="mt-1 text-2xl font-semibold">
-            <Money amount={organization.wallet.available} />
+            <Money amount={organization.wallet.available} rounding="down" />
           </p>
           <p className="mt-0.5 text-xs text-muted">{text('wallet.available.help')}</p>
           {isLow(organization) && (
@@ -91,7 +91,7 @@ function Week({ days }: { readonly days: readonly Day[] }) {
   return (
     <ul aria-label={text('home.week')} className="mt-4 flex h-14 items-end gap-1.5">
       {days.map(({ day, amount, share }, index) => {
-        const label = text('home.day', { day: time(`${day}T12:00:00Z`, 'date'), amount: money(amount) })
+        const label = text('home.day', { day: time(`${day}T12:00:00Z`, 'date'), amount: money(amount, 'up') })
         return (
           <li key={day} className="flex h-full min-w-0 grow items-end">
             <Tooltip label={label}>

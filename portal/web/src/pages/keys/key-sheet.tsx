@@ -86,7 +86,7 @@ function Details({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
               <div key={period} className="rounded-lg border p-3">
                 <dt className="text-xs text-muted">{text(`keys.spent.${period}`)}</dt>
                 <dd className="mt-1 font-medium">
-                  <Money amount={spent[period]} />
+                  <Money amount={spent[period]} rounding="up" />
                 </dd>
               </div>
             ))}
@@ -107,7 +107,7 @@ function Limit({ limit }: { readonly limit: NonNullable<Key['spendLimit']> }) {
       <div className="mb-2 flex flex-wrap items-baseline justify-between gap-2 text-sm">
         <h3 className="text-sm">{text('keys.limitOf', { period: text(`keys.period.${limit.period}`) })}</h3>
         <span className="text-muted">
-          <Money amount={limit.spent} /> / <Money amount={limit.amount} />
+          <Money amount={limit.spent} rounding="up" /> / <Money amount={limit.amount} rounding="down" />
         </span>
       </div>
       <Progress label={text('keys.spendLimit')} value={used} tone={used >= 1 ? 'danger' : used >= 0.8 ? 'warning' : 'accent'} />

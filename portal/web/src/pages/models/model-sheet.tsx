@@ -111,9 +111,7 @@ function Facts({ model }: { readonly model: Model }) {
 function Prices({ price }: { readonly price: NonNullable<Model['price']> }) {
   const text = useText()
   const names = ['input', 'cachedInput', 'cacheWrite', 'output', 'audioMinute', 'searchThousand'] as const
-  const facts = names.map(
-    (name) => [text(`models.price.${name}`), price[name] && <Money key={name} amount={price[name]} isExact />] as const,
-  )
+  const facts = names.map((name) => [text(`models.price.${name}`), price[name] && <Money key={name} amount={price[name]} />] as const)
   return (
     <>
       <FactList facts={facts} />
@@ -122,9 +120,9 @@ function Prices({ price }: { readonly price: NonNullable<Model['price']> }) {
           <h4 className="mb-2 text-sm text-muted">{text('models.price.above', { count: aboveInputTokens })}</h4>
           <FactList
             facts={[
-              [text('models.price.input'), input && <Money key="input" amount={input} isExact />],
-              [text('models.price.cachedInput'), cachedInput && <Money key="cached" amount={cachedInput} isExact />],
-              [text('models.price.output'), output && <Money key="output" amount={output} isExact />],
+              [text('models.price.input'), input && <Money key="input" amount={input} />],
+              [text('models.price.cachedInput'), cachedInput && <Money key="cached" amount={cachedInput} />],
+              [text('models.price.output'), output && <Money key="output" amount={output} />],
             ]}
           />
         </section>

@@ -21,7 +21,7 @@ export function PriceSummary({ price }: { readonly price: Price }) {
         .filter(({ amount }) => amount !== null)
         .map(({ amount, unit }) => (
           <span key={unit} className="md:whitespace-nowrap">
-            <Money amount={amount} isExact /> <span className="text-xs text-muted">{unit}</span>
+            <Money amount={amount} /> <span className="text-xs text-muted">{unit}</span>
           </span>
         ))}
     </span>

@@ -22,7 +22,15 @@ test.each([
 })
 
 test('what is set is typed back without a change', () => {
-  const limits = { storageBytes: 1_234_567, vectors: 10, maxFileBytes: null, requestsPerMinute: null, tokensPerMinute: 7, concurrency: 0 }
+  const limits = {
+    storageBytes: 1_234_567,
+    vectors: 10,
+    maxFileBytes: null,
+    requestsPerMinute: null,
+    tokensPerMinute: 7,
+    concurrency: 0,
+    ocrPages: 0,
+  }
   const typed = typedOf(limits)
   expect(Object.entries(typed).map(([limit, value]) => limitOf(limit as keyof typeof limits, value))).toEqual(Object.values(limits))
 })

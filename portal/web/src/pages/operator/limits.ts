@@ -1,6 +1,14 @@
 import { toLatinDigits } from '../../parts/typed-number.ts'
 
-export const LIMITS = ['storageBytes', 'vectors', 'maxFileBytes', 'requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const
+export const LIMITS = [
+  'storageBytes',
+  'vectors',
+  'maxFileBytes',
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'concurrency',
+  'ocrPages',
+] as const
 export type Limit = (typeof LIMITS)[number]
 export type Limits = Readonly<Record<Limit, number | null>>
 /** Limits as they are typed. Empty: the plan's. */

@@ -46,6 +46,7 @@ export const ORGANIZATION = graphql(`
         requestsPerMinute
         tokensPerMinute
         concurrency
+        ocrPages
       }
       limits {
         storageBytes
@@ -54,6 +55,7 @@ export const ORGANIZATION = graphql(`
         requestsPerMinute
         tokensPerMinute
         concurrency
+        ocrPages
       }
       stored {
         storageBytes
@@ -112,6 +114,7 @@ export const PLANS = graphql(`
       requestsPerMinute
       tokensPerMinute
       concurrency
+      ocrPages
     }
   }
 `)

@@ -162,7 +162,7 @@ function WalletCard({ id, onChange }: { readonly id: string; readonly onChange: 
             <FactList
               facts={(['available', 'balance', 'held'] as const).map((part) => [
                 text(`wallet.${part}`),
-                <Money key={part} amount={organization?.wallet[part]} />,
+                <Money key={part} amount={organization?.wallet[part]} rounding={part === 'held' ? 'up' : 'down'} />,
               ])}
             />
           )}

@@ -11,7 +11,7 @@ export const ORGANIZATION = graphql(`
       createdAt
       suspendedAt
       suspensionReason
-      plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }
+      plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPagePrice }
     }
   }
 `)
@@ -20,7 +20,7 @@ export type Organization = NonNullable<ResultOf<typeof ORGANIZATION>['organizati
 
 export const QUOTA = graphql(`
   query OrganizationQuota {
-    organization { id quota { storageBytes { used limit } vectors { used limit } } }
+    organization { id quota { storageBytes { used limit } vectors { used limit } } ocrQuota { used limit } }
   }
 `)
 

@@ -2,6 +2,7 @@ import { useScope } from '../../app/session.tsx'
 import { useAnswer } from '../../data/answer.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
+import { Money } from '../../parts/money.tsx'
 import { Answered } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Badge, Card, Progress, Skeleton } from '../../ui/surface.tsx'
@@ -35,6 +36,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
                 <>
                   <Bar label={text('organization.storage')} {...organization.quota.storageBytes} write={bytes} />
                   <Bar label={text('organization.vectors')} {...organization.quota.vectors} write={number} />
+                  <Bar label={text('organization.ocrPages')} {...organization.ocrQuota} write={number} />
                 </>
               ) : null
             }
@@ -47,6 +49,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
           [text('organization.requestsPerMinute'), count(plan.requestsPerMinute)],
           [text('organization.tokensPerMinute'), count(plan.tokensPerMinute)],
           [text('organization.concurrency'), number(plan.concurrency)],
+          [text('organization.ocrPagePrice'), <Money key="page" amount={plan.ocrPagePrice} />],
         ]}
       />
       <p className="mt-4 text-sm text-muted">{text('organization.planHelp')}</p>

@@ -7,7 +7,7 @@ import { useFormats, useText } from '../../i18n/text.tsx'
 import { usePreferences } from '../../i18n/use-preferences.ts'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
-import { Money, useMoney, useMoneyColumn } from '../../parts/money.tsx'
+import { Money, useMoney, useMoneyAxis } from '../../parts/money.tsx'
 import { Answered, EmptyState } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Select } from '../../ui/input.tsx'
@@ -78,14 +78,14 @@ function Shown({ summary, steps, by, measure, range }: ShownProps) {
   const text = useText()
   const { number, percent } = useFormats()
   const money = useMoney()
-  const moneyColumn = useMoneyColumn()
+  const moneyAxis = useMoneyAxis()
   const preferences = usePreferences()
   const { series, points } = useMemo(() => toSeries(summary.groups, steps, by, measure), [summary, steps, by, measure])
-  const format = (value: number) => (measure === 'amount' ? money(value.toFixed(9)) : number(value))
+  const format = (value: number) => (measure === 'amount' ? money(value.toFixed(9), 'exact') : number(value))
   const formatTick = (value: number, step: number) => {
     if (measure !== 'amount') return number(value, { notation: 'compact' })
     // Cents, unless the amounts are whole or smaller.
-    return moneyColumn(value, step >= 1 ? 0 : Math.max(2, -Math.floor(Math.log10(step))))
+    return moneyAxis(value, step >= 1 ? 0 : Math.max(2, -Math.floor(Math.log10(step))))
   }
   const nameOf = ({ id, name }: Series) => {
     if (id === REST) return text('usage.rest')
@@ -127,7 +127,7 @@ function Shown({ summary, steps, by, measure, range }: ShownProps) {
 function Sums({ totals }: { readonly totals: Summary['total'] }) {
   const text = useText()
   const sums = [
-    ['amount', <Money key="amount" amount={totals.amount} />],
+    ['amount', <Money key="amount" amount={totals.amount} rounding="up" />],
     ['calls', <Digits key="calls" value={totals.calls} />],
     ['inputTokens', <Digits key="input" value={measured(totals, 'inputTokens')} notation="compact" />],
     ['outputTokens', <Digits key="output" value={totals.outputTokens} notation="compact" />],

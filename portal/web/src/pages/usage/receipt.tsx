@@ -49,7 +49,7 @@ export function Receipt({ record }: { readonly record: UsageRecord }) {
                 <Digits value={quantity} />
               </Td>
               <Td className="text-end">
-                <Money amount={rate} isExact />
+                <Money amount={rate} />
               </Td>
             </tr>
           ))}
@@ -57,7 +57,7 @@ export function Receipt({ record }: { readonly record: UsageRecord }) {
       </Table>
       <p className="flex items-baseline justify-between border-t pt-4 font-semibold">
         <span>{text('usage.charged')}</span>
-        <Money amount={amount} isExact />
+        <Money amount={amount} />
       </p>
     </div>
   )

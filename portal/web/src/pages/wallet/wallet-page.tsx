@@ -94,7 +94,7 @@ function Balance({ wallet, threshold }: { readonly wallet: Wallet; readonly thre
           <Card as="div" key={part}>
             <dt className="text-sm text-muted">{text(`wallet.${part}`)}</dt>
             <dd className="mt-1 text-2xl font-semibold">
-              <Money amount={wallet[part]} />
+              <Money amount={wallet[part]} rounding={part === 'held' ? 'up' : 'down'} />
             </dd>
             <dd className="mt-1 text-xs text-muted">{text(`wallet.${part}.help`)}</dd>
           </Card>

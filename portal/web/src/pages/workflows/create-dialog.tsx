@@ -52,7 +52,7 @@ function Fields({ create }: { readonly create: CreateAction }) {
   const [needs, setNeeds] = useState<Needs>({ model: '', collection: '' })
   const [isTried, setTried] = useState(false)
   const { failure } = create
-  const shownCode = code ?? codeOf(name)
+  const shownCode = code ?? codeOf(name, 'workflow')
   const problems = useNameProblems({ name, code: shownCode }, isTried, failure)
   const needed = DEFINITIONS[template].needs
   const missing = needed.filter((need) => needs[need].trim() === '')

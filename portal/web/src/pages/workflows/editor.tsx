@@ -3,6 +3,7 @@ import { useDeferredValue, useMemo, useRef, useState } from 'react'
 import schema from '../../../../../schema/workflow.schema.json'
 import { useAction } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
+import { PUBLIC_URL } from '../../data/public-url.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FailureText } from '../../parts/failure-text.tsx'
@@ -132,7 +133,12 @@ export function Editor({ workflow }: { readonly workflow: Workflow }) {
 function SchemaLink() {
   const text = useText()
   return (
-    <a href="/v1/workflow.schema.json" target="_blank" rel="noreferrer" className="text-accent-text underline underline-offset-4">
+    <a
+      href={`${PUBLIC_URL}/v1/workflow.schema.json`}
+      target="_blank"
+      rel="noreferrer"
+      className="text-accent-text underline underline-offset-4"
+    >
       {text('workflows.schema')}
     </a>
   )

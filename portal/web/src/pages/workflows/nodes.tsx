@@ -167,7 +167,7 @@ function NodeSheet({ definition, run, open, onOpen }: NodesProps) {
                   <Duration key="duration" from={state.startedAt} to={state.endedAt} isOver={state.state !== 'RUNNING'} />
                 ),
               ],
-              [text('workflows.cost'), state && <Money key="cost" amount={state.cost} isExact />],
+              [text('workflows.cost'), state && <Money key="cost" amount={state.cost} />],
               [text('workflows.itemsDoneLabel'), state && state.itemsDone > 0 && <Digits key="items" value={state.itemsDone} />],
             ]}
           />

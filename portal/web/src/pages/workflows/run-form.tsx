@@ -74,7 +74,7 @@ function Form({ workflow, earlier }: { readonly workflow: Workflow; readonly ear
       </Card>
       <Field
         label={text('workflows.maxCost')}
-        help={text('workflows.maxCostHelp', { limit: money(limit) })}
+        help={text('workflows.maxCostHelp', { limit: money(limit, 'down') })}
         error={isTried && isCostWrong && text('workflows.problem.maxCost')}
       >
         {(control) => (

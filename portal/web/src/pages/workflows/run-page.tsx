@@ -114,7 +114,7 @@ function Followed({ run: asked, refresh }: { readonly run: Run; readonly refresh
             [text('workflows.started'), <DateTime key="started" at={startedAt} />],
             [text('workflows.duration'), <Duration key="duration" from={startedAt} to={endedAt} isOver={status !== 'RUNNING'} />],
             [text('workflows.deadline'), status === 'RUNNING' && <DateTime key="deadline" at={deadline} />],
-            [text('workflows.cost'), cost !== null && <Money key="cost" amount={cost} isExact />],
+            [text('workflows.cost'), cost !== null && <Money key="cost" amount={cost} />],
           ]}
         />
         <Drawn

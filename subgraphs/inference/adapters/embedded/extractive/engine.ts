@@ -61,6 +61,7 @@ export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; re
 
   return {
     fetchesImages: false,
+    hasLogprobs: false,
 
     async complete(call, request, signal) {
       return toCompletion(await answer(call, request, signal))

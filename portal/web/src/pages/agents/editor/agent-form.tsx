@@ -71,7 +71,9 @@ export function AgentForm({ start: given, isNew, action, isBusy, failure, onSubm
                 value={draft.name}
                 onChange={({ target: { value } }) =>
                   // The code follows the name until somebody writes their own.
-                  change(isNew && draft.code === codeOf(draft.name) ? { name: value, code: codeOf(value) } : { name: value })
+                  change(
+                    isNew && draft.code === codeOf(draft.name, 'agent') ? { name: value, code: codeOf(value, 'agent') } : { name: value },
+                  )
                 }
               />
             )}

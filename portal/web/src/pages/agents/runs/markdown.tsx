@@ -7,7 +7,7 @@ interface MarkdownProps {
   readonly mark: (number: number) => ReactNode
 }
 
-const MARK = /\[#(\d{1,3})\]/
+const MARK = /\[#(\d{1,9})\]/
 /** Each part finds its direction by its own first letter. */
 const OWN_DIRECTION = '[unicode-bidi:plaintext] text-start'
 

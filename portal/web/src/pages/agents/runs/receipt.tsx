@@ -18,7 +18,7 @@ export function useReceiptLine(): (run: Run) => string {
       count: steps.length,
       steps: number(steps.length),
       tokens: number(usage.totalTokens),
-      cost: cost === null ? '—' : money(cost),
+      cost: cost === null ? '—' : money(cost, 'up'),
     })
 }
 
@@ -37,7 +37,7 @@ export function Receipt({ run }: { readonly run: Run }) {
       <p className="flex items-center justify-end gap-3 pe-4 text-sm">
         <span className="text-muted">{text('agents.total')}</span>
         <strong className="font-semibold">
-          <Money amount={run.cost} isExact />
+          <Money amount={run.cost} />
         </strong>
       </p>
     </div>
@@ -82,6 +82,6 @@ function useColumns(): readonly Column<Charge>[] {
       isNumber: true,
       shown: 'wide',
     },
-    { id: 'cost', header: text('agents.cost'), cell: ({ cost }) => <Money amount={cost} isExact />, isNumber: true },
+    { id: 'cost', header: text('agents.cost'), cell: ({ cost }) => <Money amount={cost} />, isNumber: true },
   ]
 }

@@ -129,7 +129,7 @@ function Details({ run, refresh, onDeleted }: { readonly run: Run; readonly refr
           [text('agents.version'), number(agentVersion)],
           [text('agents.startedAt'), <DateTime key="started" at={startedAt} />],
           [text('agents.duration'), endedAt && <Duration key="duration" run={run} />],
-          [text('agents.cost'), cost !== null && <Money key="cost" amount={cost} isExact />],
+          [text('agents.cost'), cost !== null && <Money key="cost" amount={cost} />],
         ]}
       />
       <div className="flex flex-wrap gap-2">

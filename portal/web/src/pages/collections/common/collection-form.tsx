@@ -2,6 +2,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useId, useState } from 'react'
 import { useAction } from '../../../data/answer.ts'
 import { useText } from '../../../i18n/text.tsx'
+import { codeOf } from '../../../parts/code.ts'
 import { useFieldFailures } from '../../../parts/field-failure.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
 import { Button } from '../../../ui/button.tsx'
@@ -10,10 +11,11 @@ import { Dialog } from '../../../ui/dialog.tsx'
 import { Field } from '../../../ui/field.tsx'
 import { Input, Textarea } from '../../../ui/input.tsx'
 import { toast } from '../../../ui/toast.tsx'
-import { CODE, toCode } from './code.ts'
 import { CREATE_COLLECTION, UPDATE_COLLECTION } from './collections.ts'
 import { EmbeddingChoice, HelperChoice } from './model-choice.tsx'
 
+/** What the service takes as a code. */
+const CODE = /^[a-z0-9][\w.-]{0,63}$/i
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2000
 const FIELDS = ['name', 'code', 'description', 'embeddingModel', 'rerankModel', 'transcriptionModel', 'ocr']
@@ -51,7 +53,7 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
   const [isTried, setTried] = useState(false)
   const problemOf = useProblem(values)
   const change = (next: Partial<CollectionValues>) =>
-    setValues((now) => ({ ...now, ...next, ...(next.name !== undefined && !ownCode && { code: toCode(next.name) }) }))
+    setValues((now) => ({ ...now, ...next, ...(next.name !== undefined && !ownCode && { code: codeOf(next.name, 'collection') }) }))
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setTried(true)

@@ -69,7 +69,7 @@ function EmbeddingList({ label, value, onChange, without }: EmbeddingChoiceProps
                   <ResidencyBadge residency={residency} />
                   {price?.input ? (
                     <span>
-                      <Money amount={price.input} isExact /> {text('models.price.input')}
+                      <Money amount={price.input} /> {text('models.price.input')}
                     </span>
                   ) : (
                     text('models.priceUnknown')

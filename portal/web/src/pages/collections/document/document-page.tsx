@@ -89,7 +89,6 @@ function Whole({ document, live }: { readonly document: DocumentFacts; readonly 
 
 function Actions({ document }: { readonly document: DocumentFacts }) {
   const text = useText()
-  const { percent } = useFormats()
   const navigate = useNavigate()
   const mayWrite = useScope('KNOWLEDGE_WRITE')
   const download = useDownload()
@@ -105,8 +104,8 @@ function Actions({ document }: { readonly document: DocumentFacts }) {
           {text('common.tryAgain')}
         </Button>
       )}
-      <Button icon={Download} isBusy={download.share !== null} onClick={() => void download.start(file)}>
-        {download.share === null ? text('document.download') : text('document.downloading', { share: percent(download.share) })}
+      <Button icon={Download} isBusy={download.isStarting} onClick={() => void download.start(file)}>
+        {text('document.download')}
       </Button>
       {mayWrite && (
         <Menu trigger={<IconButton label={text('common.actions')} icon={Ellipsis} variant="secondary" />}>

@@ -72,9 +72,9 @@ export const PASSAGE = graphql(`
 
 export type PageBoxes = NonNullable<Extract<ResultOf<typeof PASSAGE>['node'], { __typename: 'Chunk' }>['pageBoxes']>[number]
 
-export const FILE_PIECE = graphql(`
-  query FilePiece($id: ID!, $offset: Float!) {
-    fileContent(id: $id, offset: $offset, length: 1048576) { content length file { id sizeBytes } }
+export const FILE_DOWNLOAD = graphql(`
+  query FileDownload($id: ID!) {
+    fileDownload(id: $id) { path }
   }
 `)
 

@@ -39,7 +39,7 @@ export function Versions({ document, live }: VersionsProps) {
 function History({ versions }: Pick<DocumentFacts, 'versions'>) {
   const text = useText()
   const { bytes } = useFormats()
-  const { start, share, failure } = useDownload()
+  const { start, isStarting, failure } = useDownload()
   if (versions.length === 0) {
     return (
       <EmptyState icon={HistoryIcon} title={text('document.noVersions')}>
@@ -63,7 +63,7 @@ function History({ versions }: Pick<DocumentFacts, 'versions'>) {
             label={text('document.downloadOf', { name: name.slice(0, 80) })}
             icon={Download}
             size="small"
-            isBusy={share !== null}
+            isBusy={isStarting}
             onClick={() => void start(file)}
           />
         ),

@@ -146,7 +146,7 @@ function Evaluations({ evaluations, shownId, mayWrite, onShow }: EvaluationsProp
       shown: 'wide',
       cell: ({ settings }) => settings.map(({ label }) => labelOf(label)).join(text('common.listSeparator')),
     },
-    { id: 'cost', header: text('evaluation.cost'), isNumber: true, shown: 'wide', cell: ({ cost }) => <Money amount={cost} isExact /> },
+    { id: 'cost', header: text('evaluation.cost'), isNumber: true, shown: 'wide', cell: ({ cost }) => <Money amount={cost} /> },
     ...(mayWrite
       ? [
           {

@@ -241,7 +241,7 @@ function Suggest({ collectionId, onClose }: { readonly collectionId: string; rea
         <>
           <p role="status" className="text-sm text-muted">
             {text('evaluation.suggested', { count: suggestions.length, shown: number(suggestions.length) })} {text('searching.cost')}{' '}
-            <Money amount={cost} isExact />
+            <Money amount={cost} />
           </p>
           <ul className="flex flex-col gap-3">
             {suggestions.map(({ query, expected }, index) => (

@@ -89,7 +89,7 @@ function AskPanel({ collectionId, query, hits }: AskProps) {
           </div>
           {reply.cost && (
             <p className="mt-2 text-xs text-muted">
-              {text('searching.cost')} <Money amount={reply.cost} isExact />
+              {text('searching.cost')} <Money amount={reply.cost} />
             </p>
           )}
         </div>

@@ -5,6 +5,7 @@ import { MarkedText } from '../../../parts/marked-text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { DisclosureButton } from '../../../ui/button.tsx'
 import { Badge, Card } from '../../../ui/surface.tsx'
+import { Tooltip } from '../../../ui/tooltip.tsx'
 import { Place } from '../common/place.tsx'
 import type { Hit } from './search.ts'
 
@@ -21,7 +22,7 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
   const { number } = useFormats()
   const whyId = useId()
   const [isWhyOpen, setWhyOpen] = useState(false)
-  const { chunk, score, lexicalRank, vectorRank, highlights, before, after } = hit
+  const { chunk, lexicalRank, vectorRank, highlights, before, after } = hit
   return (
     <li id={`hit-${rank}`} className="scroll-mt-20">
       <Card className="sm:p-4">
@@ -43,9 +44,7 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
             </div>
           </div>
           <div className="flex flex-wrap gap-1.5">
-            <Badge tone="accent">
-              {text('searching.score', { score: number(score, { maximumFractionDigits: 2, minimumFractionDigits: 2 }) })}
-            </Badge>
+            <Score hit={hit} />
             <Badge>
               {vectorRank === null ? text('searching.noVectorRank') : text('searching.vectorRank', { rank: number(vectorRank) })}
             </Badge>
@@ -69,6 +68,28 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
         <div id={whyId}>{isWhyOpen && <Why hit={hit} />}</div>
       </Card>
     </li>
+  )
+}
+
+const RELEVANCE_TONES = { STRONG: 'success', LIKELY: 'info', WEAK: 'neutral' } as const
+
+/** How relevant the passage is, in a word if the score has a known meaning; the tooltip says what it means. */
+function Score({ hit: { score, relevance, explanation } }: { readonly hit: Hit }) {
+  const text = useText()
+  const { number, percent } = useFormats()
+  const figure = text('searching.score', { score: number(score, { maximumFractionDigits: 2, minimumFractionDigits: 2 }) })
+  const help = relevance
+    ? text('searching.scoreHelp', { share: percent(score) })
+    : text(explanation.rankBeforeRerank === null ? 'searching.scoreHelpCosine' : 'searching.scoreHelpRerank')
+  return (
+    <Tooltip label={help}>
+      <button type="button" className="flex max-w-full rounded-md" aria-description={help}>
+        <Badge tone={relevance ? RELEVANCE_TONES[relevance] : 'neutral'}>
+          {relevance && <span>{text(`searching.relevance.${relevance}`)}</span>}
+          <span className="font-normal">{figure}</span>
+        </Badge>
+      </button>
+    </Tooltip>
   )
 }
 

@@ -179,7 +179,7 @@ function SearchForm({ collection, filters, isBusy, onSearch }: SearchFormProps) 
                 />
               )}
             </Field>
-            <Field label={text('searching.min')}>
+            <Field label={text('searching.min')} help={text('searching.minHelp', { weak: number(0.3), strong: number(0.7) })}>
               {(control) => (
                 <Select
                   {...control}
@@ -247,7 +247,7 @@ function Results({ collectionId, filters, found }: ResultsProps) {
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-sm text-muted">
         <p role="status">{text('searching.count', { count: hits.length, shown: number(hits.length) })}</p>
         <span>
-          {text('searching.cost')} <Money amount={cost} isExact />
+          {text('searching.cost')} <Money amount={cost} />
         </span>
         {facets.map(({ field, values }) => (
           <span key={field} className="flex flex-wrap gap-x-2">

@@ -9,6 +9,7 @@ export const SEARCH = graphql(`
       facets { field values { value documents } }
       hits {
         score
+        relevance
         lexicalRank
         vectorRank
         highlights { start end }

@@ -120,7 +120,7 @@ function QuoteFacts({ quote, model }: { readonly quote: Quote; readonly model: s
         <dd>{quote.isExact ? number(quote.tokens) : text('settings.about', { count: number(quote.tokens) })}</dd>
         <dt className="text-muted">{text('settings.hold')}</dt>
         <dd className="font-medium">
-          <Money amount={quote.amount} isExact />
+          <Money amount={quote.amount} />
         </dd>
       </dl>
       {!quote.isCovered && (
@@ -159,7 +159,7 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
       <p className="flex flex-wrap justify-between gap-3 text-sm text-muted">
         <span>{text('documents.progress', { done: number(progress.done), total: number(progress.total) })}</span>
         <span>
-          {text('settings.costSoFar')} <Money amount={cost} isExact />
+          {text('settings.costSoFar')} <Money amount={cost} />
         </span>
       </p>
       {error && (
@@ -212,7 +212,7 @@ function Earlier({ runs }: { readonly runs: readonly Reembedding[] }) {
       ),
     },
     ...(mayReadWallet
-      ? [{ id: 'cost', header: text('settings.paid'), isNumber: true, cell: ({ cost }: Reembedding) => <Money amount={cost} isExact /> }]
+      ? [{ id: 'cost', header: text('settings.paid'), isNumber: true, cell: ({ cost }: Reembedding) => <Money amount={cost} /> }]
       : []),
     { id: 'ended', header: text('settings.ended'), shown: 'wide', cell: ({ endedAt }) => <DateTime at={endedAt} /> },
   ]

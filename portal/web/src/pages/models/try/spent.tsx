@@ -9,7 +9,7 @@ export function Spent({ cost, children }: { readonly cost: string | null | undef
     <p className="flex flex-wrap gap-x-4 gap-y-1 text-sm text-muted">
       {children}
       <span>
-        {text('models.try.cost')} <Money amount={cost} isExact />
+        {text('models.try.cost')} <Money amount={cost} />
       </span>
     </p>
   )

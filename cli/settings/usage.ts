@@ -1,0 +1,78 @@
+import { findNearest } from './environment.ts'
+import { ROLES } from './roles.ts'
+
+/** What each command does, and its options. A line that begins with `kis` begins a command. */
+const USAGE = `kis start            the whole service in one process
+kis start <role>     one service alone: ${ROLES.join(', ')}
+
+kis verify           check the files, the ledger, the stored bytes and the chunk index
+    --repair         delete what the index has too much, and restore what it lacks
+    --collection ID  the index of one collection only
+    --json           lines of JSON instead of text
+kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
+kis reindex          build the chunk index anew while the service runs, then verify it
+    --json           lines of JSON instead of text
+kis secret           how far a rotation of the secret is, and which keys are left
+    --json           a line of JSON instead of text
+kis secret rotate    give the data folder a new secret, which the next start uses
+kis secret finish --without-unused-keys
+                     revoke the keys and invitations that are left
+kis backup FILE      copy the data folder, of a running service too, into one archive
+    --since EARLIER  only what has changed since this archive
+    --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
+kis restore FILE     put a backup into an empty data folder
+    --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
+    --check          read and check everything, and write nothing
+kis copy             copy all data of a stopped service to other stores, and compare; run it again if it is interrupted
+    --from STORES    embedded:FOLDER (a data folder), or servers (those that KIS_MONGODB_URL and KIS_ELASTICSEARCH_URL name)
+    --to STORES      the other of the two, empty
+kis export FILE      write one organization, of a running service too, into one archive
+    --organization ID
+    --with-secrets   with the headers of MCP servers, under the passphrase in KIS_BACKUP_PASSPHRASE
+kis import FILE      put an exported organization into another installation; stop the service, unless it is on MongoDB
+    --as ID          under another id; new: under one that is made now
+    --check          read and check everything, and write nothing
+
+kis catalog check    which engines and models of the catalog are on, and why the others are off
+    FILE             default: KIS_CATALOG, or catalog.yaml
+
+kis config check     what is wrong with the configuration, all at once, without starting anything
+    ROLE             as this role would read it
+
+kis version          which version of the service, the API and the schema this is
+kis help             this list; \`kis <command> --help\` for one command
+
+Configuration comes from the environment; docs/operate/configuration.md lists it.`
+
+/** An error in the arguments. Its message is one line. */
+export class UsageError extends Error {
+  readonly exitCode = 2
+}
+
+const HELP = ['--help', '-h']
+
+/**
+ * Returns the text that the arguments ask for, or null if they run a command.
+ * @throws {UsageError} the first argument is not a command
+ */
+export function helpFor(args: readonly string[]): string | null {
+  const [command] = args
+  if (command === undefined || command === 'help' || HELP.includes(command)) return USAGE
+  const blocks = `\n${USAGE}`
+    .split('\nkis ')
+    .slice(1)
+    .map((block) => `kis ${block.trimEnd()}`)
+  const ofCommand = blocks.filter((block) => block.split(/\s/, 2)[1] === command)
+  if (ofCommand.length === 0 && command !== '--version') throw unknownCommand(command, blocks)
+  return args.some((argument) => HELP.includes(argument)) ? ofCommand.join('\n').split('\n\n')[0]! : null
+}
+
+function unknownCommand(command: string, blocks: readonly string[]): UsageError {
+  const nearest = findNearest(command, new Set(blocks.map((block) => block.split(/\s/, 2)[1]!)))
+  return new UsageError(`kis has no command ${command}${nearest ? `; did you mean ${nearest}?` : '.'} \`kis help\` lists the commands.`)
+}
+
+/** The error for arguments that a known command does not take. `problem` is a whole sentence. */
+export function wrongArguments(command: string, problem: string): UsageError {
+  return new UsageError(`${problem} See \`kis ${command} --help\`.`)
+}

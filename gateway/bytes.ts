@@ -1,0 +1,65 @@
+import type { FastifyInstance } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import { type BytePaths, ownerOf } from '../subgraphs/common/bytes/byte-paths.ts'
+import type { ByteRequest, ByteResponse } from '../subgraphs/common/bytes/byte-response.ts'
+import { serveBytes } from '../subgraphs/common/bytes/byte-route.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
+import type { Link, LinkContext } from '../subgraphs/common/link/link.ts'
+import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
+import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
+import type { HttpParts } from './http.ts'
+import { chooseRequestId } from './request-id.ts'
+
+/** Headers that scripts of other origins may read. */
+const EXPOSED_HEADERS = 'x-request-id, content-disposition, content-range, etag, accept-ranges'
+
+/** Downloads of one path: some in parallel, some resumed. Each path has cost its key one request. */
+const MAX_USES = 16
+/** Paths of the last minute whose uses are counted, about 2 MB. */
+const MAX_PATHS = 10_000
+
+export type OpenBytes = (request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<ByteResponse>
+
+/**
+ * Passes stored bytes on from the subgraph that has them, no faster than they are read. Every download comes through
+ * here, whether its client uses the path itself or REST.
+ */
+export function bytesOf(paths: BytePaths, links: Readonly<Record<SubgraphName, Link>>): OpenBytes {
+  const uses = new LRUCache<string, number>({ max: MAX_PATHS })
+  return async (request, { requestId, signal }) => {
+    const reference = await paths.verify(request.path)
+    const used = uses.get(request.path) ?? 0
+    if (used >= MAX_USES)
+      throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Ask for a new one.`, { shouldRetry: false })
+    uses.set(request.path, used + 1)
+    return links[ownerOf(reference)].openBytes(request, { caller: null, requestId, signal })
+  }
+}
+
+type Parts = Pick<HttpParts, 'isService' | 'ids' | 'origins' | 'telemetry' | 'mask' | 'bodies'> & {
+  readonly paths: BytePaths
+  readonly openBytes: OpenBytes
+}
+
+/** Serves the paths that GraphQL has returned. */
+export async function serveDownloads(app: FastifyInstance, parts: Parts): Promise<void> {
+  const { isService, ids, origins, telemetry, mask, bodies, paths, openBytes } = parts
+  await app.register(async (scope) =>
+    serveBytes(scope, {
+      async begin(request, reply) {
+        const isOurs = await isService(request.raw)
+        const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
+        telemetry.requests.begin(requestId, isOurs)
+        reply.headers({
+          'x-request-id': requestId,
+          ...clientRequestIdHeader(request.headers),
+          ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
+        })
+        return requestId
+      },
+      open: openBytes,
+      admit: (request, reply, { body }) => bodies.admitResponse(reply, body, async () => (await paths.verify(request.url)).organizationId),
+      format: mask,
+    }),
+  )
+}

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { bytePaths } from './byte-paths.ts'
+
+const SECRET = new Uint8Array(32).fill(1)
+const OTHER = new Uint8Array(32).fill(2)
+const FILE = { kind: 'file', organizationId: 'org_a', key: 'file_a' } as const
+
+function manualClock() {
+  let ms = Date.UTC(2026, 0, 1)
+  return {
+    now: () => new Date(ms),
+    sleep: async () => undefined,
+    advance(by: number) {
+      ms += by
+    },
+  }
+}
+
+it('names what was signed, for one minute', async () => {
+  const clock = manualClock()
+  const paths = bytePaths(clock, SECRET)
+  const { path, expiresAt } = await paths.sign(FILE)
+  expect(expiresAt.getTime() - clock.now().getTime()).toBe(60_000)
+  expect(await bytePaths(clock, SECRET).verify(path)).toEqual(FILE)
+  clock.advance(60_000)
+  await expect(paths.verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
+})
+
+it('accepts the paths of both secrets while one replaces the other', async () => {
+  const clock = manualClock()
+  const { path } = await bytePaths(clock, OTHER).sign(FILE)
+  expect(await bytePaths(clock, SECRET, OTHER).verify(path)).toEqual(FILE)
+  await expect(bytePaths(clock, SECRET).verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
+})
+
+it('refuses paths that were changed, and those of other addresses', async () => {
+  const paths = bytePaths(manualClock(), SECRET)
+  const { path } = await paths.sign(FILE)
+  const [, , claims] = /token=([^.]+)\.([^.]+)/.exec(path)!
+  const changed = Buffer.from(Buffer.from(claims!, 'base64url').toString().replace('org_a', 'org_b')).toString('base64url')
+  for (const other of [
+    path.replace(claims!, changed),
+    path.slice(0, -2),
+    path.replace('/bytes', '/graphql'),
+    '/bytes',
+    '/bytes?token=',
+    `/bytes?token=${'x'.repeat(10_000)}`,
+  ])
+    await expect(paths.verify(other)).rejects.toMatchObject({ code: 'permission_denied' })
+})

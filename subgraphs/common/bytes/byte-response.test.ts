@@ -1,0 +1,66 @@
+import { buffer } from 'node:stream/consumers'
+import { expect, it } from 'vitest'
+import { type ByteRange, byteRequest, respondWithBytes, type StoredBytes } from './byte-response.ts'
+
+const BYTES = Buffer.from('0123456789')
+const stored: StoredBytes = {
+  name: 'a.txt',
+  mediaType: 'text/plain',
+  sha256: 'abc',
+  sizeBytes: BYTES.length,
+  async *read({ offset, length }: ByteRange) {
+    for (const byte of BYTES.subarray(offset, offset + length)) yield Buffer.from([byte])
+  },
+}
+
+async function respond(headers: Readonly<Record<string, string>>, of = stored) {
+  const { body, ...head } = await respondWithBytes(
+    byteRequest('/bytes?token=t', { method: 'GET', headers }),
+    of,
+    new AbortController().signal,
+  )
+  return { ...head, text: (await buffer(body)).toString() }
+}
+
+it.each([
+  ['all', undefined, 200, '0123456789', undefined],
+  ['from a place', 'bytes=7-', 206, '789', 'bytes 7-9/10'],
+  ['between two places', 'bytes=2-4', 206, '234', 'bytes 2-4/10'],
+  ['the last', 'bytes=-3', 206, '789', 'bytes 7-9/10'],
+  ['more than there are', 'bytes=8-99', 206, '89', 'bytes 8-9/10'],
+  ['the last of more than there are', 'bytes=-99', 206, '0123456789', 'bytes 0-9/10'],
+  ['none', 'bytes=10-', 416, '', 'bytes */10'],
+  ['the last zero', 'bytes=-0', 416, '', 'bytes */10'],
+  ['two ranges', 'bytes=0-1,3-4', 200, '0123456789', undefined],
+  ['an end before its begin', 'bytes=5-3', 200, '0123456789', undefined],
+  ['another unit', 'lines=1-2', 200, '0123456789', undefined],
+])('of a client that wants %s', async (_name, range, status, text, contentRange) => {
+  const response = await respond(range === undefined ? {} : { range })
+  expect([response.status, response.text, response.headers['content-range']]).toEqual([status, text, contentRange])
+  expect(response.headers['content-length']).toBe(String(text.length))
+})
+
+it('gives the whole to a client whose part is of other bytes', async () => {
+  expect(await respond({ range: 'bytes=5-', 'if-range': '"abc"' })).toMatchObject({ status: 206, text: '56789' })
+  expect(await respond({ range: 'bytes=5-', 'if-range': '"old"' })).toMatchObject({ status: 200, text: '0123456789' })
+})
+
+it.each(['"abc"', 'W/"abc"', '"x", "abc"', '*'])('gives nothing to a client that has %s', async (etag) => {
+  expect(await respond({ 'if-none-match': etag })).toMatchObject({ status: 304, text: '' })
+  expect(await respond({ 'if-none-match': '"x"' })).toMatchObject({ status: 200 })
+})
+
+it('fails before it responds when the first piece is lost', async () => {
+  const lost = {
+    ...stored,
+    // biome-ignore lint/correctness/useYield: it has none.
+    async *read(): AsyncGenerator<Uint8Array> {
+      throw new Error('lost')
+    },
+  }
+  await expect(respond({}, lost)).rejects.toThrow('lost')
+})
+
+it('responds with an empty file', async () => {
+  expect(await respond({}, { ...stored, sizeBytes: 0, async *read() {} })).toMatchObject({ status: 200, text: '' })
+})

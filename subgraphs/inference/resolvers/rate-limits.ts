@@ -1,0 +1,18 @@
+import { requirePrincipal } from '../../common/identity/principal.ts'
+import { readRateLimits, takeRequest } from '../use-cases/calls/limited-call.ts'
+import type { MutationResolvers, QueryResolvers } from './generated.ts'
+
+export const rateLimitQueries: QueryResolvers = {
+  rateLimits(_parent, _args, { deps, caller }) {
+    deps.limits.requireNoDebt(requirePrincipal(caller))
+    return readRateLimits(deps, { caller })
+  },
+}
+
+export const rateLimitMutations: MutationResolvers = {
+  async countRequest(_parent, { isRefused }, { deps, caller }) {
+    if (isRefused) deps.limits.countRefused(requirePrincipal(caller))
+    else await takeRequest(deps, { caller })
+    return readRateLimits(deps, { caller })
+  },
+}

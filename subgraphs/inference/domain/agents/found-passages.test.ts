@@ -78,6 +78,6 @@ it.each([
   [['00:01:05–00:01:41'], null, 'a.txt: a'],
 ] as const)('tells a model without tools which rows or page a passage has: %j', (headingPath, pageStart, expected) => {
   const passage = { chunkId: 'chunk', collectionId: 'col', documentId: 'doc', fileId: 'file', fileName: 'a.txt', text: 'a', headingPath }
-  const shown = new ShownPassages().show([{ ...passage, pageStart, pageEnd: pageStart, charStart: 0, charEnd: 1, score: 1 }])
+  const shown = new ShownPassages(1).show([{ ...passage, pageStart, pageEnd: pageStart, charStart: 0, charEnd: 1, score: 1 }])
   expect(passagesAsText(shown)).toBe(`[#1] ${expected}`)
 })

@@ -153,9 +153,9 @@ async function hasTheAgent(operator: Caller, { agent, run, output }: FrozenList)
   const { data } = await operator.graphql('query ($id: ID!) { agentRun(id: $id) { id outputText threadId } }', { id: run })
   expect(data.agentRun).toEqual({ id: run, outputText: output, threadId: old.thread_id })
   const next = await posted(operator, `/v1/agents/${agent}/runs`, { input: AGENT_QUESTION, thread_id: old.thread_id })
-  // A thread numbers its citations onwards.
-  expect(next).toMatchObject({ status: 'completed', thread_id: old.thread_id })
-  expect(next.output_text.replace('[#2]', '[#1]')).toContain(output)
+  // The same quote, of the document and not of the earlier response. A thread numbers its citations onwards.
+  const [quote] = output.split(' — ')
+  expect(next).toMatchObject({ status: 'completed', thread_id: old.thread_id, output_text: `${quote} [#2]` })
   // What was said before stands before the question.
   const asked = (of: Json) => of.steps.find(({ kind }: Json) => kind === 'model').usage.input_tokens
   expect(asked(next)).toBeGreaterThan(asked(old))

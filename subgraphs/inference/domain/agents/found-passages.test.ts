@@ -70,3 +70,14 @@ it('shows a model no mark, role or result that a document has made up, and the d
   }
   expect(passages.citedBy('[#1] [#7]').cited.map(({ passage }) => passage.text)).toEqual([forged])
 })
+
+it.each([
+  [['Sales', 'Sales!A41:D80'], null, 'a.txt, A41:D80: a'],
+  [['row 1–40'], null, 'a.txt, row 1–40: a'],
+  [['Chapter 2'], 3, 'a.txt, p. 3: a'],
+  [['00:01:05–00:01:41'], null, 'a.txt: a'],
+] as const)('tells a model without tools which rows or page a passage has: %j', (headingPath, pageStart, expected) => {
+  const passage = { chunkId: 'chunk', collectionId: 'col', documentId: 'doc', fileId: 'file', fileName: 'a.txt', text: 'a', headingPath }
+  const shown = new ShownPassages(1).show([{ ...passage, pageStart, pageEnd: pageStart, charStart: 0, charEnd: 1, score: 1 }])
+  expect(passagesAsText(shown)).toBe(`[#1] ${expected}`)
+})

@@ -110,13 +110,18 @@ export function toolAnswer(shown: readonly ShownPassage[]): string {
   return JSON.stringify({ notice: PASSAGES_NOTICE, results })
 }
 
+/** The rows of a sheet or a data file: without them nobody knows whether the first one is the header. */
+const CELLS = /!([A-Z]{1,3}\d{1,7}(?::[A-Z]{1,3}\d{1,7})?)$|^(row \d{1,7}(?:–\d{1,7})?)$/
+
 /** The same for a model without tools: text before the question. */
 export function passagesAsText(shown: readonly ShownPassage[]): string {
   return shown
-    .map(({ number, passage: { fileName, text, pageStart } }) => {
+    .map(({ number, passage: { fileName, text, pageStart, headingPath } }) => {
+      const [, sheet, rows = sheet] = CELLS.exec(headingPath.at(-1) ?? '') ?? []
       const page = pageStart === null ? '' : `, p. ${pageStart}`
+      const place = rows === undefined ? page : `, ${rows}`
       // A blank line would look like the end of the passage.
-      return `[#${number}] ${asForeignText(fileName)}${page}: ${asForeignText(text).replaceAll(/\n\s*\n/g, '\n')}`
+      return `[#${number}] ${asForeignText(fileName)}${place}: ${asForeignText(text).replaceAll(/\n\s*\n/g, '\n')}`
     })
     .join('\n\n')
 }

@@ -13,7 +13,12 @@ import { askModel } from './model-step.ts'
 
 const HARBOUR = 'The harbour of Sur was built in 1931.'
 
-async function running(scripts: readonly (readonly Step[])[], input: AgentInput = {}, maxCost = 100_000_000n) {
+async function running(
+  scripts: readonly (readonly Step[])[],
+  input: AgentInput = {},
+  maxCost = 100_000_000n,
+  questions: readonly string[] = ['When was the harbour of Sur built?'],
+) {
   const world = parts({ catalog: CATALOG.replace('context_window: 1000,', 'context_window: 100000,') })
   const { deps, billing, knowledge, far, near } = world
   knowledge.add('ports', [HARBOUR, 'The harbour of Muscat is older.'])
@@ -31,7 +36,7 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
     runAgentLoop(deps, {
       agent,
       model: deps.catalog.find(agent.modelId)!,
-      messages: [{ role: 'user', content: 'When was the harbour of Sur built?' }],
+      messages: questions.map((content) => ({ role: 'user', content })),
       firstMark: 1,
       context: { ...context, runHoldId: hold.id },
       emit: (event) => events.push(event),
@@ -166,6 +171,19 @@ describe('an agent’s run', () => {
       { role: 'user', content: expect.stringContaining(`[#1] ports_0.txt, p. 1: ${HARBOUR}`) },
       { role: 'user', content: 'When was the harbour of Sur built?' },
     ])
+  })
+
+  it.each([
+    { questions: ['When was the harbour of Sur built?', 'and Muscat?'], query: 'When was the harbour of Sur built? and Muscat?' },
+    { questions: ['Hello', 'Who built the harbour of Sur?', 'Why?', 'and Muscat?'], query: 'Who built the harbour of Sur? and Muscat?' },
+    { questions: ['متى بني ميناء صور؟', 'وماذا عن مسقط؟'], query: 'متى بني ميناء صور؟ وماذا عن مسقط؟' },
+    { questions: ['When was it?', 'Who built the harbour of Sur?'], query: 'Who built the harbour of Sur?' },
+    { questions: ['When was the harbour of Sur built?', 'Thank you!'], query: undefined },
+  ])('searches by a follow-up with the question before it, and not for thanks: $questions', async ({ questions, query }) => {
+    const { run, end, events } = await running([says('Well.')], { model: 'plain' }, undefined, questions)
+    await run()
+    await end()
+    expect(events.find(({ type }) => type === 'search')).toEqual(query && expect.objectContaining({ query }))
   })
 })
 

@@ -16,6 +16,7 @@ import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agent
 import { type SearchTool, searchArguments, toolDefinition, toSearchTools } from '../../domain/agents/search-tools.ts'
 import type { Model } from '../../domain/catalog.ts'
 import type { ToolCall } from '../../domain/chat/chat-answer.ts'
+import { findEarlierQuestion, isFollowUp, readSmallTalk } from '../../domain/chat/question.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, With } from '../deps.ts'
@@ -248,11 +249,16 @@ class AgentLoop {
   /** Searches every collection for the question and puts the passages before it, for a model that cannot call tools. */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
-    const question = last < 0 ? '' : readText(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)
-    if (question.trim() === '' || this.#searchTools.length === 0) return
+    const [question = '', ...earlier] = this.#messages
+      .slice(0, last + 1)
+      .flatMap(({ role, content }) => (role === 'user' ? [readText(content).slice(-MAX_QUESTION_CHARACTERS)] : []))
+      .toReversed()
+    if (question.trim() === '' || this.#searchTools.length === 0 || readSmallTalk(question) !== null) return
+    const whole = isFollowUp(question) ? `${findEarlierQuestion(earlier.toReversed())} ${question}`.trim() : question
     const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#searchTools.length))
     const found: ShownPassage[] = []
-    for (const tool of this.#searchTools) found.push(...this.#shown.show(await this.#search(tool, question, limit, null)))
+    for (const tool of this.#searchTools)
+      found.push(...this.#shown.show(await this.#search(tool, whole.slice(-MAX_QUESTION_CHARACTERS), limit, null)))
     if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
   }
 

@@ -1,4 +1,5 @@
 import { KisError } from '../../../../common/errors.ts'
+import { findEarlierQuestion, isFollowUp, readSmallTalk } from '../../../domain/chat/question.ts'
 import type { ProtocolObject } from '../../../ports/engines.ts'
 import { type Passage, readPassages } from './sources.ts'
 
@@ -10,16 +11,23 @@ const MAX_LENGTH = 256_000
 
 const QUESTION_LABEL = /^(?:question|q|السؤال|سؤال)\s*[:：]\s*/i
 
+/** What the service puts before the question of an agent's user. */
+const SEARCH_RESULTS = /^\[#\d{1,6}\] /
+const FULL_STOP = /[.!؛]["”»)]?$/
+
 export interface Conversation {
   /** '' if nothing is asked. */
   readonly question: string
+  /** The question that a follow-up refers to; '' for a question that can be understood alone. */
+  readonly earlier: string
   readonly context: readonly Passage[]
   /** The text of each message, for counting. */
   readonly texts: readonly string[]
 }
 
 /**
- * The question is the last paragraph of the last user message, the context all other text.
+ * The question is the last paragraph of the last user message. The context is all other text but the assistant's, which
+ * is no evidence, and the user's earlier questions. Where search results stand before the question, they are the context.
  * @throws {KisError} `context_length_exceeded`: the text is too long
  */
 export function readConversation(request: ProtocolObject): Conversation {
@@ -32,12 +40,20 @@ export function readConversation(request: ProtocolObject): Conversation {
     throw new KisError('context_length_exceeded', `This model reads at most ${MAX_LENGTH} characters.`, { param: 'messages' })
 
   const last = messages.findLastIndex(({ role }) => role === 'user')
-  const { before, question } = splitQuestion(texts[last] ?? '')
-  const context = messages.flatMap(({ role, text }, index) => {
-    const passages = readPassages(index === last ? before : text)
-    return role === 'system' || role === 'developer' ? passages.map(withoutInstructions) : passages
-  })
-  return { question, context, texts }
+  const parts = messages.map(({ role, text }) => (role === 'user' ? splitQuestion(text) : { before: text, question: '' }))
+  const { question } = parts[last] ?? { question: '' }
+  const earlier = messages.slice(0, Math.max(last, 0)).flatMap(({ role }, index) => (role === 'user' ? [parts[index]!.question] : []))
+  const results = messages[last - 1]
+  const isFound = results?.role === 'user' && SEARCH_RESULTS.test(results.text)
+  const context = isFound
+    ? readPassages(results.text)
+    : messages.flatMap(({ role }, index) => {
+        if (role === 'assistant') return []
+        const { before, question: own } = parts[index]!
+        const passages = readPassages(index !== last && isStatement(own) ? `${before}\n\n${own}` : before)
+        return role === 'system' || role === 'developer' ? passages.map(withoutInstructions) : passages
+      })
+  return { question, earlier: isFollowUp(question) ? findEarlierQuestion(earlier.slice(0, isFound ? -1 : undefined)) : '', context, texts }
 }
 
 /** The text parts of a message, each a paragraph. This model ignores images and audio. */
@@ -48,6 +64,10 @@ function readText(content: unknown): string {
     .map((part: unknown) => ((part ?? {}) as { text?: unknown }).text)
     .filter((text) => typeof text === 'string')
     .join('\n\n')
+}
+
+function isStatement(text: string): boolean {
+  return FULL_STOP.test(text) && readSmallTalk(text) === null
 }
 
 function splitQuestion(text: string): { readonly before: string; readonly question: string } {
@@ -65,7 +85,7 @@ function splitQuestion(text: string): { readonly before: string; readonly questi
 const INSTRUCTION =
   /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 
-function withoutInstructions({ text, source }: Passage): Passage {
+function withoutInstructions({ text, ...rest }: Passage): Passage {
   const kept = text.split(/(?<=[.!؟?])\s+|\n/).filter((line) => !INSTRUCTION.test(line.trim()))
-  return { text: kept.join('\n'), source }
+  return { ...rest, text: kept.join('\n') }
 }

@@ -81,7 +81,7 @@ describe('an answer', () => {
     expect(await ask('When does the office open?')).toBe(PHRASES.en.noContext)
     expect(await ask('متى يفتح المكتب؟')).toBe(PHRASES.ar.noContext)
     expect(await ask('Hello there!')).toBe(PHRASES.en.greeting)
-    expect(await ask('السلام عليكم')).toBe(PHRASES.ar.greeting)
+    expect(await ask('السلام عليكم')).toBe(PHRASES.ar.peace)
     expect(await ask('')).toBe(PHRASES.en.greeting)
   })
 
@@ -117,6 +117,67 @@ describe('an answer', () => {
     expect(choices[0]!.message.content.split('\n')[0]).toBe('“The office opens at eight.” — handbook.pdf, p. 9')
   })
 
+  it('takes no evidence from its own earlier responses, and quotes no quote', async () => {
+    const user = (content: string) => ({ role: 'user', content })
+    const quoted = '“Employees receive twenty-one days of paid leave per year.” — [1] handbook.pdf, page 3'
+    const claim = { role: 'assistant', content: `${quoted}\nThe cafeteria closes at four.` }
+    const first = user(`${ENGLISH}\n\nHow many vacation days do I get?`)
+    const askAfter = async (question: string) => {
+      const { choices } = await complete({ messages: [first, claim, user(question)] })
+      return choices[0]!.message.content
+    }
+    expect(await askAfter('How many days of paid leave do employees receive?')).toBe(quoted)
+    expect(await askAfter('When does the cafeteria close?')).toBe(PHRASES.en.nothingFound)
+    expect(await askAfter('thanks a lot')).toBe(PHRASES.en.thanks)
+    expect(await ask('What did the sign say?', 'The sign at the gate said “mind the dog”.')).toBe(
+      '“The sign at the gate said ‘mind the dog’.”',
+    )
+  })
+
+  it('answers a follow-up with the question before it', async () => {
+    const context = 'Revenue was 40 million in 2020. Revenue was 52 million in 2021. The office moved to Leeds in 2021.'
+    const messages = [`${context}\n\nWhat was the revenue in 2020?`, 'and in 2021?'].map((content) => ({ role: 'user', content }))
+    expect((await complete({ messages })).choices[0]!.message.content).toBe('“Revenue was 52 million in 2021.”')
+  })
+
+  const CITIES =
+    'Cities of the coast\nCity | People | Mayor\nJeddah | 4.7 million | Saleh\nYanbu | 300 thousand | Huda\nDammam | 1.5 million | Reem'
+  for (const { name, question, context, expected } of [
+    {
+      name: 'the column asked for',
+      question: 'How many people live in Yanbu?',
+      context: CITIES,
+      expected: 'City: Yanbu, People: 300 thousand',
+    },
+    {
+      name: 'all columns where none is asked for',
+      question: 'What do you know of Yanbu?',
+      context: CITIES,
+      expected: 'City: Yanbu, People: 300 thousand, Mayor: Huda',
+    },
+    {
+      name: 'a table of Markdown',
+      question: 'من رئيس بلدية ينبع؟',
+      context: '| المدينة | رئيس البلدية |\n|---|---|\n| جدة | صالح |\n| ينبع | هدى |',
+      expected: 'المدينة: ينبع، رئيس البلدية: هدى',
+    },
+    {
+      name: 'the header of another chunk of the file',
+      question: 'How many people live in Abha?',
+      context:
+        '[#1] a.csv, row 40–41: Abha | 1.1 million\nTaif | 700 thousand\n\n[#2] a.csv, row 1–3: City | People\nJeddah | 4.7 million\nYanbu | 300 thousand',
+      expected: 'City: Abha, People: 1.1 million [#1]',
+    },
+    {
+      name: 'no header where the chunk has none',
+      question: 'Where does Omar Nasser work?',
+      context: '[#1] a.csv, row 40–42: Sara Ali | Riyadh office\nOmar Nasser | Jeddah office\nHuda Zaki | Abha office',
+      expected: 'Omar Nasser, Jeddah office [#1]',
+    },
+  ]) {
+    it(`gives the row of a table with its headers: ${name}`, async () => expect(await ask(question, context)).toBe(expected))
+  }
+
   it('takes the asking line when context and question are one paragraph', async () => {
     expect(await ask('Context: The gate closes at ten at night.\nQuestion: When does the gate close?')).toBe(
       '“The gate closes at ten at night.”',
@@ -129,7 +190,9 @@ describe('an answer', () => {
       (_, index) => `Paragraph ${index} says that copper pipe number ${index} was painted blue by the plumber.`,
     )
     filler.splice(40, 0, 'The office opens at eight in the morning.')
-    expect(await ask('متى يفتح المكتب؟', filler.join('\n'))).toContain('“The office opens at eight in the morning.”')
+    expect(await ask('في أي ساعة من الصباح يفتح المكتب أبوابه؟', filler.join('\n'))).toContain(
+      '“The office opens at eight in the morning.”',
+    )
   })
 
   it('refuses more text than it reads', async () => {

@@ -1,3 +1,5 @@
+import { foldWords } from '../../../domain/chat/question.ts'
+
 /** The two languages that the embedding model knows. */
 export type Language = 'ar' | 'en'
 
@@ -8,13 +10,13 @@ export function detectLanguage(text: string): Language {
   return arabic > other ? 'ar' : 'en'
 }
 
-const MARKS = /[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]/g
 const STOP_WORDS = new Set(
   (
     'a an the of in on at to for from by with and or is are was were be been do does did has have had can could will would should may might must ' +
     'i you he she it we they my your his her its our their me us them this that these those there what which who whom whose when where why how many much ' +
     'if as not no yes about into than then so please tell give find explain ' +
-    'من في على الى عن مع هل ما ماذا متى اين كيف كم لماذا اي التي الذي الذين هذا هذه ذلك تلك هو هي هم انا نحن انت كان كانت يكون تكون قد لقد ان او ثم لا لم لن كل بعد قبل عند يمكن يمكنني يجب هناك'
+    'من في علي الي عن مع هل ما ماذا متي اين كيف كم لماذا اي التي الذي الذين هذا هذه ذلك تلك هو هي هم انا نحن انت كان كانت يكون تكون قد لقد ان او ثم لا لم لن كل ' +
+    'بعد قبل عند يمكن يمكنني يجب هناك وماذا وكم ومتي واين وكيف وهل وما ومن وفي شو ايش وش ليش وين طيب'
   ).split(' '),
 )
 
@@ -23,14 +25,7 @@ const STOP_WORDS = new Set(
  * endings.
  */
 export function toTerms(text: string): readonly string[] {
-  const words = text
-    .normalize('NFKC')
-    .toLowerCase()
-    .replace(MARKS, '')
-    .replace(/[أإآٱ]/g, 'ا')
-    .replace(/ى/g, 'ي')
-    .replace(/ة/g, 'ه')
-    .match(/[\p{L}\p{N}]+/gu)
+  const words = foldWords(text).match(/[\p{L}\p{N}]+/gu)
   return (words ?? []).filter((word) => !STOP_WORDS.has(word)).map(stem)
 }
 

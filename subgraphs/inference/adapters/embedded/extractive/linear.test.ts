@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { splitWords } from './answer.ts'
+import { findCandidates } from './candidates.ts'
 import { readConversation } from './conversation.ts'
-import { splitSentences } from './sentences.ts'
+import { findSupport } from './support.ts'
 
 /** The longest text that the model reads. */
 const LENGTH = 256_000
@@ -28,8 +29,14 @@ it.each([
     '؟',
     'a',
     ' \u2028',
+    ' | ',
+    'a | b\n',
+    '[#1] a: ',
+    '[#1] a: b\n\n',
+    'what ',
+    'bye ',
   ],
-])('reads a conversation of %j in linear time', (pump) => {
+])('reads a conversation of %j in linear time', async (pump) => {
   const content = `${pump.repeat(LENGTH / pump.length).slice(0, LENGTH - 10)}x\n\nWhat?`
   const begun = process.cpuUsage()
   const { context } = readConversation({
@@ -38,7 +45,10 @@ it.each([
       { role: 'user', content },
     ],
   })
-  for (const { text } of context) splitSentences(text)
+  const candidates = findCandidates(context)
+  const vector = Float32Array.of(1)
+  const calibration = { arabicAnchor: vector, englishAnchor: vector, midpoint: 0, slope: 1 }
+  await findSupport({ question: content, earlier: content }, candidates, calibration, async (texts) => texts.map(() => vector))
   splitWords(content)
   splitWords(content.replaceAll('x\n\nWhat?', ''))
   expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)

@@ -2,7 +2,12 @@
 export interface Passage {
   readonly text: string
   readonly source: string | null
+  /** The file with its place, if the source is a mark. */
+  readonly file?: string
 }
+
+/** A search result of this service: its mark, the file with its place, and the text up to the next blank line. */
+const MARKED = /^(\[#\d{1,6}\])\s(?:(.{1,300}?):\s)?([\s\S]*)$/
 
 /** How deep objects and lists are searched. Search results have about five levels and a few hundred parts. */
 const MAX_DEPTH = 8
@@ -37,11 +42,17 @@ export function readPassages(message: string): readonly Passage[] {
  * and only applies to its block.
  */
 function passagesOfText(text: string): readonly Passage[] {
-  const passages: { text: string; source: string | null }[] = []
+  const passages: { text: string; source: string | null; file?: string }[] = []
   let source: string | null = null
   for (const block of text.split(/\n\s*\n/)) {
+    const marked = MARKED.exec(block.trim())
+    if (marked) {
+      source = null
+      passages.push({ text: marked[3]!, source: marked[1]!, ...(marked[2] !== undefined && { file: marked[2] }) })
+      continue
+    }
     const lines = block.split('\n').map((line) => line.trim().replace(HEADING, ''))
-    let open: { text: string; source: string | null } | undefined
+    let open: (typeof passages)[number] | undefined
     for (const [index, line] of lines.entries()) {
       const marker = readMarker(line)
       if (marker && marker.text === '' && open && open.source === null && index === lines.length - 1) {

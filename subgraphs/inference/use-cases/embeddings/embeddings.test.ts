@@ -201,6 +201,43 @@ describe('a query', () => {
     expect(billing.only).toMatchObject({ state: 'settled', charged: 5_000n })
   })
 
+  const step = 'run_1/steps/2/embedding'
+
+  it('that is a step of a run is charged if its caller leaves, and a repeat gets its vector', async () => {
+    const { deps, billing, near } = parts()
+    const { embed } = near.embedding
+    const sent = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    near.embedding.embed = async (call, input, signal) => {
+      sent.resolve()
+      await released.promise
+      signal.throwIfAborted()
+      return embed(call, input, signal)
+    }
+    const leaving = new AbortController()
+    const query = { modelId: 'embed', text: 'green tea', step }
+    const first = embedQuery(deps, asking(somebody, leaving.signal), query)
+    await sent.promise
+    leaving.abort()
+    released.resolve()
+    expect(await first).toMatchObject({ tokens: 10, cost: 5_000n })
+    expect(await embedQuery(deps, asking(), query)).toMatchObject({ tokens: 10, cost: 5_000n })
+    expect([near.embeds, billing.only.charged]).toEqual([1, 5_000n])
+    const left = asking(somebody, leaving.signal)
+    await expect(embedQuery(deps, left, { ...query, step: 'run_1/steps/3/embedding' })).rejects.toBe(leaving.signal.reason)
+    expect(near.embeds).toBe(1)
+  })
+
+  it('that is a step of a run is free if its process stops, and another process makes it again', async () => {
+    const { deps, billing, near, store } = parts()
+    near.embedFailure = 'wait'
+    const query = { modelId: 'embed', text: 'green tea', step }
+    const first = embedQuery(deps, asking(), query)
+    await Promise.all([expect(first).rejects.toThrow(), eventually(() => near.embeds === 1).then(() => deps.keyedCalls[Symbol.dispose]())])
+    expect([...billing.holds.values()]).toMatchObject([{ state: 'voided' }])
+    expect(await embedQuery(parts({ billing, store }).deps, asking(), query)).toMatchObject({ cost: 5_000n })
+  })
+
   it('is refused with a model outside the allowlist', async () => {
     const { deps, near } = parts()
     await expect(

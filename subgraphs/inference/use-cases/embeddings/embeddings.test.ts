@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { KisError } from '../../../common/errors.ts'
+import { type EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { NeverAsked } from '../../ports/engines.ts'
@@ -155,6 +155,17 @@ describe('embeddings', () => {
     expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
 
+  it.each([
+    ['embed', 16],
+    ['embed-far', 4],
+  ])('of %s are charged by count where the reports of all batches are together more than an `Int`', async (model, tokens) => {
+    const { deps, billing, near, far } = parts()
+    near.embedTokens = far.embedTokens = 600_000_000
+    const { promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    expect(promptTokens).toBe(tokens)
+    expect(billing.only.used).toMatchObject({ source: 'counted' })
+  })
+
   it('whose caller leaves cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
@@ -287,6 +298,18 @@ describe('a document', () => {
       code: 'context_length_exceeded',
       param: 'texts[0]',
     })
+  })
+
+  it.each([
+    ['of ours', new StoppedByLimit('engine_timeout', 'late', { retryAfterMs: 7 }), { tokens: 8, code: 'engine_timeout', retryAfterMs: 7 }],
+    ['of the engine', new KisError('engine_timeout', 'late'), { tokens: undefined, code: 'engine_timeout' }],
+  ])('tells what was sent when a limit %s ends a batch', async (_whose, error, told) => {
+    const { deps, near } = parts()
+    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    near.embedFailure = error
+    const failure = await embedPassages(deps, asking(), { ...batch, holdId }).catch((failed) => failed)
+    const { tokens, code, retryAfterMs } = KisError.fromGraphQL(failure) as EmbeddingStopped
+    expect({ tokens, code, retryAfterMs }).toMatchObject(told)
   })
 
   it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {

@@ -134,6 +134,14 @@ describe('reranking', () => {
     expect(ranks.reranked).toHaveLength(1)
   })
 
+  it('charges the count where the reports of all batches are together more than an `Int`', async () => {
+    const { deps, billing, ranks } = parts()
+    ranks.maxBatch = 1
+    ranks.rerankings = [{ tokens: null, searchUnits: 2 ** 30 }]
+    const { searchUnits } = await createRerank(deps, asking(), { ...REQUEST, documents: ['a', 'b', 'c'] })
+    expect([searchUnits, billing.only.used]).toMatchObject([3, { source: 'counted' }])
+  })
+
   it('charges the passages of a step whose caller leaves', async () => {
     const { deps, billing, ranks } = parts()
     const leaving = new AbortController()

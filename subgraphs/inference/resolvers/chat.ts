@@ -1,5 +1,6 @@
 import { refuse } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
+import { toInt } from '../../common/int.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
 import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
 import type { Quantities } from '../ports/billing.ts'
@@ -109,6 +110,7 @@ export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, ou
     cachedPromptTokens: cachedInputTokens,
     cacheWritePromptTokens: cacheWriteTokens,
     completionTokens: outputTokens,
-    totalTokens: promptTokens + outputTokens,
+    // The engine may have reported only one of them.
+    totalTokens: toInt(promptTokens + outputTokens),
   }
 }

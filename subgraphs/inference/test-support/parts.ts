@@ -79,11 +79,11 @@ export const somebody: Principal = {
   },
 }
 
-/** Reads `wav 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
+/** Reads `wav 2500 …` or `ogg 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
 const fakeAudioReader: AudioReader = {
   async read(bytes) {
     const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
-    return format === 'wav' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
+    return format === 'wav' || format === 'ogg' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
   },
 }
 

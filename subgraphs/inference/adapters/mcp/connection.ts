@@ -4,10 +4,10 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode, ListToolsResultSchema, McpError, type Result, ResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
-import { cut } from '../../../common/errors.ts'
+import { cut, KisError } from '../../../common/errors.ts'
 import { redactorOf } from '../../../common/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import { type LetLeave, type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
 
 /** How long a server may take. */
@@ -36,11 +36,12 @@ export async function openConnection(
   url: string,
   headers: Readonly<Record<string, string>>,
   organizationId: string,
+  letLeave: LetLeave,
   signal: AbortSignal,
 ): Promise<McpConnection> {
   const client = new Client({ name: 'knowledge-and-inference-service', version: '1' }, { jsonSchemaValidator })
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: egressFetch(egress, organizationId, Math.max(waits.listMs, waits.callMs)),
+    fetch: egressFetch(egress, organizationId, letLeave, Math.max(waits.listMs, waits.callMs)),
     requestInit: { headers },
     // The egress checks each redirect.
     redirectPolicy: 'follow',
@@ -123,6 +124,8 @@ function readPart(part: { readonly type?: unknown; readonly text?: unknown } | n
 /** `redact` removes the secrets of the server's headers, which it may repeat. */
 function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) => string): unknown {
   if (signal.aborted) return signal.reason
+  // Of `letLeave`.
+  if (error instanceof McpFailure || error instanceof KisError) return error
   if (error instanceof EgressError) return new McpFailure(error.message, error)
   const cause = new Error(cut(redact(describe(error))))
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', cause)

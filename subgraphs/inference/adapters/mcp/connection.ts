@@ -48,7 +48,8 @@ export async function openConnection(
     reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 0, maxReconnectionDelay: 0, reconnectionDelayGrowFactor: 1 },
   })
   // As they are, and without `Bearer` before them.
-  const redact = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
+  const known = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
+  const redact = (text: string) => known(text) ?? 'The message has a secret of a header, or is too long.'
   const connection = new Connection(client, transport, waits, redact)
   try {
     // Its `sessionId` may be undefined, which the SDK's own interface does not say.

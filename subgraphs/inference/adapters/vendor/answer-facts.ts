@@ -37,7 +37,7 @@ export function factsRedactor(keys: readonly string[]): <Answer extends Protocol
         const isModels = typeof key === 'string' ? TEXTS.has(key) : isText
         if (typeof value === 'string') {
           if (isModels || value.length > MAX_LENGTH) continue
-          const fact = known.has(value) ? value : left-- > 0 ? redactFact(value) : '…'
+          const fact = known.get(value) ? value : left-- > 0 ? redactFact(value) : '…'
           if (fact !== value) (node as Record<PropertyKey, unknown>)[key] = fact
         } else if (typeof value === 'object' && value !== null && key !== 'logprobs') visit(value as Record<string, unknown>, isModels)
       }

@@ -310,9 +310,13 @@ describe('webhooks', () => {
   it('go nowhere inside, whatever a name leads to by then', async () => {
     const store = new MemoryDocumentStore()
     let address = '93.184.215.14'
+    let whenResolved = async () => undefined as unknown
     const dialed: string[] = []
     const egress = new Egress({
-      resolve: async () => [{ address, family: 4 }],
+      resolve: async () => {
+        await whenResolved()
+        return [{ address, family: 4 }]
+      },
       dial: (addresses) => (_options, callback) => {
         dialed.push(...(addresses ?? []).map((each) => each.address))
         callback(new Error('nobody there'), null)
@@ -339,9 +343,14 @@ describe('webhooks', () => {
     // One text for both: nobody learns by it what is inside.
     expect(new Set(delivery!.attempts.map(({ error }) => error)).size).toBe(1)
     expect(delivery!.attempts).toHaveLength(2)
-    await world.deps.collections.organizations.findOneAndUpdate({ _id: 'org_1' }, { $set: { residencyPolicy: 'local_only' } })
+    // The policy changes while DNS is asked.
+    address = '93.184.215.14'
+    whenResolved = async () => {
+      await world.deps.collections.organizations.findOneAndUpdate({ _id: 'org_1' }, { $set: { residencyPolicy: 'local_only' } })
+    }
     clock.advance(DAY_MS)
     await sendAll(world)
+    expect(dialed).toEqual(['93.184.215.14'])
     expect(await world.deps.collections.webhookEndpoints.findOne({ _id: id })).toMatchObject({
       isActive: false,
       disabledReason: 'residency',

@@ -2,12 +2,13 @@ import { Readable } from 'node:stream'
 import { FairPlaces } from '../process/fair-places.ts'
 
 /** Headers of a request that say which bytes the client wants. */
-const REQUEST_HEADERS = ['range', 'if-range', 'if-none-match'] as const
+const REQUEST_HEADERS = ['accept-encoding', 'range', 'if-range', 'if-none-match'] as const
 /** Headers of a response that describe its bytes. */
 const RESPONSE_HEADERS = [
   'accept-ranges',
   'cache-control',
   'content-disposition',
+  'content-encoding',
   'content-length',
   'content-range',
   'content-type',
@@ -36,8 +37,11 @@ export interface ByteResponse {
 export interface StoredBytes {
   /** Whose they are. */
   readonly organizationId: string
-  readonly name: string
+  /** The name of the file to save them as. Null: they are no file. */
+  readonly name: string | null
   readonly mediaType: string
+  /** How they are encoded. Default: not. */
+  readonly encoding?: 'gzip'
   readonly sizeBytes: number
   /** Of the content: equal bytes have the same. */
   readonly sha256: string
@@ -102,7 +106,8 @@ export async function respondWithBytes({ method, headers }: ByteRequest, stored:
       ...known,
       'content-type': stored.mediaType,
       'content-length': String(length),
-      'content-disposition': attachment(stored.name),
+      ...(stored.name !== null && { 'content-disposition': attachment(stored.name) }),
+      ...(stored.encoding && { 'content-encoding': stored.encoding }),
       // A stored page must not run as one of our own.
       'x-content-type-options': 'nosniff',
       ...(range && { 'content-range': `bytes ${offset}-${offset + length - 1}/${sizeBytes}` }),

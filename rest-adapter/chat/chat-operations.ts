@@ -39,7 +39,7 @@ export interface ChargedUsage {
 export interface ChatAnswer extends AnswerFacts {
   readonly response: JsonObject
   /** Where a long response that is replayed can be read, which `response` then lacks. */
-  readonly responseDownload: { readonly path: string } | null
+  readonly responseDownload?: { readonly path: string } | null
   readonly warnings: readonly string[]
   readonly usage: ChargedUsage
 }

@@ -8,7 +8,7 @@ import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.t
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
 import { streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
-import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
+import { findResponseDownload, isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { rewriteQuery } from '../use-cases/rewrite/rewrite-query.ts'
 import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts'
 import { suggestQuestions } from '../use-cases/suggest/suggest-questions.ts'
@@ -68,6 +68,7 @@ export const ChatCompletionFields: ChatCompletionResolvers = {
   choices: ({ response }) => readChoices(response),
   usage: ({ usage }) => chatUsage(usage.quantities),
   replayed: isReplayed,
+  responseDownload: findResponseDownload,
 }
 
 export const ChatChoiceFields: ChatChoiceResolvers = {

@@ -1,7 +1,7 @@
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { AskContext, CallContext, KeyedDeps } from '../deps.ts'
 import type { StepClaim } from './keyed-calls.ts'
-import { toError } from './keyed-outcome.ts'
+import { toError, unpackResponse } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
@@ -19,8 +19,9 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
 ): Promise<Value> {
   const record = await deps.keyedCalls.claimStep(context, claim)
   if (!(record instanceof KeyedRun)) {
-    if (record.outcome.failure) throw toError(record.outcome.failure)
-    return { ...(record.outcome.value as Value), cost: record.cost }
+    const { failure, value, response } = record.outcome
+    if (failure) throw toError(failure)
+    return { ...(value as Value), ...(response && { response: await unpackResponse(response) }), cost: record.cost }
   }
   const chargedBefore = record.charged
   try {

@@ -63,7 +63,7 @@ export interface ChatEvent extends AnswerFacts {
 export async function completeChat(
   { ask, setHeaders, idempotencyKey }: Call,
   request: JsonObject,
-  replayAsBytes = false,
+  replayAsBytes?: true,
 ): Promise<ChatAnswer> {
   const input = { request, idempotencyKey, replayAsBytes }
   const { createChatCompletion: answer } = await ask(CREATE, { input })

@@ -9,7 +9,7 @@ const OWED = gatewayOperation('query RateLimits { rateLimits { requests { limit 
 const COUNT = gatewayOperation(`mutation CountRequest { countRequest { ${LIMITS} } }`)
 const COUNT_REFUSED = gatewayOperation(`mutation CountRefusedRequest { countRequest(isRefused: true) { ${LIMITS} } }`)
 
-/** As long as the gateway waits for the answer about a key. */
+/** Of a call that only counts. */
 const TIMEOUT_MS = 2_000
 
 /** @throws {KisError} `rate_limit_exceeded`: refused bodies have taken more requests than the key has */

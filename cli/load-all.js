@@ -9,7 +9,6 @@ for (const file of [
   './start.ts',
   '../gateway/main.ts',
   '../gateway/apollo-over-http.ts',
-  '../gateway/federation/planner.ts',
   '../gateway/keys/issued-tokens.ts',
   '../gateway/sign-in/sign-in-routes.ts',
   '../portal/server/portal.ts',

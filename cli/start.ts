@@ -376,7 +376,7 @@ class Start {
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
         isService,
         door: this.#door,
-        ...readSupergraph(),
+        supergraphSdl: readSupergraph(),
         config: this.#settings.gateway,
         bodies: this.#bodies,
         telemetry: this.#telemetry,

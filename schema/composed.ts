@@ -10,10 +10,4 @@ export function readSubgraph(name: string): { readonly sdl: string; readonly exe
   return { sdl: read(`${name}.graphql`), executableSdl: read(`generated/${name}.graphql`) }
 }
 
-/** The supergraph, and what `npm run compose` has made of it: the schema that clients see, and plans. */
-export function readSupergraph() {
-  return {
-    supergraphSdl: read('supergraph.graphql'),
-    composed: { apiSdl: read('generated/gateway.graphql'), plans: JSON.parse(read('generated/plans.json')) },
-  }
-}
+export const readSupergraph = () => read('supergraph.graphql')

@@ -15,7 +15,7 @@ const WARM_UP = { warmUpMs: 6_000, roundMs: 500, rounds: 1 }
 const ROUND = { warmUpMs: 0, roundMs: 2_000, rounds: 1 }
 /** The median of so many rounds counts. */
 const ROUNDS = 5
-const SHARE = 0.5
+const SHARE = 0.75
 const DOCUMENTS = 50
 /** Documents that are added at a time. */
 const AT_ONCE = 10

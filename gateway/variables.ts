@@ -17,7 +17,6 @@ import {
 } from 'graphql'
 import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { coerceInput } from '../subgraphs/common/link/execution/input-values.ts'
 
 /** The check of one operation's variables stops after this many errors. */
 const MAX_COMPLAINTS = 10
@@ -92,17 +91,13 @@ export function coerceVariables(
       complain(definition, error)
       continue
     }
-    try {
-      coerced[name] = coerceInput(type, value)
-    } catch {
-      coerced[name] = coerceInputValue(
-        value,
-        type,
-        (path, _value, { message }) =>
-          refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
-        !suggestions,
-      )
-    }
+    coerced[name] = coerceInputValue(
+      value,
+      type,
+      (path, _value, { message }) =>
+        refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
+      !suggestions,
+    )
   }
   if (complaints.length > 0) throw new InvalidVariables(complaints)
   return coerced

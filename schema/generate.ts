@@ -1,8 +1,7 @@
 /**
  * Generates the types of the contract: into `generated/` each subgraph's schema and the gateway's, as `gql.tada` reads
  * them, and into the resolvers of each subgraph `generated.ts`, their types. And into `generated/` what a start would
- * otherwise work out each time: the YAML files as JSON, and the schemas that the subgraphs execute. With `--check` it
- * only says which files are stale.
+ * otherwise work out each time: the YAML files as JSON. With `--check` it only says which files are stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'
@@ -19,7 +18,6 @@ import {
   introspectionFromSchema,
   Kind,
   parse,
-  printSchema,
   visit,
 } from 'graphql'
 import { parse as parseYaml } from 'yaml'
@@ -130,7 +128,6 @@ for (const subgraph of SUBGRAPHS) {
     },
   })
   const typeDefs = withoutErrors(sdl)
-  files.push([`${subgraph}.graphql`, `${printSchema(buildSubgraphSchema({ typeDefs: sdl }))}\n`])
   files.push([`${subgraph}.ts`, schemaTypes(buildSubgraphSchema({ typeDefs }))])
   files.push([`../../subgraphs/${subgraph}/resolvers/generated.ts`, await generateResolvers(subgraph, typeDefs)])
 }

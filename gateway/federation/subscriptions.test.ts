@@ -1,6 +1,6 @@
 import { type OperationDefinitionNode, parse } from 'graphql'
 import { describe, expect, it } from 'vitest'
-import { readSupergraph } from '../../schema/composed.ts'
+import { readSdl } from '../../schema/sdl.ts'
 import type { Link } from '../../subgraphs/common/link/link.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
 import type { Prepared } from '../documents.ts'
@@ -34,7 +34,7 @@ describe('a subscription to one subgraph', () => {
       },
     }
     const links = { billing: link, inference: link, knowledge: link } as unknown as Record<string, Link>
-    const federation = await Federation.open(readSupergraph(), links)
+    const federation = await Federation.open(readSdl('supergraph'), links)
     return { seen, subscribe: () => federation.subscribe(prepared, {}, context) }
   }
 

@@ -14,7 +14,7 @@ it('ApolloGateway stores the plan of a subscription, one fetch and the rest, and
   process.env.APOLLO_TELEMETRY_DISABLED = 'true'
   const gateway = new ApolloGateway({
     supergraphSdl: shop().supergraphSdl,
-    buildService: () => ({ process: async ({ request }) => ({ data: sent.push(request) && null }) }),
+    buildService: () => ({ process: async ({ request }) => ({ data: { sent: sent.push(request) } }) }),
     queryPlannerConfig: {
       cache: {
         get: async (key) => plans.get(key),

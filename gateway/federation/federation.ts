@@ -4,7 +4,7 @@ import { type ExecutionResult, type GraphQLSchema, parse } from 'graphql'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
-import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { type Metrics, noMetrics } from '../../subgraphs/common/telemetry/metrics.ts'
 import type { Prepared } from '../documents.ts'
 import type { Variables } from '../variables.ts'
@@ -44,7 +44,7 @@ export class Federation implements AsyncDisposable {
   readonly #metrics: Metrics
 
   /** @throws {Error} the supergraph has a security directive that is not enforced */
-  private constructor(sdl: string, links: Readonly<Record<string, Link>>, metrics: Metrics, log: Pick<typeof silentLog, 'warn' | 'error'>) {
+  private constructor(sdl: string, links: Readonly<Record<string, Link>>, metrics: Metrics, log: Log) {
     // Without places, which the schemas would retain: a place of each word of the text.
     const document = parse(sdl, { noLocation: true })
     this.sdl = sdl
@@ -76,7 +76,7 @@ export class Federation implements AsyncDisposable {
    * @throws {Error} the supergraph is not valid, names a subgraph without a link, or has a security directive that is
    * not enforced
    */
-  static async open(sdl: string, links: Readonly<Record<string, Link>>, metrics = noMetrics, log = silentLog): Promise<Federation> {
+  static async open(sdl: string, links: Readonly<Record<string, Link>>, metrics = noMetrics, log: Log = silentLog): Promise<Federation> {
     const federation = new Federation(sdl, links, metrics, log)
     await federation.#gateway.load()
     return federation
@@ -101,7 +101,7 @@ export class Federation implements AsyncDisposable {
     const { serviceName, operation: query, operationName, variableUsages } = fetch
     const operation = { query, operationName, variables: pick(variables, variableUsages) }
     const result = await this.#sources[serviceName]!.send(operation, context)
-    return result.data && !result.errors ? result : this.#run(prepared, variables, { ...context, known: { query, result } })
+    return result.data && !result.errors ? result : this.#run(prepared, variables, { ...context, known: { result } })
   }
 
   /** Executes the plan of the operation. */

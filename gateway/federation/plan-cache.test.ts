@@ -20,3 +20,14 @@ it('organizations share plans, and the operations of one document have their own
   expect(await plans.get(planKey('org_b', 'hash', 'First'))).toBe(plan)
   expect(await plans.get(planKey('org_a', 'hash', 'Second'))).toBeUndefined()
 })
+
+it('callers who need a plan at once wait for the one who makes it', async () => {
+  const plans = new PlanCache()
+  const key = planKey('org_a', 'hash')
+  const callers = Array.from({ length: 10 }, async () => {
+    const known = await plans.get(key)
+    if (!known) await plans.set(key, plan)
+    return known
+  })
+  expect((await Promise.all(callers)).filter((known) => known === undefined)).toHaveLength(1)
+})

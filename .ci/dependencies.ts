@@ -37,7 +37,9 @@ const SPDX: ReadonlySet<string> = new Set([...ALLOWED, 'Elastic-2.0'])
 const FEDERATION = 'Apollo federation; not to be offered as a managed service by itself (README, "Licences")'
 /** Packages under others, each with why it may be here. */
 const OTHER_LICENCES: Readonly<Record<string, readonly [licence: string, reason: string]>> = {
+  '@apollo/composition': ['Elastic-2.0', FEDERATION],
   '@apollo/federation-internals': ['Elastic-2.0', FEDERATION],
+  '@apollo/gateway': ['Elastic-2.0', FEDERATION],
   '@apollo/query-graphs': ['Elastic-2.0', FEDERATION],
   '@apollo/query-planner': ['Elastic-2.0', FEDERATION],
   duck: ['BSD', 'its LICENSE is the BSD 2-clause text'],

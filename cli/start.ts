@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import type { Gateway } from '../gateway/main.ts'
 import type { Portal } from '../portal/server/portal.ts'
-import { readSupergraph } from '../schema/composed.ts'
+import { readSdl } from '../schema/sdl.ts'
 import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
@@ -377,7 +377,7 @@ class Start {
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
         isService,
         door: this.#door,
-        ...readSupergraph(),
+        supergraphSdl: readSdl('supergraph'),
         config: this.#settings.gateway,
         bodies: this.#bodies,
         telemetry: this.#telemetry,

@@ -43,6 +43,8 @@ export interface Prepared {
   readonly document: DocumentNode
   readonly text: string
   readonly operation: OperationDefinitionNode
+  /** The operation and its fragments, without the other operations of the document. */
+  readonly alone: DocumentNode
   readonly operationName: string | undefined
   /** SHA-256 of the text, in hexadecimal. Plans are cached by it. */
   readonly hash: string
@@ -54,7 +56,7 @@ interface Checked extends Pick<Prepared, 'document' | 'hash'> {
   /** Bytes of memory that it takes. */
   readonly weight: number
   /** By operation name; `''` for an operation without a name. */
-  readonly requirements: Readonly<Record<string, readonly Requirement[]>>
+  readonly operations: Readonly<Record<string, Pick<Prepared, 'alone' | 'requirements'>>>
   /** The operations that were asked for, by the name that was given. No operation has the name `''`. */
   readonly prepared: Map<string | undefined, Prepared>
 }
@@ -88,13 +90,6 @@ export class Documents {
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
-  /** The operation, if its document is kept. Undefined: it is not, or has no such operation. */
-  findKept(query: string, operationName: string | undefined): Prepared | undefined {
-    if (query.length > MAX_TEXT_CHARACTERS) return undefined
-    const checked = this.#kept.get(sha256(query))
-    return checked && prepareChecked(checked, query, operationName)
-  }
-
   /** The kept document of the text with this SHA-256. */
   findDocument(hash: string): DocumentNode | undefined {
     return this.#kept.get(hash)?.document
@@ -122,12 +117,12 @@ export class Documents {
     const { schema, requirements } = this.#federation
     const errors = locate(this.#validate(document), { document, text: query })
     if (errors.length) return errors.map((error) => withCode('graphql_validation_failed', error as GraphQLError))
-    const operations = Object.entries(separateOperations(document))
+    const separate = Object.entries(separateOperations(document))
     const checked: Checked = {
       document,
       hash: sha256(query),
       weight: documentWeight(document, query),
-      requirements: Object.fromEntries(operations.map(([name, operation]) => [name, requirements.of(operation, schema)])),
+      operations: Object.fromEntries(separate.map(([name, alone]) => [name, { alone, requirements: requirements.of(alone, schema) }])),
       prepared: new Map(),
     }
     this.#checked.set(document, checked)
@@ -153,7 +148,7 @@ function prepareChecked(checked: Checked, text: string, operationName: string | 
   const { document, hash } = checked
   const operation = getOperationAST(document, operationName)
   if (!operation) return undefined
-  const prepared = { document, hash, text, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
+  const prepared = { document, hash, text, operation, operationName, ...checked.operations[operation.name?.value ?? '']! }
   checked.prepared.set(operationName, prepared)
   return prepared
 }

@@ -5,10 +5,10 @@ import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { EndedByRestart, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
 import { EventStream } from '../subgraphs/common/server/event-stream.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
-import type { Variables } from './federation/values.ts'
 import { type Operations, type Results, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { FULL_RETRY_MS, type SocketRegistry } from './socket-registry.ts'
+import type { Variables } from './variables.ts'
 
 export interface EventStreamParts {
   readonly operations: Operations

@@ -32,7 +32,6 @@ import { checkText, type Documents } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
-import { answerKept, findKept, GRAPHQL_TYPE, JSON_TYPE } from './kept-over-http.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { Mask } from './mask.ts'
 import { isMultipart, readMultipart, requirePreflight } from './multipart/read-multipart.ts'
@@ -162,8 +161,6 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     async handler(request, reply) {
       const context = contexts.get(request)!
       if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
-      const kept = findKept(request, parts, context)
-      if (kept) return answerKept(reply, kept, parts.operations, context)
       if (await parts.streams.answer(request, reply, context, context.isService)) return reply
       return (await openApollo()).answer(request, reply, context)
     },
@@ -225,7 +222,7 @@ export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door
  * read the errors of an answer with a status of 400 or more only from that type.
  */
 function chooseMediaType(accept: string | undefined): string {
-  return accept?.includes('application/graphql-response+json') ? GRAPHQL_TYPE : JSON_TYPE
+  return `application/${accept?.includes('application/graphql-response+json') ? 'graphql-response+json' : 'json'}; charset=utf-8`
 }
 
 async function buildContext(

@@ -16,7 +16,6 @@ import type { GatewayConfig } from './config.ts'
 import { Documents } from './documents.ts'
 import { EventStreams } from './event-streams.ts'
 import { Federation } from './federation/federation.ts'
-import { type ComposedSupergraph, loadSupergraph } from './federation/loaded-supergraph.ts'
 import { gatewayLink } from './gateway-link.ts'
 import { refuseAtDoor, serveHttp } from './http.ts'
 import { type Authenticate, Authenticator } from './keys/authenticate.ts'
@@ -45,8 +44,6 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
-  /** Default: it is worked out at the start, which takes half a second. */
-  readonly composed?: ComposedSupergraph
   readonly door: Pick<Door, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
@@ -70,8 +67,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
-  const supergraph = await loadSupergraph(supergraphSdl, options.composed)
-  const federation = new Federation(supergraph, links, telemetry)
+  const federation = await Federation.open(supergraphSdl, links, telemetry.metrics, log)
   const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {
@@ -153,7 +149,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
     async [Symbol.asyncDispose]() {
       gauges.dispose()
-      await Promise.all([watch, supergraph, ...served].map((part) => part[Symbol.asyncDispose]()))
+      await Promise.all([watch, federation, ...served].map((part) => part[Symbol.asyncDispose]()))
     },
   }
 }

@@ -8,12 +8,11 @@ import type { RequestFacts } from '../subgraphs/common/telemetry/request-facts.t
 import type { GatewayConfig } from './config.ts'
 import type { Documents, Prepared } from './documents.ts'
 import type { Federation, UpstreamEvents } from './federation/federation.ts'
-import type { Variables } from './federation/values.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { KeyWatch, Watched } from './keys/key-watch.ts'
 import { locate } from './locations.ts'
 import type { Mask } from './mask.ts'
-import { coerceVariables, InvalidVariables } from './variables.ts'
+import { coerceVariables, InvalidVariables, type Variables } from './variables.ts'
 
 /** Errors of one answer. A page of a hundred items that all fail has as many. */
 const MAX_ERRORS = 100
@@ -63,11 +62,6 @@ export class Operations {
     } catch (error) {
       return this.failed(error, requestId)
     }
-  }
-
-  /** The operation, if it has run without an error before and is kept. */
-  findKept(query: string, operationName: string | undefined): Prepared | undefined {
-    return this.#documents.findKept(query, operationName)
   }
 
   /** Runs a query or mutation. Rejects only when the signal aborts. */
@@ -158,9 +152,9 @@ export class Operations {
   }
 
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
-  #learn(prepared: Prepared, { errors }: ExecutionResult, { caller }: OperationContext): void {
-    if (!errors?.length) this.#documents.keep(prepared, caller.organizationId)
-    else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.forget(prepared)
+  #learn(prepared: Prepared, { errors }: ExecutionResult, context: OperationContext): void {
+    if (!errors?.length) this.#documents.keep(prepared, context.caller.organizationId)
+    else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.forget(prepared, context)
   }
 
   /**

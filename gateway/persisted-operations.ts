@@ -64,16 +64,11 @@ export class PersistedOperations {
     return query
   }
 
-  /** Whether the caller may run the text with this SHA-256. */
-  isOpen(hash: string, caller: Principal): boolean {
-    return !this.#trustedOnly || this.#trustedHashes.has(hash) || hasScope(caller, 'operator')
-  }
-
   /**
    * @throws {KisError} `permission_denied`: callers without the scope `operator` may not run the text with this SHA-256
    */
   requireOpen(hash: string, caller: Principal): void {
-    if (this.isOpen(hash, caller)) return
+    if (!this.#trustedOnly || this.#trustedHashes.has(hash) || hasScope(caller, 'operator')) return
     throw new KisError('permission_denied', 'This service only runs the operations of its manifest. Send the id of one of them.')
   }
 }

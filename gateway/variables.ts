@@ -17,8 +17,6 @@ import {
 } from 'graphql'
 import { checkJson, MAX_DEPTH, refuse } from '../subgraphs/common/check.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { coerceInput } from '../subgraphs/common/link/execution/input-values.ts'
-import type { Variables } from './federation/values.ts'
 
 /** The check of one operation's variables stops after this many errors. */
 const MAX_COMPLAINTS = 10
@@ -35,6 +33,9 @@ const MAX_NAME_CHARACTERS = 200
 const CONTENT = 'contentBase64'
 /** Scalars that take any JSON value. */
 const ANY_JSON: ReadonlySet<string> = new Set(['JSON', 'ChatProtocolRequest'])
+
+/** Variables of an operation, by name. */
+export type Variables = Readonly<Record<string, unknown>>
 
 type Path = readonly (string | number)[]
 
@@ -90,17 +91,13 @@ export function coerceVariables(
       complain(definition, error)
       continue
     }
-    try {
-      coerced[name] = coerceInput(type, value)
-    } catch {
-      coerced[name] = coerceInputValue(
-        value,
-        type,
-        (path, _value, { message }) =>
-          refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
-        !suggestions,
-      )
-    }
+    coerced[name] = coerceInputValue(
+      value,
+      type,
+      (path, _value, { message }) =>
+        refuseVariable(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
+      !suggestions,
+    )
   }
   if (complaints.length > 0) throw new InvalidVariables(complaints)
   return coerced

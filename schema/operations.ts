@@ -77,14 +77,8 @@ type Letter =
 /** The log tells by its name what blocked the event loop. */
 type Named = `${'query' | 'mutation' | 'subscription' | 'fragment'} ${Letter}${string}`
 
-/** Of all modules that have been loaded, fragments included. `generate.ts` plans them. */
-export const operationsOfClients: string[] = []
-
 /** An operation of clients. */
-export const gatewayOperation = <const Text extends Named>(text: Text) => {
-  operationsOfClients.push(text)
-  return typed(text, () => gateway(text))
-}
+export const gatewayOperation = <const Text extends Named>(text: Text) => typed(text, () => gateway(text))
 /** Operations that one part asks of a subgraph, the fields for services included. */
 export const billingOperation = <const Text extends Named>(text: Text) => typed(text, () => billing(text))
 export const inferenceOperation = <const Text extends Named>(text: Text) => typed(text, () => inference(text))

@@ -25,12 +25,14 @@ import {
   visit,
 } from 'graphql'
 import type { Prepared } from '../documents.ts'
-import type { Variables } from './values.ts'
+import type { Variables } from '../variables.ts'
 
 /** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
 const ASSUMED_SIZE = 10
 /** Costs of one operation that are kept. Pages have one size or two. */
 const MAX_KEPT = 16
+
+type Operation = Pick<Prepared, 'document' | 'operation'>
 
 /** The arguments of a field's `@listSize`. */
 interface ListSize {
@@ -81,7 +83,7 @@ export class Costs {
   }
 
   /** The variables must be coerced. */
-  of(prepared: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
+  of(prepared: Operation, schema: GraphQLSchema, variables: Variables): Cost {
     const { names, costs } = this.#countedOf(prepared)
     const key = names.map((name) => sizeKey(variables[name])).join()
     const known = costs.get(key)
@@ -91,7 +93,7 @@ export class Costs {
     return cost
   }
 
-  #countedOf({ document, operation }: Prepared): Counted {
+  #countedOf({ document, operation }: Operation): Counted {
     const known = this.#counted.get(operation)
     if (known) return known
     const names = new Set<string>()
@@ -109,7 +111,7 @@ export class Costs {
     return counted
   }
 
-  #count({ document, operation }: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
+  #count({ document, operation }: Operation, schema: GraphQLSchema, variables: Variables): Cost {
     const fragments = new Map(
       document.definitions.flatMap((each) => (each.kind === Kind.FRAGMENT_DEFINITION ? [[each.name.value, each] as const] : [])),
     )

@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream'
 import { gatewayOperation, type OperationText } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { type Asker, appendStream } from '../../subgraphs/common/uploads/append-stream.ts'
-import type { Variables } from '../federation/values.ts'
 import type { OperationContext, Operations } from '../operations.ts'
+import type { Variables } from '../variables.ts'
 
 const CREATE = gatewayOperation(
   'mutation CreateMultipartUpload($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }',

@@ -13,8 +13,7 @@ const costs = new Costs(parse(SDL))
 function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
   const document = parse(query)
   const operation = getOperationAST(document)!
-  const prepared = { document, text: query, operation, operationName: undefined, hash: '', requirements: [] }
-  return costs.of(prepared, schema, coerceVariables(schema, operation, inputs, true))
+  return costs.of({ document, operation }, schema, coerceVariables(schema, operation, inputs, true))
 }
 
 /** 15 pages of a hundred documents, each with a page of a hundred of its collection. */

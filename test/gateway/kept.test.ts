@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { Documents } from '../../gateway/documents.ts'
 import { Federation } from '../../gateway/federation/federation.ts'
-import { loadSupergraph } from '../../gateway/federation/loaded-supergraph.ts'
 import { createMask } from '../../gateway/mask.ts'
 import { Operations } from '../../gateway/operations.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -10,7 +9,7 @@ import { CONFIG, KEY, makePrincipal, OTHER_KEY } from './support/start.ts'
 
 async function parts() {
   const { supergraphSdl, links } = shop()
-  const federation = new Federation(await loadSupergraph(supergraphSdl), links)
+  const federation = await Federation.open(supergraphSdl, links)
   const documents = new Documents(federation, true)
   const operations = new Operations(
     documents,

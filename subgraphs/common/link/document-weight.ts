@@ -2,8 +2,6 @@ import type { DocumentNode } from 'graphql'
 
 /** Heap bytes of one lexical token parsed without locations: its node, names and arrays (measured: 150 to 250). */
 const TOKEN_BYTES = 256
-/** Heap bytes of the functions of one field of a compiled operation (measured: 850 to 1,250). */
-export const FIELD_BYTES = 1_280
 
 /** Heap bytes of a parsed document and its text, which includes long literals. */
 export function documentWeight(document: DocumentNode, text: string): number {

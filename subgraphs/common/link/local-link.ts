@@ -1,6 +1,7 @@
 import {
   createSourceEventStream,
   type DocumentNode,
+  type ExecutionArgs,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -11,10 +12,7 @@ import {
 import { isAbort, KisError } from '../errors.ts'
 import { changedSteps, endableIterator, openedLater } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
-import { documentWeight, FIELD_BYTES } from './document-weight.ts'
-import { type BoundOperation, type CompiledOperation, compileOperation } from './execution/compiled-operation.ts'
-import { compileVariables } from './execution/input-values.ts'
-import { type PlainOperation, plainOperation } from './execution/plain-operation.ts'
+import { documentWeight } from './document-weight.ts'
 import { formatError, formatThrown } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Subgraph } from './subgraph.ts'
@@ -28,20 +26,6 @@ const MAX_KEPT_BYTES = 32 * 1024 * 1024
 /** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
-interface Compiled {
-  readonly name: string | undefined
-  readonly fieldCount: number
-  readonly bind: CompiledOperation
-  readonly coerce: ReturnType<typeof compileVariables>
-}
-
-/** An operation that was parsed and validated. */
-interface Executable {
-  readonly document: DocumentNode
-  /** Undefined: graphql-js executes it. */
-  readonly compiled: Compiled | undefined
-}
-
 /** A link to a subgraph of this process. */
 export function localLink(subgraph: Subgraph, log: Log): Link {
   const operations = keptOperations(subgraph.schema)
@@ -51,12 +35,10 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
   return {
     async execute(operation, context) {
       context.signal.throwIfAborted()
-      const executable = operations.of(operation.query)
-      if (!('document' in executable)) return format({ errors: executable }, context)
-      const bound = bind(subgraph, executable, operation, context)
-      if (!('execute' in bound)) return format(bound, context)
-      const result = await bound.execute()
-      operations.keep(operation.query, executable, result, context.caller)
+      const document = operations.of(operation.query)
+      if (!('kind' in document)) return format({ errors: document }, context)
+      const result = await execute(argumentsOf(subgraph, document, operation, context))
+      operations.keep(operation.query, document, result, context.caller)
       return format(result, context)
     },
 
@@ -67,14 +49,14 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
         return formatted({ errors: [error instanceof GraphQLError ? error : asError] })
       }
       const open = async () => {
-        const executable = operations.of(operation.query)
-        if (!('document' in executable)) return single(formatted({ errors: executable }))
+        const document = operations.of(operation.query)
+        if (!('kind' in document)) return single(formatted({ errors: document }))
         try {
-          const bound = bind(subgraph, executable, operation, context)
-          if (!('execute' in bound)) return single(formatted(bound))
-          const source = await bound.subscribe()
-          operations.keep(operation.query, executable, {}, context.caller)
-          return toResults(source[Symbol.asyncIterator]() as AsyncIterator<unknown, undefined>, bound, formatted, thrown)
+          const args = argumentsOf(subgraph, document, operation, context)
+          const source = await createSourceEventStream(args)
+          if (!(Symbol.asyncIterator in source)) return single(formatted(source))
+          operations.keep(operation.query, document, {}, context.caller)
+          return toResults(source[Symbol.asyncIterator]() as AsyncIterator<unknown, undefined>, args, formatted, thrown)
         } catch (error) {
           return single(thrown(error))
         }
@@ -97,7 +79,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
  */
 function toResults(
   source: AsyncIterator<unknown, undefined>,
-  { execute: executeEvent }: BoundOperation,
+  args: ExecutionArgs,
   format: (result: ExecutionResult) => ExecutionResult,
   thrown: (error: unknown) => ExecutionResult,
 ): AsyncIterableIterator<ExecutionResult, undefined> {
@@ -105,7 +87,7 @@ function toResults(
     source,
     (step) => {
       if (step.done) return step
-      const result = executeEvent(step.value)
+      const result = execute({ ...args, rootValue: step.value })
       if (!(result instanceof Promise)) return { done: false, value: format(result) }
       return result.then((later) => ({ done: false, value: format(later) }))
     },
@@ -113,26 +95,14 @@ function toResults(
   )
 }
 
-function bind(
+function argumentsOf(
   subgraph: Subgraph,
-  { document, compiled }: Executable,
-  { operationName, variables: variableValues = {} }: Operation,
+  document: DocumentNode,
+  { operationName, variables = {} }: Operation,
   context: LinkContext,
-): BoundOperation | ExecutionResult {
+): ExecutionArgs {
   const contextValue = subgraph.toResolverContext(context)
-  if (compiled && (!operationName || operationName === compiled.name)) {
-    const variables = compiled.coerce(variableValues)
-    return 'errors' in variables ? variables : compiled.bind(contextValue, variables.coerced)
-  }
-  const given = { schema: subgraph.schema, document, contextValue, variableValues, operationName: operationName ?? null }
-  return {
-    execute: (rootValue) => execute({ ...given, rootValue }),
-    async subscribe() {
-      const source = await createSourceEventStream(given)
-      if (Symbol.asyncIterator in source) return source
-      throw source.errors![0]!
-    },
-  }
+  return { schema: subgraph.schema, document, contextValue, variableValues: variables, operationName: operationName ?? null }
 }
 
 function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult, undefined> {
@@ -147,25 +117,23 @@ function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult,
 
 interface KeptOperations {
   /** Gives the operation ready to run, or what is wrong with its text. */
-  of(query: string): Executable | readonly GraphQLError[]
+  of(query: string): DocumentNode | readonly GraphQLError[]
   /** Keeps it if it ran without an error, so that failing operations take no memory. */
-  keep(query: string, executable: Executable, result: ExecutionResult, caller: LinkContext['caller']): void
+  keep(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
 }
 
 function keptOperations(schema: GraphQLSchema): KeptOperations {
-  const kept = new WeighedCache<Executable>(MAX_KEPT_BYTES)
+  const kept = new WeighedCache<DocumentNode>(MAX_KEPT_BYTES)
   return {
     of: (query) => kept.get(query) ?? check(schema, query),
-    keep(query, executable, { errors }, caller) {
-      if (errors?.length || kept.get(query) === executable) return
-      const { document, compiled } = executable
-      const weight = documentWeight(document, query) + (compiled?.fieldCount ?? 0) * FIELD_BYTES
-      kept.set(query, executable, weight, caller && 'organizationId' in caller ? caller.organizationId : '')
+    keep(query, document, { errors }, caller) {
+      if (errors?.length || kept.get(query) === document) return
+      kept.set(query, document, documentWeight(document, query), caller && 'organizationId' in caller ? caller.organizationId : '')
     },
   }
 }
 
-function check(schema: GraphQLSchema, query: string): Executable | readonly GraphQLError[] {
+function check(schema: GraphQLSchema, query: string): DocumentNode | readonly GraphQLError[] {
   if (query.length > MAX_TEXT_CHARACTERS) {
     const { message, extensions } = new KisError(
       'operation_too_complex',
@@ -176,8 +144,7 @@ function check(schema: GraphQLSchema, query: string): Executable | readonly Grap
   try {
     const document = parse(query, { noLocation: true })
     const errors = validate(schema, document)
-    if (errors.length > 0) return errors
-    return { document, compiled: compile(schema, plainOperation(document)) }
+    return errors.length > 0 ? errors : document
   } catch (error) {
     // `validate` itself throws on `@include` at the root of a subscription (SingleFieldSubscriptionsRule of graphql-js
     // 16).
@@ -187,10 +154,4 @@ function check(schema: GraphQLSchema, query: string): Executable | readonly Grap
         : new GraphQLError('The operation cannot be validated.', { extensions: { ...new KisError('invalid_request', '').extensions } }),
     ]
   }
-}
-
-function compile(schema: GraphQLSchema, plain: PlainOperation | null): Compiled | undefined {
-  if (!plain) return undefined
-  const { operation, fieldCount } = plain
-  return { name: operation.name?.value, fieldCount, bind: compileOperation(schema, plain), coerce: compileVariables(schema, operation) }
 }

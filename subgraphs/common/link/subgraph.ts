@@ -1,9 +1,7 @@
-// Not from the package's index, which loads all of Apollo's composition.
-import { addResolversToSchema } from '@apollo/subgraph/dist/schema-helper/buildSchemaFromSDL.js'
-import { entitiesResolver } from '@apollo/subgraph/dist/types.js'
-import { buildASTSchema, type GraphQLResolveInfo, type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
-import { readSubgraph } from '../../../schema/composed.ts'
+import { buildSubgraphSchema } from '@apollo/subgraph'
+import { type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
 import { innerValues } from '../../../schema/inner-values.ts'
+import { readSdl } from '../../../schema/sdl.ts'
 import type { ByteRequest, ByteResponse } from '../bytes/byte-response.ts'
 import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
@@ -53,9 +51,8 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
 }
 
 function build(name: SubgraphName, resolvers: object): GraphQLSchema {
-  const { sdl, executableSdl } = readSubgraph(name)
   // Without places, which the schema would keep: a place of each word of the text.
-  const typeDefs = parse(executableSdl, { noLocation: true })
+  const typeDefs = parse(readSdl(name), { noLocation: true })
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
   const enums = Object.fromEntries(
@@ -68,18 +65,10 @@ function build(name: SubgraphName, resolvers: object): GraphQLSchema {
         : [],
     ),
   )
-  // Composition has checked it.
-  const schema = buildASTSchema(typeDefs, { assumeValid: true, assumeValidSDL: true })
-  addResolversToSchema(schema, { Query: { _service: () => ({ sdl }), _entities: resolveEntities }, _Entity: { __resolveType } })
-  addResolversToSchema(schema, { ...ownScalars, ...enums, ...connections, ...resolvers })
+  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...enums, ...connections, ...resolvers } as never })
   coerceDefaults(schema)
-  checkResolvers(schema)
   return schema
 }
-
-const resolveEntities = (_: unknown, { representations }: { readonly representations: [] }, context: unknown, info: GraphQLResolveInfo) =>
-  entitiesResolver({ representations, context, info })
-const __resolveType = ({ __typename }: { readonly __typename: string }) => __typename
 
 /**
  * The schema was built before its scalars and enums knew their inner values, so the SDL's defaults are coerced again.
@@ -92,16 +81,5 @@ function coerceDefaults(schema: GraphQLSchema): void {
         ? Object.values(type.getFields()).flatMap((field) => field.args)
         : []
     for (const input of inputs) if (input.astNode?.defaultValue) input.defaultValue = valueFromAST(input.astNode.defaultValue, input.type)
-  }
-}
-
-/** Checks that the schema has only what a compiled operation can do. */
-function checkResolvers(schema: GraphQLSchema): void {
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type) || type.name.startsWith('__')) continue
-    if (type.isTypeOf) throw new Error(`${type.name} has \`isTypeOf\`; give its interfaces and unions \`__resolveType\` instead`)
-    for (const { name, resolve, subscribe } of Object.values(type.getFields()))
-      if (resolve !== resolveEntities && Math.max(resolve?.length ?? 0, subscribe?.length ?? 0) > 3)
-        throw new Error(`The resolver of ${type.name}.${name} takes \`info\`, of which it would get the schema alone`)
   }
 }

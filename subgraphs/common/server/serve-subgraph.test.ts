@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { probe, somebody } from '../../../test/contract/link.ts'
+import { functionsOf } from '../../../test/support/running-functions.ts'
 import { principalTokens } from '../identity/principal-token.ts'
 import { systemClock } from '../process/clock.ts'
 import { silentLog } from '../process/log.ts'
@@ -35,4 +36,12 @@ it('answers an operation that is not valid as a link of one process does, withou
   expect(status).toBe(200)
   expect(Object.keys(body)).toEqual(['errors'])
   expect(body.errors).toMatchObject([{ extensions: { code: 'INVALID_REQUEST' } }])
+})
+
+it('serves a warm operation through the route of Mercurius, and graphql-js', async () => {
+  const { post } = await start()
+  const run = async () => expect(await post({ query: '{ __typename }' })).toEqual({ status: 200, body: { data: { __typename: 'Query' } } })
+  await run()
+  expect(await functionsOf('mercurius', run)).toEqual(expect.arrayContaining(['executeQuery', 'fastifyGraphQl']))
+  expect(await functionsOf('graphql', run)).toContain('executeOperation')
 })

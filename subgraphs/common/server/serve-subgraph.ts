@@ -32,6 +32,8 @@ import { answerUnreadable } from './unreadable.ts'
 /** Uploads pass through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
 const MAX_BODY_BYTES = 48 * 1024 * 1024
 const PATH = '/graphql'
+/** Parsed operations. The gateway's plans and the services' constants are fewer; each has at most a megabyte. */
+const MAX_DOCUMENTS = 256
 /** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
 
@@ -57,9 +59,8 @@ export interface ServeOptions {
 
 /**
  * Serves a subgraph to other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own
- * server. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a model
- * would go on billing.) Both pass them to a local link, as in a process of all roles. Only signed callers are answered.
- * Disposing drains for `drainMs`.
+ * server, over a local link. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is
+ * pending, and a model would continue billing.) Only signed callers are served. Disposing drains for `drainMs`.
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
@@ -158,18 +159,15 @@ export async function serveSubgraph(
     schema: subgraph.schema,
     graphiql: false,
     subscription: false,
-    errorFormatter: ({ errors }, context) => {
-      const { requestId = '' } = (context as unknown as MercuriusContext).reply?.request.link ?? {}
-      return {
-        statusCode: 200,
-        response: { data: null, errors: complaints(errors ?? []).map((error) => formatError(error, log, requestId)) },
-      }
+    cache: MAX_DOCUMENTS,
+    context: (request) => ({ ...(subgraph.toResolverContext((request as LinkRequest).link!) as object) }),
+    errorFormatter: ({ data, errors }, context) => {
+      const { requestId = '' } = (context.reply?.request as LinkRequest | undefined)?.link ?? {}
+      const formatted = complaints(errors ?? []).map((error) => formatError(error, log, requestId))
+      return { statusCode: 200, response: { ...(data !== undefined && { data }), errors: formatted } as unknown as ExecutionResult }
     },
   })
   const link = localLink(subgraph, log)
-  const execute: MercuriusExecute = (query, { reply }, variables, operationName) =>
-    link.execute({ query, variables: variables ?? undefined, operationName: operationName ?? undefined }, reply.request.link!)
-  Object.assign(app, { graphql: execute })
   const sockets = serveSubscriptions(
     app,
     subgraph.name,
@@ -191,18 +189,6 @@ export async function serveSubgraph(
 interface LinkRequest {
   link?: LinkContext
 }
-
-interface MercuriusContext {
-  readonly reply: { readonly request: LinkRequest }
-}
-
-/** What a route of Mercurius calls for an operation. Its own would execute by graphql-js alone. */
-type MercuriusExecute = (
-  query: string,
-  context: MercuriusContext,
-  variables: Operation['variables'] | null,
-  operationName: string | null | undefined,
-) => Promise<ExecutionResult>
 
 interface LinkCall {
   readonly told: SocketOperation

@@ -31,8 +31,6 @@ export interface Facts {
   readonly fetches: readonly Fetch[]
   /** Of all fetches, also those that are not listed. */
   readonly fetchCount: number
-  /** Writes down how the gateway planned it: the parts that it asks, in turn and at once. Absent: this process planned nothing. */
-  readonly describePlan?: () => string
   /** Another process of the service asked, and writes the line of the access log. */
   readonly isOfService: boolean
 }
@@ -50,7 +48,6 @@ interface Entry {
   costNanoUsd: bigint
   readonly fetches: Fetch[]
   fetchCount: number
-  describePlan: (() => string) | undefined
   /** What the process that asked has not been told. */
   unsent: { told?: Told; input: number; output: number; cost: bigint } | undefined
 }
@@ -92,7 +89,6 @@ export class RequestFacts {
       costNanoUsd: 0n,
       fetches: [],
       fetchCount: 0,
-      describePlan: undefined,
       unsent: undefined,
     })
   }
@@ -103,11 +99,8 @@ export class RequestFacts {
     if (!entry) return undefined
     entry.holders -= 1
     if (entry.holders <= 0) this.#entries.delete(requestId)
-    const { told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, describePlan, isOfService } = entry
-    return {
-      ...{ ...told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService },
-      ...(describePlan && { describePlan }),
-    }
+    const { told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService } = entry
+    return { ...told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService }
   }
 
   /** The first that tells something is right. */
@@ -138,12 +131,6 @@ export class RequestFacts {
     if (entry.fetches.length >= MAX_FETCHES) return
     const atMs = Math.max(0, Math.round(startedMs - entry.startedMs))
     entry.fetches.push({ name, atMs, tookMs: Math.round(performance.now() - startedMs) })
-  }
-
-  /** `describe` is called if the request was slow. The first plan of a request counts. */
-  planned(requestId: string, describe: () => string): void {
-    const entry = this.#entries.get(requestId)
-    if (entry) entry.describePlan ??= describe
   }
 
   /** Gives, as text, what the process that asked does not know yet. Undefined: nothing. */

@@ -83,9 +83,8 @@ function toLine({ requestId, traceId, route, method, status, durationMs, firstBy
 }
 
 function whereTimeWent({ facts }: EndedRequest) {
-  const { fetches = [], fetchCount = 0, describePlan } = facts ?? {}
+  const { fetches = [], fetchCount = 0 } = facts ?? {}
   return {
-    ...(describePlan && { plan: describePlan() }),
     fetches: fetches.map(({ name, atMs, tookMs }) => `${name} at ${atMs} ms took ${tookMs} ms`),
     fetchCount,
   }

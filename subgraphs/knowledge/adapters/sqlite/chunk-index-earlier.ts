@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { postingsOf } from './chunk-index-counts.ts'
+import { createPostings, type EncodedChunk, readWordIds, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
 import { createSearchTables, nameTables } from './chunk-index-schema.ts'
 
 /** Chunks of one statement. */
@@ -18,9 +18,9 @@ const LENGTH_BYTES = 4
 export function rebuildEarlier(db: DatabaseSync, stepMs: number): number | null {
   const end = performance.now() + stepMs
   const earlier = listEarlier(db)
-  for (const [i, { key, dimensions }] of earlier.entries()) {
-    while (rebuildPage(db, key, dimensions)) if (performance.now() > end) return countLeft(db, earlier.slice(i))
-    for (const name of EARLIER) db.exec(`DROP TABLE IF EXISTS ${name}_${key}`)
+  for (const [i, collection] of earlier.entries()) {
+    while (rebuildPage(db, collection)) if (performance.now() > end) return countLeft(db, earlier.slice(i))
+    for (const name of EARLIER) db.exec(`DROP TABLE IF EXISTS ${name}_${collection.key}`)
     if (performance.now() > end) return countLeft(db, earlier.slice(i + 1))
   }
   return null
@@ -53,27 +53,23 @@ function countLeft(db: DatabaseSync, [first, ...others]: readonly Collection[]):
 }
 
 /** False: the collection had no chunks left. */
-function rebuildPage(db: DatabaseSync, key: number, dimensions: number): boolean {
+function rebuildPage(db: DatabaseSync, { key, dimensions, chunks }: Collection): boolean {
   if (dimensions === 0) return false
   const tables = nameTables({ key })
   if (!hasTable(db, tables.vectors)) {
     createSearchTables(db, tables)
+    if (chunks > SMALL_COLLECTION) createPostings(db, tables, key)
     db.prepare(`UPDATE collections SET last_id = (SELECT coalesce(max(id), 0) FROM ${tables.chunks}) WHERE key = ?`).run(key)
   }
   const rows = db
     .prepare(
       `SELECT id, counts FROM ${tables.chunks} WHERE id > (SELECT coalesce(max(id), -1) FROM ${tables.vectors}) ORDER BY id LIMIT ${PAGE}`,
     )
-    .all() as { id: number; counts: Uint8Array }[]
-  const words = db.prepare(`SELECT id FROM ${tables.terms} WHERE term >= 'w' AND term < 'x'`).all()
-  const wordIds = new Set(words.map(({ id }) => Number(id)))
+    .all() as unknown as EncodedChunk[]
   const vectorOf = vectorReader(db, key, dimensions)
   const writeVector = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
-  const writePostings = db.prepare(`INSERT INTO ${tables.postings} (rowid, words) VALUES (?, ?)`)
-  for (const { id, counts } of rows) {
-    writeVector.run(id, vectorOf(id) ?? new Int8Array(dimensions))
-    writePostings.run(id, postingsOf(counts, wordIds))
-  }
+  for (const { id } of rows) writeVector.run(id, vectorOf(id) ?? new Int8Array(dimensions))
+  if (chunks > SMALL_COLLECTION) writePostings(db, tables, rows, readWordIds(db, tables))
   return rows.length > 0
 }
 

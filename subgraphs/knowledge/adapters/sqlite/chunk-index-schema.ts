@@ -22,6 +22,8 @@ export interface CollectionRow {
   readonly grams: number
   /** Grows when chunks are deleted, so that readers drop their vectors too. */
   readonly removals: number
+  /** 1: FTS5 has the words of its chunks. 0: it has always been small. */
+  readonly hasPostings: 0 | 1
 }
 
 /**
@@ -63,11 +65,13 @@ export function openWriter(file: string): DatabaseSync {
       words INTEGER NOT NULL DEFAULT 0,
       grams INTEGER NOT NULL DEFAULT 0,
       last_id INTEGER NOT NULL DEFAULT 0,
-      removals INTEGER NOT NULL DEFAULT 0
+      removals INTEGER NOT NULL DEFAULT 0,
+      has_postings INTEGER NOT NULL DEFAULT 0
     ) STRICT`)
   // Files of earlier versions lack them.
   if (!db.prepare("SELECT 1 FROM pragma_table_info('collections') WHERE name = 'last_id'").get())
-    for (const column of ['last_id', 'removals']) db.exec(`ALTER TABLE collections ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0`)
+    for (const column of ['last_id', 'removals', 'has_postings'])
+      db.exec(`ALTER TABLE collections ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0`)
   // A rebuild does not survive its process.
   for (const { key } of db.prepare(`SELECT key FROM collections WHERE collection_id GLOB '${DRAFT}*'`).all() as { key: number }[])
     dropCollectionRow(db, { key })
@@ -100,7 +104,8 @@ export function nextCollection(db: DatabaseSync, after: string): string | undefi
 export function findCollection(db: DatabaseSync, collectionId: string): CollectionRow | undefined {
   const row = db
     .prepare(
-      'SELECT key, organization_id AS organizationId, dimensions, chunks, words, grams, removals FROM collections WHERE collection_id = ?',
+      `SELECT key, organization_id AS organizationId, dimensions, chunks, words, grams, removals, has_postings AS hasPostings
+       FROM collections WHERE collection_id = ?`,
     )
     .get(collectionId)
   return row as CollectionRow | undefined
@@ -108,7 +113,7 @@ export function findCollection(db: DatabaseSync, collectionId: string): Collecti
 
 /**
  * A term is known by a number; its text starts with `w` for words and `g` for 3-grams. A chunk's `counts` has its terms,
- * for its scores and its deletion. FTS5 has the words of each chunk, as their numbers, and finds chunks by them.
+ * for its scores and its deletion.
  */
 export function createTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
@@ -145,9 +150,7 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
 export function createSearchTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
     CREATE TABLE ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS ${tables.tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-    CREATE VIRTUAL TABLE ${tables.postings} USING fts5(words, content='', tokenize=ascii);
-    INSERT INTO ${tables.postings} (${tables.postings}, rank) VALUES ('secure-delete', 1)`)
+    CREATE TABLE IF NOT EXISTS ${tables.tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {

@@ -16,7 +16,7 @@ const cache = new VectorCache()
 
 /**
  * Runs in one read transaction, so that all figures are of the same state of the collection. Vectors and words find
- * candidates; 3-grams only score them.
+ * candidates. 3-grams only score them, except in a small collection.
  */
 export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandidate[] {
   const { vector, anchor, candidates } = query
@@ -32,18 +32,44 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
   const bm25 = new Bm25(db, tables, collection, query)
   const vectors = vector || anchor ? cache.open(db, tables, collection) : null
-  const nearest = vector ? vectors!.nearest(vector, candidates, eligible) : []
-  const found = findByWords(db, tables, bm25.rarestWords(MAX_SCORED), candidates, eligible)
-  return readRows(db, tables, new Set([...nearest, ...found])).map(({ id, words, grams, counts, ...row }): ChunkCandidate => {
-    const coverage = bm25.coverage(counts, { words, grams })
-    return {
-      ...row,
-      cosine: vector ? vectors!.cosine(vector, id) : null,
-      anchorCosine: anchor ? vectors!.cosine(anchor, id) : null,
-      wordCoverage: coverage.words,
-      gramCoverage: coverage.grams,
-    }
-  })
+  const nearest = new Set(vector ? vectors!.nearest(vector, candidates, eligible) : [])
+  const scored = (ids: Iterable<number>) =>
+    readRows(db, tables, ids).map(({ id, words, grams, counts, ...row }): Scored => {
+      const coverage = bm25.coverage(counts, { words, grams })
+      return {
+        id,
+        ...row,
+        cosine: vector ? vectors!.cosine(vector, id) : null,
+        anchorCosine: anchor ? vectors!.cosine(anchor, id) : null,
+        wordCoverage: coverage.words,
+        gramCoverage: coverage.grams,
+      }
+    })
+  const found = collection.hasPostings
+    ? scored(nearest.union(new Set(findByWords(db, tables, bm25.rarestWords(MAX_SCORED), candidates, eligible))))
+    : bestOf(scored(eligible ?? listChunks(db, tables)), nearest, candidates)
+  return found.map(({ id: _, ...candidate }) => candidate)
+}
+
+interface Scored extends ChunkCandidate {
+  readonly id: number
+}
+
+/** Of all chunks of a small collection: those that are nearest, and those that score best by words and by 3-grams. */
+function bestOf(all: readonly Scored[], nearest: ReadonlySet<number>, candidates: number): readonly Scored[] {
+  const best = new Set(nearest)
+  for (const kind of ['wordCoverage', 'gramCoverage'] as const) {
+    const having = all.filter((chunk) => chunk[kind] > 0).sort((a, b) => b[kind] - a[kind] || a.id - b.id)
+    for (const { id } of having.slice(0, candidates)) best.add(id)
+  }
+  return all.filter(({ id }) => best.has(id))
+}
+
+function listChunks(db: DatabaseSync, { chunks }: Tables): readonly number[] {
+  return db
+    .prepare(`SELECT id FROM ${chunks}`)
+    .all()
+    .map(({ id }) => Number(id))
 }
 
 /** The ids of the chunks that score best by the words, which are given by their ids. */
@@ -70,7 +96,7 @@ interface Row extends Pick<ChunkCandidate, 'chunkId' | 'documentId' | 'generatio
   readonly counts: Uint8Array
 }
 
-function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): readonly Row[] {
+function readRows(db: DatabaseSync, tables: Tables, ids: Iterable<number>): readonly Row[] {
   const rows = db
     .prepare(
       `SELECT c.id, c.chunk_id AS chunkId, d.document_id AS documentId, d.generation, c.language, c.words, c.grams, c.counts

@@ -4,9 +4,10 @@ import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedCollection, IndexedDocument } from '../../ports/chunk-index.ts'
-import { encodeCounts, postingsOf, readCounts } from './chunk-index-counts.ts'
+import { encodeCounts, readCounts } from './chunk-index-counts.ts'
 import { rebuildEarlier } from './chunk-index-earlier.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
+import { createPostings, type EncodedChunk, readWordIds, removePostings, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
 import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import {
@@ -169,14 +170,13 @@ function putInto(
   const terms = distinct.map((chunk) => ({ words: unpackTerms(chunk.words), grams: unpackTerms(chunk.grams) }))
   const counted = terms.map(({ words, grams }) => countTerms([...words.map((word) => `w${word}`), ...grams.map((gram) => `g${gram}`)]))
   const termIds = addTerms(tables, counted)
-  const wordIds = new Set([...termIds].flatMap(([term, id]) => (isWord(term) ? [id] : [])))
   const write = db.prepare(`
     INSERT INTO ${tables.chunks}
       (id, chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text, context)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  const writePostings = db.prepare(`INSERT INTO ${tables.postings} (rowid, words) VALUES (?, ?)`)
   const writeVector = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
   const writeStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
+  const written: EncodedChunk[] = []
   let id = takeIds(collection.key, distinct.length)
   for (const [i, chunk] of distinct.entries()) {
     const counts = encodeCounts(new Map([...counted[i]!].map(([term, count]) => [termIds.get(term)!, count])))
@@ -197,17 +197,23 @@ function putInto(
       chunk.text,
       chunk.context,
     )
-    writePostings.run(id, postingsOf(counts, wordIds))
+    written.push({ id, counts })
     writeVector.run(id, quantize(chunk.vector))
     if (chunk.tokenStates) writeStates.run(id, chunk.tokenStates)
     id++
   }
-  addToTotals(
+  const now = addToTotals(
     collection.key,
     distinct.length,
     terms.reduce((sum, { words }) => sum + words.length, 0),
     terms.reduce((sum, { grams }) => sum + grams.length, 0),
   )
+  if (now.hasPostings) writePostings(db, tables, written, new Set([...termIds].flatMap(([term, id]) => (isWord(term) ? [id] : []))))
+  else if (now.chunks > SMALL_COLLECTION) {
+    createPostings(db, tables, collection.key)
+    const all = db.prepare(`SELECT id, counts FROM ${tables.chunks}`).all() as unknown as EncodedChunk[]
+    writePostings(db, tables, all, readWordIds(db, tables))
+  }
 }
 
 /** Returns the first of so many ids, which no other chunk of the collection has had. */
@@ -383,28 +389,30 @@ function removeChunks(tables: Tables, key: CollectionRow['key'], ids: readonly n
     if (isWord(left.term)) words.add(id)
     if (left.chunks === 0) removeTerm.run(id)
   }
-  // FTS5 needs the words to find what it has of a chunk.
-  const removePostings = db.prepare(`INSERT INTO ${tables.postings} (${tables.postings}, rowid, words) VALUES ('delete', ?, ?)`)
   const removeRows = [tables.vectors, tables.tokenStates, tables.chunks].map((table) => db.prepare(`DELETE FROM ${table} WHERE id = ?`))
-  for (const { id, counts } of chunks) {
-    removePostings.run(id, postingsOf(counts, words))
-    for (const remove of removeRows) remove.run(id)
-  }
-  addToTotals(
+  for (const { id } of chunks) for (const remove of removeRows) remove.run(id)
+  const { hasPostings } = addToTotals(
     key,
     -chunks.length,
     chunks.reduce((sum, { words }) => sum - words, 0),
     chunks.reduce((sum, { grams }) => sum - grams, 0),
   )
+  if (hasPostings) removePostings(db, tables, chunks, words)
   db.prepare('UPDATE collections SET removals = removals + 1 WHERE key = ?').run(key)
   eraser.deleted()
 }
 
-function addToTotals(key: CollectionRow['key'], chunks: number, words: number, grams: number): void {
-  db.prepare('UPDATE collections SET chunks = chunks + ?, words = words + ?, grams = grams + ? WHERE key = ?').run(
-    chunks,
-    words,
-    grams,
-    key,
-  )
+function addToTotals(
+  key: CollectionRow['key'],
+  chunks: number,
+  words: number,
+  grams: number,
+): Pick<CollectionRow, 'chunks' | 'hasPostings'> {
+  const row = db
+    .prepare(
+      `UPDATE collections SET chunks = chunks + ?, words = words + ?, grams = grams + ? WHERE key = ?
+       RETURNING chunks, has_postings AS hasPostings`,
+    )
+    .get(chunks, words, grams, key)
+  return row as unknown as Pick<CollectionRow, 'chunks' | 'hasPostings'>
 }

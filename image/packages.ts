@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import { arch, chdir, platform } from 'node:process'
 import { promisify } from 'node:util'
 import { nodeFileTrace } from '@vercel/nft'
-import { fromPackage, isUnneeded } from './unneeded.js'
+import { BINARIES, fromPackage, isUnneeded } from './unneeded.js'
 
 /** Folders of code that runs in the service; what they import from elsewhere is found. */
 const CODE = ['cli', 'gateway', 'portal/server', 'rest-adapter', 'subgraphs']
@@ -23,6 +23,7 @@ const READ_BY_NAME = [
   'pdfjs-dist/cmaps/*',
   'pdfjs-dist/legacy/build/pdf.worker.mjs',
   'tesseract.js-core/tesseract-core-simd-lstm.{js,wasm}',
+  'usearch/prebuilds/*/*.node',
 ]
 
 /** Goes with each package that is copied. */
@@ -63,8 +64,8 @@ function packageFolder(file: string): string | undefined {
 }
 
 function isOfAnotherSystem(file: string): boolean {
-  const [, system, processor] = /^node_modules\/onnxruntime-node\/bin\/[^/]+\/([^/]+)\/([^/]+)\//.exec(file) ?? []
-  return system !== undefined && (system !== platform || processor !== arch)
+  const [, system, processors] = BINARIES.exec(fromPackage(file)) ?? []
+  return system !== undefined && (system !== platform || !processors!.split('+').includes(arch))
 }
 
 /**

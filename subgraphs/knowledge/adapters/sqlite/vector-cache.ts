@@ -1,18 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { exactSearch, MetricKind } from 'usearch'
 import type { CollectionRow, Tables } from './chunk-index-schema.ts'
+import { quantize } from './quantize.ts'
 
 /** Bytes of vectors that a thread caches. Those of the collection searched longest ago leave first. */
 const MAX_BYTES = 192 * 2 ** 20
-const MAX_INT8 = 127
 /** Rows of one statement. */
 const PAGE = 4_096
-
-/** The scale is not stored, because a cosine does not depend on it. */
-export function quantize(vector: Float32Array): Int8Array {
-  const largest = vector.reduce((max, x) => Math.max(max, Math.abs(x)), 0)
-  return Int8Array.from(vector, (x) => Math.round((x / largest) * MAX_INT8))
-}
 
 /** All vectors of a collection, one after another, in ascending order of ids. */
 class Vectors {

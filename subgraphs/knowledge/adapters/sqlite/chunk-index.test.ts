@@ -49,7 +49,8 @@ it('refuses searches of an organization when many of its own wait, but none of i
 it('finds by words what scoring each chunk finds, while a collection grows, shrinks and is rebuilt', async () => {
   const random = seeded(7)
   const draw = wordSource(random, ['en'])
-  await using collection = await openCollection(() => openSqliteChunkIndex({ file: join(folder, 'growing.sqlite'), log: silentLog }), 20)
+  const file = join(folder, 'growing.sqlite')
+  await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 20)
   const { index, searchText } = collection
   const texts = new Map<string, string>()
   const put = async (documentId: string, count: number) => {
@@ -72,10 +73,18 @@ it('finds by words what scoring each chunk finds, while a collection grows, shri
       expect(sumOfBest(found.map(({ wordCoverage }) => wordCoverage))).toBeGreaterThan(0.98 * sumOfBest(exact))
     }
   }
+  const hasPostings = () => {
+    const db = new DatabaseSync(file, { readOnly: true })
+    const found = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'word_postings_1'").get()
+    db.close()
+    return found !== undefined
+  }
   for (const n of [1, 2]) await put(`doc_${n}`, SMALL_COLLECTION / 2)
   await expectBest()
+  expect(hasPostings()).toBe(false)
   await put('doc_3', 200)
   await expectBest()
+  expect(hasPostings()).toBe(true)
   await put('doc_2', 250)
   await index.deleteDocument(COLLECTION, 'doc_1')
   for (const id of [...texts.keys()]) if (id.startsWith('doc_1-')) texts.delete(id)

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { leanNode } from './lean-node.js'
 
 export const isNodeTooOld = Number(process.versions.node.split('.')[0]) < 24
 
@@ -26,8 +25,7 @@ export function bundledNode() {
 export function runIn(node, args) {
   // In a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the service at
   // once.
-  const child = spawn(node, [...leanNode.flags, fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
-    env: leanNode.env,
+  const child = spawn(node, [...process.execArgv, fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     detached: process.platform !== 'win32',
   })

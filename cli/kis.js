@@ -1,19 +1,18 @@
 #!/usr/bin/env node
+import module from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { bundledNode, isNodeTooOld, runIn } from './bundled-node.js'
-import { keepCompiledCode } from './compiled-code.js'
-import { becomeLean } from './lean-node.js'
-import { resolveOwnFilesByName } from './own-files.js'
 
 const node = isNodeTooOld ? bundledNode() : null
 if (node) {
   runIn(node, process.argv.slice(2))
 } else {
   await import('./require-node.js')
-  // Packages then leave out what helps whoever develops them: graphql-js looks for a second copy of itself at each step.
+  // Packages then leave out checks for their developers.
   process.env.NODE_ENV ??= 'production'
-  if (process.argv[2] === 'start') becomeLean()
-  keepCompiledCode()
-  resolveOwnFilesByName()
+  // Not in the system's temporary folder, where another user of the machine could place code. Threads read the variable.
+  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
+  module.enableCompileCache()
   // Loads first, because the process must note its parent while the rest loads.
   await import('./npm-parent.ts')
   const { main } = await import('./main.ts')

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { collectWhenIdle } from '../subgraphs/common/process/garbage/idle-collection.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { refuseHalfRestored } from './backup/restoring.ts'
 import { refuseHalfCopied } from './copy/copying.ts'
@@ -72,7 +71,6 @@ async function run(args: readonly string[]): Promise<void> {
       else stop.signal.addEventListener('abort', resolve, { once: true })
     })
     const isReady = await Promise.race([running.ready.then(() => true), stopped])
-    collectWhenIdle()
     await stopped
     if (isReady) await sleep(config.drainDelayMs)
   } catch (error) {

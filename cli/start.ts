@@ -338,6 +338,7 @@ class Start {
         fingerprints: fingerprintsOf(this.#keys('fingerprint')),
         queue: this.#watch,
         folder: this.#folder,
+        bytePaths: this.#bytePaths(),
         telemetry: this.#telemetry,
         ...this.#basics,
       }),

@@ -3,8 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { ERRORS, toErrorCode } from '../schema/errors.ts'
 import { KisError, REQUEST_OVER } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import { hasRequestLimit, type Principal } from '../subgraphs/common/identity/principal.ts'
 import { tellBegin } from '../subgraphs/common/link/begin.ts'
+import type { Link } from '../subgraphs/common/link/link.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { refusal } from '../subgraphs/common/process/socket-drain.ts'
@@ -19,6 +20,7 @@ import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
 import { countsWhenRefused, isRefusal } from '../subgraphs/common/server/refused-bodies.ts'
+import { countRefused, requireNoDebt } from '../subgraphs/common/server/request-counts.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
@@ -37,7 +39,6 @@ import { isMultipart, readMultipart, requirePreflight } from './multipart/read-m
 import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
-import type { RequestCounts } from './request-counts.ts'
 import { chooseRequestId } from './request-id.ts'
 import { chooseCredentials } from './sessions/credentials.ts'
 
@@ -68,7 +69,8 @@ export interface HttpParts {
   /** Whether callers may read the schema. If so, browsers get GraphiQL. */
   readonly introspection: boolean
   readonly bodies: LargeBodies
-  readonly counts: Pick<RequestCounts, 'requireNoDebt' | 'countRefused'>
+  /** Counts requests. */
+  readonly inference: Link
   readonly origins: Origins
   readonly telemetry: Telemetry
 }
@@ -90,7 +92,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
 }
 
 function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOverHttp>, parts: HttpParts): void {
-  const { mask, log, maxBodyBytes, bodies, counts, introspection: hasPage } = parts
+  const { mask, log, maxBodyBytes, bodies, inference, introspection: hasPage } = parts
   const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
   /** Of requests that are forms. */
@@ -130,13 +132,13 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
         const files = new StoredFiles(parts.operations, context)
         forms.set(request, files)
         reply.raw.once('close', () => files.end())
-      } else if (countsBody(request, context)) await counts.requireNoDebt(context)
+      } else if (countsBody(request, context)) await requireNoDebt(inference, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {
       const context = contexts.get(request)
-      if (context && countsBody(request, context) && isRefused(payload)) void counts.countRefused(context)
+      if (context && countsBody(request, context) && isRefused(payload)) void countRefused(inference, context).catch(() => undefined)
       const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
       if (!context) return done(null, payload)
@@ -179,8 +181,8 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
 }
 
 /** A process of this service counts the requests that it passes on itself. A form holds little of its files. */
-function countsBody({ headers }: FastifyRequest, { isService }: HttpContext): boolean {
-  return !isService && !isMultipart(headers) && countsWhenRefused(headers)
+function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpContext): boolean {
+  return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsWhenRefused(headers)
 }
 
 /** The operation failed by its own fault. */

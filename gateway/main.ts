@@ -24,7 +24,6 @@ import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
-import { RequestCounts } from './request-counts.ts'
 import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
 import type { SignInRouteParts } from './sign-in/sign-in-routes.ts'
@@ -103,7 +102,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     introspection: config.introspection,
     origins: config.origins,
     bodies,
-    counts: new RequestCounts(links.inference),
+    inference: links.inference,
     telemetry,
   }
   const openBytes = bytesOf(options.bytePaths, links)

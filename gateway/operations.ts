@@ -88,7 +88,7 @@ export class Operations {
       return this.failed(error, context.requestId, prepared)
     } finally {
       // Also after a failure: the change may be stored, and only its response lost.
-      if (mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller)
+      if (mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller, mayLiftRefusals(prepared))
       context.signal.throwIfAborted()
     }
   }
@@ -231,6 +231,14 @@ function mayChangeRules({ operation, requirements }: Prepared): boolean {
         coordinate.startsWith('Mutation.') && anyOf.every((scopes) => scopes.includes('admin') || scopes.includes('operator')),
     )
   )
+}
+
+/**
+ * Whether a key that was refused a moment ago may be valid after the operation: of the changes by an organization itself,
+ * only a later expiry does that. Secrets of new keys are random, so nobody can have sent them before.
+ */
+function mayLiftRefusals({ requirements }: Prepared): boolean {
+  return requirements.some(({ coordinate }) => coordinate === 'Mutation.updateApiKey')
 }
 
 /** Makes an iterator of one result. */

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { WebSocket } from 'ws'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts'
@@ -19,7 +20,13 @@ export interface SocketLimits {
   /** Sustained rate of messages of one socket. `messageBurst` messages may come at once. */
   readonly messagesPerSecond: number
   readonly messageBurst: number
+  /** Sustained rate of what all sockets of an organization send: reading a MiB takes some 10 ms of the event loop. */
+  readonly organizationBytesPerSecond: number
+  readonly organizationByteBurst: number
 }
+
+/** Organizations whose rates of bytes are remembered: 2 MB. */
+const MAX_BYTE_RATES = 10_000
 
 /** The burst lets a key start, and end, all its operations at once. */
 export const PUBLIC_SOCKETS: SocketLimits = {
@@ -29,6 +36,8 @@ export const PUBLIC_SOCKETS: SocketLimits = {
   operationsPerKey: 50,
   messagesPerSecond: 20,
   messageBurst: 120,
+  organizationBytesPerSecond: 4 * 1024 * 1024,
+  organizationByteBurst: 16 * 1024 * 1024,
 }
 
 /** Sockets of the service's own processes carry the calls of many clients, which were limited where they came in. */
@@ -39,6 +48,8 @@ export const SERVICE_SOCKETS: SocketLimits = {
   operationsPerKey: Number.POSITIVE_INFINITY,
   messagesPerSecond: Number.POSITIVE_INFINITY,
   messageBurst: Number.POSITIVE_INFINITY,
+  organizationBytesPerSecond: Number.POSITIVE_INFINITY,
+  organizationByteBurst: Number.POSITIVE_INFINITY,
 }
 
 /** Whose a socket is. */
@@ -50,6 +61,7 @@ export interface Connection {
   /** As the client sent it. It is checked again while the socket is open. */
   readonly credentials: string
   readonly apiKeyId: string
+  readonly organizationId: string
   /** Aborting one ends that operation. */
   readonly operations: Set<AbortController>
   /** Gives its place back. */
@@ -67,6 +79,8 @@ export class SocketRegistry {
   readonly #places: FairPlaces
   /** Operations by server-sent events, by key. */
   readonly #streams = new Map<string, number>()
+  /** Of the bytes that the sockets of an organization send, by organization. They stay when sockets close. */
+  readonly #byteRates = new LRUCache<string, TakeTokens>({ max: MAX_BYTE_RATES })
 
   constructor(limits: SocketLimits) {
     this.limits = limits
@@ -78,9 +92,17 @@ export class SocketRegistry {
     if (this.#of(apiKeyId).length >= this.limits.socketsPerKey) return undefined
     const leave = this.#places.tryTake(organizationId)
     if (!leave) return undefined
-    const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), leave, slowSince: undefined }
+    const connection: Connection = { socket, credentials, apiKeyId, organizationId, operations: new Set(), leave, slowSince: undefined }
     this.connections.add(connection)
     return connection
+  }
+
+  /** Counts a message against what the sockets of its organization may send. False: it is above that. */
+  takeBytes({ organizationId }: Connection, bytes: number, clock: Clock): boolean {
+    const { organizationBytesPerSecond, organizationByteBurst } = this.limits
+    const take = this.#byteRates.get(organizationId) ?? tokenBucket(organizationBytesPerSecond, organizationByteBurst, clock)
+    this.#byteRates.set(organizationId, take)
+    return take(bytes)
   }
 
   /** Its socket is closed. */
@@ -143,20 +165,24 @@ export class SocketRegistry {
 /** A message counts once more for each of these: reading it takes as long as so many bytes need. */
 const MESSAGE_BYTES = 32 * 1024
 
-/**
- * Gives a function that takes the bytes of a message and returns false above the rate: a token bucket that fills by
- * `messagesPerSecond` and holds `messageBurst`.
- */
-export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): (bytes: number) => boolean {
-  let left = messageBurst
+/** Counts a message of so many bytes. False: the socket sends more than it may. */
+export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): TakeTokens {
+  const take = tokenBucket(messagesPerSecond, messageBurst, clock)
+  return (bytes) => take(1 + Math.floor(bytes / MESSAGE_BYTES))
+}
+
+/** Takes tokens, and returns false if there are not as many. */
+type TakeTokens = (tokens: number) => boolean
+
+function tokenBucket(perSecond: number, burst: number, clock: Clock): TakeTokens {
+  let left = burst
   let at = clock.now().getTime()
-  return (bytes) => {
+  return (tokens) => {
     const now = clock.now().getTime()
-    left = Math.min(messageBurst, left + ((now - at) / 1000) * messagesPerSecond)
+    left = Math.min(burst, left + ((now - at) / 1000) * perSecond)
     at = now
-    const cost = 1 + Math.floor(bytes / MESSAGE_BYTES)
-    if (left < cost) return false
-    left -= cost
+    if (left < tokens) return false
+    left -= tokens
     return true
   }
 }

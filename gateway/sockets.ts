@@ -26,15 +26,7 @@ import { type Operations, type SubscriptionContext, single } from './operations.
 import type { PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
 import { chooseCredentials } from './sessions/credentials.ts'
-import {
-  type Connection,
-  FULL_RETRY_MS,
-  messageRate,
-  PUBLIC_SOCKETS,
-  SERVICE_SOCKETS,
-  type SocketLimits,
-  type SocketRegistry,
-} from './socket-registry.ts'
+import { type Connection, FULL_RETRY_MS, messageRate, PUBLIC_SOCKETS, SERVICE_SOCKETS, type SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -147,8 +139,9 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
       if (wss.clients.size >= MAX_SOCKETS || strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
       wss.handleUpgrade(request, connection, head, (socket) => {
         strangers.enter(connection)
-        limitMessages(socket, limits, clock)
-        runOnSocket(server, socket, { socket, request, cuts: new CutOperations(socket) }, log)
+        const extra: Extra = { socket, request, cuts: new CutOperations(socket) }
+        limitMessages(extra, registry, clock)
+        runOnSocket(server, socket, extra, log)
       })
     },
     drain: () => drain.drain(),
@@ -262,10 +255,14 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
   }
 }
 
-function limitMessages(socket: WebSocket, limits: SocketLimits, clock: Clock): void {
-  const withinRate = messageRate(limits, clock)
+function limitMessages(extra: Extra, registry: SocketRegistry, clock: Clock): void {
+  const { socket } = extra
+  const isWithinRate = messageRate(registry.limits, clock)
   socket.on('message', (data) => {
-    if (withinRate(countBytes(data)) || socket.readyState !== socket.OPEN) return
+    const { connection } = extra
+    const bytes = countBytes(data)
+    const isWithin = isWithinRate(bytes) && (!connection || registry.takeBytes(connection, bytes, clock))
+    if (isWithin || socket.readyState !== socket.OPEN) return
     socket.close(...CLOSE.tooManyMessages)
     socket.pause()
   })

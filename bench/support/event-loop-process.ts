@@ -1,7 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { readConfig } from '../../cli/settings/config.ts'
 import { start } from '../../cli/start.ts'
-import { collectGarbage } from '../../subgraphs/common/process/garbage/collect-garbage.ts'
 
 /**
  * Runs the whole service in this process if the argument is `service`, or nothing if it is `idle`. Reports how late its
@@ -29,8 +28,6 @@ const running =
     ? await start('all', readConfig(process.env), (line) => lines.push(line), new AbortController().signal)
     : undefined
 await running?.ready
-// As `kis start` does soon after.
-if (running) await collectGarbage()
 const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 histogram.enable()
 process.on('message', ({ resources }: { readonly resources?: boolean }) => {

@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { leanNode } from '../../cli/lean-node.js'
 import { type Caller, makeCaller } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
@@ -28,19 +27,17 @@ export class WatchedService implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'kis-bench-watched-'))
     const KIS_CATALOG = join(folder, 'catalog.yaml')
     await writeFile(KIS_CATALOG, catalog)
-    // As in cli/kis.js: without these flags and compiled code it takes more memory.
+    // As `npm start` does.
     const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
-    const { MALLOC_ARENA_MAX } = leanNode.env
     const env = {
       PATH: process.env.PATH,
-      MALLOC_ARENA_MAX,
       PORT: '0',
       KIS_PORTAL: 'off',
       KIS_CATALOG,
       KIS_DATA_DIR: join(folder, 'data'),
       NODE_COMPILE_CACHE,
     }
-    const child = new Child('./event-loop-process.ts', ['service'], env, leanNode.flags)
+    const child = new Child('./event-loop-process.ts', ['service'], env, ['--max-semi-space-size=8'])
     try {
       return new WatchedService(child, folder, await child.answer<Started>())
     } catch (error) {

@@ -164,21 +164,62 @@ describe('a change of rules through this process', () => {
   const OTHER = `kis_live_${'o'.repeat(36)}`
   const UNKNOWN = `kis_live_${'u'.repeat(36)}`
   const admin = { ...makePrincipal(KEY), scopes: ['admin'] } as const
+  const operator = { ...admin, scopes: ['operator'] } as const
 
-  it('shows at once: in keys of its organization, of an operator in all, and in those that were refused', async () => {
+  it('shows at once: in keys of its organization, and of an operator in all', async () => {
     let revision = 0
-    const { authenticator, ask, asked } = setUp(async (apiKey) => {
-      if (apiKey === UNKNOWN && revision === 0) throw new InvalidApiKey()
-      return { ...makePrincipal(apiKey), revision }
-    })
+    const { authenticator, ask, asked } = setUp(async (apiKey) => ({ ...makePrincipal(apiKey), revision }))
     for (const key of [KEY, OTHER]) await ask(key)
-    await expect(ask(UNKNOWN)).rejects.toBeInstanceOf(InvalidApiKey)
     revision = 1
-    authenticator.forgetAfterChange(admin)
-    expect([(await ask(KEY)).revision, (await ask(OTHER)).revision, (await ask(UNKNOWN)).revision]).toEqual([1, 0, 1])
-    authenticator.forgetAfterChange({ ...admin, scopes: ['operator'] })
+    authenticator.forgetAfterChange(admin, false)
+    expect([(await ask(KEY)).revision, (await ask(OTHER)).revision]).toEqual([1, 0])
+    authenticator.forgetAfterChange(operator, false)
     expect((await ask(OTHER)).revision).toBe(1)
-    expect(asked).toEqual([KEY, OTHER, UNKNOWN, KEY, UNKNOWN, OTHER])
+    expect(asked).toEqual([KEY, OTHER, KEY, OTHER])
+  })
+
+  it('leaves refusals of keys alone, unless it may have lifted one, or an operator made it', async () => {
+    const { authenticator, ask, asked } = setUp(async () => {
+      throw new InvalidApiKey()
+    })
+    const changes = [() => undefined, () => forget(admin, false), () => forget(admin, true), () => forget(operator, false)]
+    const forget = authenticator.forgetAfterChange.bind(authenticator)
+    const counts: number[] = []
+    for (const change of changes) {
+      change()
+      await expect(ask(UNKNOWN)).rejects.toBeInstanceOf(InvalidApiKey)
+      counts.push(asked.length)
+    }
+    expect(counts).toEqual([1, 1, 2, 3])
+  })
+
+  it('leaves lookups of other organizations alone, so that its repetition multiplies none', async () => {
+    const response = Promise.withResolvers<Principal>()
+    const { authenticator, ask, asked } = setUp(() => response.promise)
+    const waiting = [ask(OTHER)]
+    for (let i = 0; i < 10; i++) {
+      authenticator.forgetAfterChange(admin, true)
+      waiting.push(ask(OTHER))
+    }
+    response.resolve(makePrincipal(OTHER))
+    for (const each of waiting) expect(await each).toEqual(makePrincipal(OTHER))
+    await ask(OTHER)
+    expect(asked).toEqual([OTHER])
+  })
+
+  it('shows to whoever waits for a refusal that is older than it', async () => {
+    const responses = [Promise.withResolvers<Principal>(), Promise.withResolvers<Principal>()]
+    let asked = 0
+    const { authenticator, ask } = setUp(() => responses[asked++]!.promise)
+    const early = ask()
+    authenticator.forgetAfterChange(admin, true)
+    const late = ask()
+    responses[0]!.reject(new InvalidApiKey())
+    await expect(early).rejects.toBeInstanceOf(InvalidApiKey)
+    responses[1]!.resolve(makePrincipal(KEY))
+    expect(await late).toEqual(makePrincipal(KEY))
+    expect(await ask()).toEqual(makePrincipal(KEY))
+    expect(asked).toBe(2)
   })
 
   it('shows also while a key is being looked up, and the older response is not remembered', async () => {
@@ -186,12 +227,12 @@ describe('a change of rules through this process', () => {
     let asked = 0
     const { authenticator, ask } = setUp(() => responses[asked++]!.promise)
     const early = ask()
-    authenticator.forgetAfterChange(admin)
+    authenticator.forgetAfterChange(admin, false)
     const late = ask()
+    responses[0]!.resolve(makePrincipal(KEY))
+    expect((await early).revision).toBe(0)
     responses[1]!.resolve({ ...makePrincipal(KEY), revision: 1 })
     expect((await late).revision).toBe(1)
-    responses[0]!.resolve(makePrincipal(KEY))
-    await early
     expect((await ask()).revision).toBe(1)
   })
 })

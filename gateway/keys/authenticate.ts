@@ -32,12 +32,21 @@ const MAX_KEYS = 10_000
 const MAX_KEY_LOOKUPS = 1_000
 /** The same for access tokens. They wait for their issuer, and leave the lookups of keys alone when it hangs. */
 const MAX_TOKEN_LOOKUPS = 100
-/** A lookup is one read. Callers notice within this time that billing is stopped. */
-const LOOKUP_TIMEOUT_MS = 2_000
+/** A lookup is one read. It may take seconds while processes start on the same cores. Callers notice within this time that billing is stopped. */
+const LOOKUP_TIMEOUT_MS = 4_000
 /** A key in use is looked up again this long before its answer is too old. So its callers wait only for a slow billing. */
-const REFRESH_MS = LOOKUP_TIMEOUT_MS
+const REFRESH_MS = 2_000
 /** Billing also checks the checksum. This avoids the call for text that cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
+
+/** A lookup in flight. */
+interface Lookup {
+  readonly found: Promise<Principal>
+  /** Organizations whose rules have changed since the lookup began. At most the changes of `LOOKUP_TIMEOUT_MS`. */
+  readonly changed: Set<string>
+  /** Whether a refusal may be older than a change that lifted it. */
+  mayRefuseWrongly: boolean
+}
 
 /**
  * Turns API keys into principals. Answers are remembered for seconds, and concurrent lookups of one key share one call.
@@ -51,8 +60,8 @@ export class Authenticator {
   readonly #lookedUp: (isKnown: boolean) => void
   readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
   readonly #refused = new LRUCache<string, { readonly error: KisError; readonly until: number }>({ max: MAX_KEYS })
-  readonly #keyLookups = new Map<string, Promise<Principal>>()
-  readonly #tokenLookups = new Map<string, Promise<Principal>>()
+  readonly #keyLookups = new Map<string, Lookup>()
+  readonly #tokenLookups = new Map<string, Lookup>()
 
   /**
    * `acceptsTokens`: access tokens of an issuer count as keys. `accepted` hears of each key or token that was found to be
@@ -99,17 +108,17 @@ export class Authenticator {
     const isKnown = known !== undefined && isAhead(known.until, now, PRINCIPAL_TTL_MS)
     this.#lookedUp(isKnown)
     const lookups = isKey ? this.#keyLookups : this.#tokenLookups
-    const underWay = lookups.get(name)
+    const inFlight = lookups.get(name)
     const canAsk = lookups.size < (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)
-    const ask = () => this.#ask(lookups, name, apiKey, requestId, now)
+    const ask = () => this.#ask(lookups, name, apiKey, requestId, now).found
     if (isKnown) {
       // A refusal counts from then on. After a failure the next caller asks again.
-      if (known.until - now <= REFRESH_MS && !underWay && canAsk) ask().catch(() => undefined)
+      if (known.until - now <= REFRESH_MS && !inFlight && canAsk) ask().catch(() => undefined)
       return known.principal
     }
     const refused = this.#refused.get(name)
     if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
-    if (underWay) return underWay
+    if (inFlight) return sharedOf(inFlight, () => lookups.get(name)?.found ?? ask())
     if (!canAsk) throw new ServiceUnavailable('Authentication')
     return ask()
   }
@@ -123,28 +132,34 @@ export class Authenticator {
 
   /**
    * Asks billing again for what a change of rules by this caller may concern: the keys and sessions of its organization,
-   * for an operator those of all. Lookups in flight may be older than the change, and refusals do not say whose they are.
+   * for an operator those of all. Lookups in flight may be older than the change. Refusals do not say whose they are:
+   * `liftsRefusals` drops those of all organizations, if the change may let a refused key in.
    */
-  forgetAfterChange(by: Principal): void {
+  forgetAfterChange(by: Principal, liftsRefusals: boolean): void {
     const isOperator = hasScope(by, 'operator')
     for (const [name, { principal }] of this.#known)
       if (isOperator || principal.organizationId === by.organizationId) this.#known.delete(name)
-    this.#keyLookups.clear()
-    this.#tokenLookups.clear()
-    this.#refused.clear()
+    for (const lookups of [this.#keyLookups, this.#tokenLookups]) {
+      if (isOperator) lookups.clear()
+      for (const lookup of lookups.values()) {
+        lookup.changed.add(by.organizationId)
+        lookup.mayRefuseWrongly ||= liftsRefusals
+      }
+    }
+    if (isOperator || liftsRefusals) this.#refused.clear()
   }
 
-  #ask(lookups: Map<string, Promise<Principal>>, name: string, apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
-    const lookup = this.#lookUp(apiKey, requestId)
+  #ask(lookups: Map<string, Lookup>, name: string, apiKey: string, requestId: string, askedAt: number): Lookup {
+    const found = this.#lookUp(apiKey, requestId)
       .then(
         (principal) => {
-          if (lookups.get(name) !== lookup) return principal
+          if (lookups.get(name) !== lookup || isOutdated(lookup, principal)) return principal
           this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
           this.#accepted(apiKey)
           return principal
         },
         (error: unknown) => {
-          if (lookups.get(name) === lookup && isRefusal(error)) {
+          if (lookups.get(name) === lookup && isRefusal(error) && !lookup.mayRefuseWrongly) {
             this.#known.delete(name)
             this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
           }
@@ -154,6 +169,7 @@ export class Authenticator {
       .finally(() => {
         if (lookups.get(name) === lookup) lookups.delete(name)
       })
+    const lookup: Lookup = { found, changed: new Set(), mayRefuseWrongly: false }
     lookups.set(name, lookup)
     return lookup
   }
@@ -167,6 +183,19 @@ export class Authenticator {
       throw signal.aborted ? new ServiceUnavailable('Authentication', { cause: error }) : error
     }
   }
+}
+
+/** What a lookup that began earlier finds. If a change has made that old, what `again` finds, which began later. */
+async function sharedOf(lookup: Lookup, again: () => Promise<Principal>): Promise<Principal> {
+  const principal = await lookup.found.catch((error: unknown) => {
+    if (isRefusal(error) && lookup.mayRefuseWrongly) return null
+    throw error
+  })
+  return principal === null || isOutdated(lookup, principal) ? again() : principal
+}
+
+function isOutdated({ changed }: Lookup, { organizationId }: Principal): boolean {
+  return changed.has(organizationId)
 }
 
 /** Rejects when the signal aborts. */

@@ -48,8 +48,10 @@ export const chatCompletionRoutes: readonly Route[] = [
         await streamChunks(call, streamChat(call, call.body), asksForUsage(call.body), true)
         return undefined
       }
-      const { response, warnings } = await completeChat(call, call.body)
-      return { ...ok(response), headers: warningHeader(warnings) }
+      const { response, responseDownload, warnings } = await completeChat(call, call.body, true)
+      if (!responseDownload) return { ...ok(response), headers: warningHeader(warnings) }
+      const stored = await call.openBytes(responseDownload.path)
+      return { ...stored, headers: { ...stored.headers, ...warningHeader(warnings) } }
     },
   },
   {

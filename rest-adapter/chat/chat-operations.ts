@@ -9,7 +9,7 @@ import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const FACTS = `warnings replayed ${USAGE} ${RATE_LIMITS}`
 const CREATE = gatewayOperation(
-  `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response ${FACTS} } }`,
+  `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response responseDownload { path } ${FACTS} } }`,
 )
 const STREAM = gatewayOperation(
   `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { id cursor chunks ${FACTS} } }`,
@@ -38,6 +38,8 @@ export interface ChargedUsage {
 
 export interface ChatAnswer extends AnswerFacts {
   readonly response: JsonObject
+  /** Where a long response that is replayed can be read, which `response` then lacks. */
+  readonly responseDownload?: { readonly path: string } | null
   readonly warnings: readonly string[]
   readonly usage: ChargedUsage
 }
@@ -55,11 +57,15 @@ export interface ChatEvent extends AnswerFacts {
 }
 
 /**
- * Answers one request of the chat protocol.
+ * Answers one request of the chat protocol. `replayAsBytes`: a repeat takes a long response as bytes.
  * @throws {KisError} the first error of the gateway
  */
-export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, request: JsonObject): Promise<ChatAnswer> {
-  const input = { request, idempotencyKey }
+export async function completeChat(
+  { ask, setHeaders, idempotencyKey }: Call,
+  request: JsonObject,
+  replayAsBytes?: true,
+): Promise<ChatAnswer> {
+  const input = { request, idempotencyKey, replayAsBytes }
   const { createChatCompletion: answer } = await ask(CREATE, { input })
   setHeaders(factHeaders(answer))
   return answer

@@ -13,7 +13,7 @@ import { askGateway } from './route.ts'
 const TTL_MS = 3_500
 const MAX_KEYS = 10_000
 /** As long as the gateway itself waits for this answer. */
-const TIMEOUT_MS = 2_000
+const TIMEOUT_MS = 4_000
 
 const OWNER = gatewayOperation('query OrganizationOfKey { organization { id } }')
 

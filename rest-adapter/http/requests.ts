@@ -10,6 +10,7 @@ import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { countsWhenRefused, isRefusal } from '../../subgraphs/common/server/refused-bodies.ts'
+import { countRefused, requireNoDebt } from '../../subgraphs/common/server/request-counts.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
@@ -18,7 +19,6 @@ import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
 import { isJson } from './forms.ts'
 import { KeyOwners } from './key-owners.ts'
-import { countRefused, requireNoDebt } from './request-counts.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
 
 declare module 'fastify' {
@@ -218,9 +218,10 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         (judgement) => toKisError(judgement, log, id),
       )
     if (apiKey && request.routeOptions.config.route && countsWhenRefused(request.headers) && isRefusal(error))
-      await countRefused(gateway, contextOf(request), error).catch((failed) =>
-        log.debug({ err: failed, requestId: id }, 'a refused request is not counted'),
-      )
+      error.rateLimits = await countRefused(gateway, contextOf(request)).catch((failed) => {
+        log.debug({ err: failed, requestId: id }, 'a refused request is not counted')
+        return null
+      })
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')

@@ -51,17 +51,18 @@ export class KisError extends Error {
 
   /** Restores the error that another process sent over GraphQL. One with an unknown code becomes `internal`. */
   static fromGraphQL(error: { readonly message: string; readonly extensions?: Readonly<Record<string, unknown>> | undefined }): KisError {
-    const extensions = (error.extensions ?? {}) as Partial<Record<keyof StaleExtensions, unknown>>
+    const extensions = (error.extensions ?? {}) as Partial<Record<keyof (StaleExtensions & StoppedExtensions), unknown>>
     const code = toErrorCode(extensions.code)
     if (extensions.isStalePrincipal === true) return new StalePrincipal()
     if (!code) return new KisError('internal', 'The service failed to answer.', { cause: error })
-    return new KisError(code, error.message, {
+    const restored = new KisError(code, error.message, {
       param: typeof extensions.param === 'string' ? extensions.param : null,
       retryAfterMs: typeof extensions.retryAfterMs === 'number' ? extensions.retryAfterMs : null,
       vendorCode: typeof extensions.vendorCode === 'string' ? extensions.vendorCode : null,
       rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as RateLimits) : null,
       ...(typeof extensions.shouldRetry === 'boolean' && { shouldRetry: extensions.shouldRetry }),
     })
+    return typeof extensions.tokens === 'number' ? new EmbeddingStopped(restored, extensions.tokens) : restored
   }
 }
 
@@ -145,6 +146,27 @@ export class StalePrincipal extends ServiceUnavailable {
 
 interface StaleExtensions extends ErrorExtensions {
   readonly isStalePrincipal: true
+}
+
+/**
+ * A limit or a deadline of ours has ended the embedding of a batch of a document after `tokens` of its input were sent.
+ * The vendor bills them. Only between services.
+ */
+export class EmbeddingStopped extends KisError {
+  readonly tokens: number
+
+  constructor(error: KisError, tokens: number) {
+    super(error.code, error.message, error)
+    this.tokens = tokens
+  }
+
+  override get extensions(): StoppedExtensions {
+    return { ...super.extensions, tokens: this.tokens }
+  }
+}
+
+interface StoppedExtensions extends ErrorExtensions {
+  readonly tokens: number
 }
 
 /**

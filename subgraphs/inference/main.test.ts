@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { bytePaths } from '../common/bytes/byte-paths.ts'
 import { parseCatalog } from '../common/catalog/catalog-file.ts'
 import { SealedTexts } from '../common/identity/sealed-text.ts'
 import type { Link } from '../common/link/link.ts'
@@ -50,6 +51,7 @@ const runtime = {
   },
   billing: {} as Link,
   folder: { look: async () => ({ installation: { id: 'inst_1', secretFingerprint: '0' }, lost: [] }) },
+  bytePaths: bytePaths(systemClock, new Uint8Array(32)),
   sealed: new SealedTexts(new Uint8Array(32)),
   fingerprints: { current: '0', next: null, previous: null },
   queue: { wait: () => () => undefined },

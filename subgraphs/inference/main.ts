@@ -3,6 +3,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
+import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
 import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
@@ -58,6 +59,7 @@ import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasures.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
+import { openResponse } from './use-cases/idempotency/open-response.ts'
 import { ZeroUsage } from './use-cases/money/zero-usage.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
@@ -72,6 +74,7 @@ export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
   readonly folder: Pick<DataFolder, 'look'>
+  readonly bytePaths: BytePaths
   /** For what callers trust the service with. */
   readonly sealed: SealedTexts
   /** Of the installation's secrets, from which `sealed` has its keys. */
@@ -93,7 +96,7 @@ const PING_TIMEOUT_MS = 1_500
  * then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, folder, fingerprints, queue, clock, ids, log, telemetry = noTelemetry } = runtime
+  const { billing, knowledge, folder, bytePaths, fingerprints, queue, clock, ids, log, telemetry = noTelemetry } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
@@ -162,6 +165,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     schemas: stack.use(new AjvSchemaJudge()),
     secrets: runtime.sealed,
     fingerprints,
+    bytePaths,
     background: stack.use(new Background()),
     holder: sole ?? UNKNOWN_HOLDER,
     limits: new CallLimits(rates, () => replicas?.count ?? 1),
@@ -220,6 +224,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       problems,
       rotation,
     }),
+    openBytes: (request, context) => openResponse(served, context, request),
     problems,
     async [Symbol.asyncDispose]() {
       // Before all else: what waits for a store that has not opened waits no longer.

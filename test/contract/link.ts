@@ -104,13 +104,17 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
           for (let at = offset; at < offset + length; at += BYTES_PIECE.length) {
             if (what === 'breaks' && at > offset) throw new Error('lost')
             seen.piecesRead++
-            yield BYTES_PIECE.subarray(0, offset + length - at)
+            yield Buffer.from(BYTES_PIECE.subarray(0, offset + length - at))
           }
         } finally {
           seen.ended++
         }
       }
-      return respondWithBytes(request, { name: 'a', mediaType: 'text/plain', sizeBytes: BYTES_SIZE, sha256: 'abc', read }, signal)
+      return respondWithBytes(
+        request,
+        { organizationId: 'org_a', name: 'a', mediaType: 'text/plain', sizeBytes: BYTES_SIZE, sha256: 'abc', read },
+        signal,
+      )
     },
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,

@@ -47,7 +47,7 @@ describe('the OpenAI client', () => {
     const request = { model: 'm', messages, vendor_extra: { a: [1] } }
     const { data, response, request_id } = await makeClient(adapter).chat.completions.create(request).withResponse()
     expect(data).toMatchObject(completion)
-    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { request } })
+    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { request, replayAsBytes: true } })
     expect(adapter.gateway.asked[0]?.context.caller).toBe(KEY)
     expect(request_id).toBe(adapter.gateway.asked[0]?.context.requestId)
     expect(response.headers.get('openai-version')).toBe('2020-10-01')

@@ -541,7 +541,7 @@ describe('downloads', () => {
     openBytes: (request: ByteRequest) =>
       respondWithBytes(
         request,
-        { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length, sha256: 'abc', read },
+        { organizationId: 'org_a', name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length, sha256: 'abc', read },
         new AbortController().signal,
       ),
   })

@@ -69,3 +69,17 @@ it('a summary by what there is not is refused', async () => {
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { code: 'unsupported_value', param: 'group_by' } })
 })
+
+it('exports of a key read one page at a time', async () => {
+  let [reading, most] = [0, 0]
+  const slowly = async (variables: { after?: string | null }) => {
+    most = Math.max(most, ++reading)
+    await new Promise((resolve) => setImmediate(resolve))
+    reading -= 1
+    return pages(5)(variables)
+  }
+  await using adapter = await startAdapter({ Usage: slowly as never })
+  const exports = await Promise.all(Array.from({ length: 5 }, async () => (await adapter.fetch('/v1/usage?format=csv')).text()))
+  expect(new Set(exports.map((text) => text.split('\r\n').length))).toEqual(new Set([7]))
+  expect(most).toBe(1)
+})

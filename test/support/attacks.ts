@@ -63,6 +63,18 @@ function largeFile({ attacker }: Target): Promise<string> {
   return known
 }
 
+const USAGE_RECORDS = 500
+const withUsage = new WeakSet<Caller>()
+
+/** Leaves some usage records of the attacker, once. */
+async function leaveUsage(target: Target): Promise<void> {
+  if (withUsage.has(target.attacker)) return
+  withUsage.add(target.attacker)
+  const body = JSON.stringify({ model: 'mock-embed', input: 'a' })
+  for (let left = USAGE_RECORDS; left > 0; left -= 10)
+    await Promise.all(times(10, () => send(target, '/v1/embeddings', { method: 'POST', body })))
+}
+
 /** Sends data over a raw connection, and keeps it open until the signal aborts or the service closes it. */
 async function connection({ service, signal }: Target, head: readonly string[], body = ''): Promise<void> {
   const { hostname, port, host } = new URL(service.rest)
@@ -201,6 +213,31 @@ export const ATTACKS: readonly Attack[] = [
       const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'large' }] })
       const init = { method: 'POST', headers: { 'idempotency-key': 'the-large-response' }, body }
       await Promise.all(times(4, () => send(target, '/v1/chat/completions', init)))
+    },
+  },
+  {
+    name: 'exports of usage, twenty at a time',
+    async run(target) {
+      await leaveUsage(target)
+      await Promise.all(times(20, () => send(target, '/v1/usage?format=csv')))
+    },
+  },
+  {
+    name: 'large messages over twenty WebSockets',
+    async run({ service, attacker }) {
+      const query = `# ${'a'.repeat(MEBIBYTE / 2)}\n{ models { id } }`
+      const message = JSON.stringify({ id: '1', type: 'subscribe', payload: { query } })
+      const attack = async () => {
+        const socket = new WebSocket(service.graphql.replace('http', 'ws'), 'graphql-transport-ws')
+        const closed = once(socket, 'close')
+        await once(socket, 'open')
+        socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${attacker.key}` } }))
+        await once(socket, 'message')
+        for (let i = 0; i < 7; i++) socket.send(message)
+        await Promise.race([closed, setTimeout(1_000)])
+        socket.close()
+      }
+      await Promise.allSettled(times(20, attack))
     },
   },
   {

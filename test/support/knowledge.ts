@@ -382,7 +382,7 @@ export class MemoryBlobStore implements BlobStore {
   async get(key: string, range?: { readonly offset: number; readonly length: number }) {
     const bytes = this.keys.get(key)
     if (!bytes) return null
-    return range ? bytes.subarray(range.offset, range.offset + range.length) : bytes
+    return range ? bytes.slice(range.offset, range.offset + range.length) : bytes.slice()
   }
   async delete(key: string) {
     this.keys.delete(key)

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation } from '../../../schema/operations.ts'
+import { FairPlaces } from '../../../subgraphs/common/process/fair-places.ts'
 import { csvLine } from '../../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../../http/route.ts'
@@ -12,6 +13,8 @@ const LIST =
 
 /** Largest page of the gateway. */
 const EXPORT_PAGE_RECORDS = 100
+/** Pages that all exports of the process read at a time. A key has one of them, however many exports it runs. */
+const pages = new FairPlaces(2, Number.POSITIVE_INFINITY)
 const QUANTITIES = ['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'audio_milliseconds'] as const
 
 interface UsageRecordData {
@@ -76,6 +79,15 @@ async function fetchPage({ ask, query }: Call, page: JsonObject): Promise<Connec
   return (await ask(LIST, { ...page, filter: { ...toFilter(query), requestId: query.request_id } }, NAMES)).usage
 }
 
+async function fetchInTurn(call: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
+  const leave = await pages.take(call.context.caller, call.context.signal)
+  try {
+    return await fetchPage(call, { ...page, first: EXPORT_PAGE_RECORDS })
+  } finally {
+    leave()
+  }
+}
+
 /** Columns of the table, in order. */
 const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject) => string | number | null])[] = [
   ['id', ({ id }) => id],
@@ -106,7 +118,7 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
  */
 async function exported(call: Call): Promise<Answer> {
   await call.countRequest()
-  const first = await fetchPage(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
+  const first = await fetchInTurn(call, pageVariables(call.query))
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
   return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : streamLines(call, first), { objectMode: false }) }
 }
@@ -121,7 +133,7 @@ async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>):
     const records = page.edges.map(({ node }) => toUsageRecord(node))
     if (records.length > 0) yield records.map((record) => csvLine(COLUMNS.map(([, of]) => of(record)))).join('')
     if (!page.pageInfo.hasNextPage) return
-    page = await fetchPage(call, { first: EXPORT_PAGE_RECORDS, after: page.edges.at(-1)!.cursor })
+    page = await fetchInTurn(call, { after: page.edges.at(-1)!.cursor })
   }
 }
 

@@ -37,7 +37,8 @@ export class FakeReceivers {
     return true
   }
 
-  async open({ url, headers, body }: EgressRequest): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
+  async open({ url, headers, body, letLeave }: EgressRequest): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
+    await letLeave?.(url)
     const { type, data } = JSON.parse(String(body))
     const message = { url, id: headers!['webhook-id']!, type, document: data.document_id, number: data.number }
     this.underWay++

@@ -11,20 +11,25 @@ const AUDIENCE = 'bytes'
 const MAX_TOKEN_LENGTH = 1_024
 
 /** What can be read at a path, and which subgraph stores it. */
-const OWNERS = { file: 'knowledge' } as const satisfies Record<string, SubgraphName>
+const OWNERS = { file: 'knowledge', response: 'inference' } as const satisfies Record<string, SubgraphName>
 export type ByteKind = keyof typeof OWNERS
 
 /** Bytes that one subgraph stores for one organization. */
 export interface ByteReference {
   readonly kind: ByteKind
   readonly organizationId: string
-  /** The id of the file. */
+  /** The id of the file, or of the call that a repeat gets the response of. */
   readonly key: string
+}
+
+export interface SignedPath {
+  readonly path: string
+  readonly expiresAt: Date
 }
 
 /** Makes paths at which stored bytes can be read for a minute by whoever has the path, and reads them. */
 export interface BytePaths {
-  sign(reference: ByteReference): Promise<{ readonly path: string; readonly expiresAt: Date }>
+  sign(reference: ByteReference): Promise<SignedPath>
   /** @throws {KisError} `permission_denied`: the path is forged, or has expired */
   verify(path: string): Promise<ByteReference>
 }

@@ -1,9 +1,12 @@
+import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { finished } from 'node:stream/promises'
 import { expect, it } from 'vitest'
 import { type ByteRange, byteRequest, respondWithBytes, type StoredBytes } from './byte-response.ts'
 
 const BYTES = Buffer.from('0123456789')
 const stored: StoredBytes = {
+  organizationId: 'org_a',
   name: 'a.txt',
   mediaType: 'text/plain',
   sha256: 'abc',
@@ -63,4 +66,46 @@ it('fails before it responds when the first piece is lost', async () => {
 
 it('responds with an empty file', async () => {
   expect(await respond({}, { ...stored, sizeBytes: 0, async *read() {} })).toMatchObject({ status: 200, text: '' })
+})
+
+it('frees each piece once it is written, unless it shares its memory', async () => {
+  const own = [new Uint8Array(1_000).fill(1), new Uint8Array(1_000).fill(2)]
+  const shared = new Uint8Array(2_000).subarray(1_000)
+  const pieces = [...own, shared]
+  const { body } = await respondWithBytes(
+    byteRequest('/bytes?token=t'),
+    {
+      ...stored,
+      sizeBytes: 3_000,
+      async *read() {
+        yield* pieces
+      },
+    },
+    new AbortController().signal,
+  )
+  const written: number[] = []
+  const destination = new Writable({
+    highWaterMark: 1,
+    write(piece: Buffer, _encoding, done) {
+      setImmediate(() => {
+        written.push(piece.reduce((sum, byte) => sum + byte, 0))
+        done()
+      })
+    },
+  })
+  await finished(body.pipe(destination))
+  expect(written).toEqual([1_000, 2_000, 0])
+  expect(pieces.map(({ buffer }) => buffer.byteLength)).toEqual([0, 0, 2_000])
+})
+
+it('lets the streams of organizations take turns, one piece in each tick of the event loop', async () => {
+  const order: string[] = []
+  const download = async (organizationId: string) => {
+    const { body } = await respondWithBytes(byteRequest('/bytes?token=t'), { ...stored, organizationId }, new AbortController().signal)
+    body.on('data', () => order.push(organizationId))
+    await finished(body)
+  }
+  await Promise.all(['a', 'a', 'a', 'b'].map(download))
+  expect(order).toHaveLength(4 * BYTES.length)
+  expect(order.lastIndexOf('b')).toBeLessThan(2 * BYTES.length + 4)
 })

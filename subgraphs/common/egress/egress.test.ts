@@ -327,6 +327,28 @@ describe('a redirect', () => {
     expect([asked.length, canaryConnections]).toEqual([1, 0])
   })
 
+  it('goes only where the caller lets it leave to, by what holds then: before DNS, and before the request', async () => {
+    const refusal = new Error('the policy has changed')
+    for (const [most, lookedUp, requests] of [
+      [0, [], 0],
+      [1, ['public.test'], 0],
+      [2, ['public.test'], 1],
+      [3, ['public.test', 'other.test'], 1],
+    ] as const) {
+      to('https://other.test/next')
+      asked.length = 0
+      const { egress, lookups } = world({ 'public.test': [[PUBLIC]], 'other.test': [[PUBLIC]] })
+      const urls: string[] = []
+      const letLeave = async (url: string) => {
+        urls.push(url)
+        if (urls.length > most) throw refusal
+      }
+      await expect(egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', letLeave }, none)).rejects.toBe(refusal)
+      expect([lookups, asked.length]).toEqual([lookedUp, requests])
+      expect(urls.at(-1)).toBe(most < 2 ? 'http://public.test/start' : 'https://other.test/next')
+    }
+  })
+
   it('is followed three times, and a loop is left', async () => {
     let count = 0
     answering = (request, response) => {

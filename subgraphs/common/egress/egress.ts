@@ -24,6 +24,12 @@ export interface EgressRequest {
   readonly totalMs?: number
   /** Default and maximum: 3. With 0 a redirect is returned as the answer. */
   readonly maxRedirects?: number
+  /**
+   * Whether the request may still leave for this address: what it throws ends the request, and is thrown unchanged.
+   * Called for the address and for each to which a redirect leads, once a place is free: before the name of the host is
+   * looked up, and again before the request is sent.
+   */
+  readonly letLeave?: (url: string) => Promise<void>
 }
 
 export interface EgressAnswer<Body> {
@@ -164,7 +170,7 @@ export class Egress {
   /**
    * Gives the whole answer.
    * @throws {EgressError} there is none
-   * @throws the reason of the aborted signal
+   * @throws the reason of the aborted signal, or what `letLeave` throws
    */
   async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<Buffer>> {
     const answer = await this.open(request, signal)
@@ -218,7 +224,8 @@ export class Egress {
     let headers = ownHeaders(request.headers ?? {})
     let left = Math.min(request.maxRedirects ?? MAX_REDIRECTS, MAX_REDIRECTS)
     for (;;) {
-      const response = await this.#ask(url, isNamed, { method, headers, body }, exchange)
+      const letLeave = () => exchange.orRefuse(request.letLeave?.(url.href))
+      const response = await this.#ask(url, isNamed, { method, headers, body }, letLeave, exchange)
       const { location } = response.headers
       if (!REDIRECTS.includes(response.statusCode) || typeof location !== 'string' || request.maxRedirects === 0) return { url, response }
       if (left === 0) throw new Error('too many redirects')
@@ -245,8 +252,10 @@ export class Egress {
     url: URL,
     isNamed: boolean,
     { method, headers, body }: { readonly method: string; readonly headers: Headers; readonly body: string | Uint8Array | null },
+    letLeave: () => Promise<void>,
     exchange: Exchange,
   ): Promise<Dispatcher.ResponseData> {
+    if (!isNamed) await letLeave()
     const client = exchange.use(
       // Each hop has its own client, so that no connection serves a name whose addresses were checked for an earlier
       // request.
@@ -260,6 +269,7 @@ export class Egress {
         bodyTimeout: 0,
       }),
     )
+    await letLeave()
     return client.request({
       method: method as Dispatcher.HttpMethod,
       path: `${url.pathname}${url.search}`,
@@ -289,6 +299,7 @@ class Exchange {
   readonly #timer: NodeJS.Timeout
   readonly #onEnd: () => void
   readonly #onAbort = () => this.end()
+  #refusal: unknown
   #isOver = false
 
   constructor(totalMs: number, caller: AbortSignal, onEnd: () => void) {
@@ -319,6 +330,17 @@ class Exchange {
     })
   }
 
+  /** As `orEnd`. What the work throws becomes the failure of the exchange. */
+  async orRefuse(work: Promise<void> | undefined): Promise<void> {
+    if (!work) return
+    await this.orEnd(
+      work.catch((error: unknown) => {
+        this.#refusal = error
+        throw error
+      }),
+    )
+  }
+
   /** Gives the decompressed bytes. Neither the compressed nor the decompressed bytes may exceed the limit. */
   async *read({ body, headers }: Dispatcher.ResponseData, maxBytes: number): AsyncGenerator<Uint8Array, void> {
     try {
@@ -332,7 +354,7 @@ class Exchange {
 
   toEgressError(error: unknown): unknown {
     if (this.#caller.aborted) return this.#caller.reason
-    return error instanceof EgressError ? error : new EgressError('unreachable', error)
+    return error instanceof EgressError || (error !== undefined && error === this.#refusal) ? error : new EgressError('unreachable', error)
   }
 
   end(): void {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../errors.ts'
 import { sizeText } from '../sizes.ts'
@@ -88,12 +89,13 @@ export class LargeBodies {
 
   /**
    * Call and await it before a response is written. A whole response never waits, because its work is done and may be
-   * paid for; what comes after it waits. A file that is sent piece by piece waits before it is read on.
+   * paid for; what comes after it waits. What is sent piece by piece, such as a file, waits before it is read on.
    * @throws {KisError} the file found no room in time
    */
   async admitResponse(reply: FastifyReply, payload: unknown, findOrganization: () => string | Promise<string>): Promise<void> {
     const isWhole = typeof payload === 'string' || payload instanceof Uint8Array
-    const bytes = isWhole ? payload.length : Math.min(STREAMED_BYTES, Number(reply.getHeader('content-length') ?? 0))
+    const streamedBytes = payload instanceof Readable ? Number(reply.getHeader('content-length') ?? STREAMED_BYTES) : 0
+    const bytes = isWhole ? payload.length : Math.min(STREAMED_BYTES, streamedBytes)
     if (bytes <= SMALL_BODY_BYTES || reply.request.method === 'HEAD') return
     const organization = await findOrganization()
     const place = isWhole ? this.#take(organization, bytes, true) : await this.#enter(organization, bytes, true, reply)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -158,6 +159,29 @@ it('counts responses that a client does not read for its organization, and not f
   expect([second.status, (await second.text()).length]).toEqual([200, LARGE_ANSWER.length])
   await unread.body!.cancel()
   await eventually(async () => (await ask('/', 'org_1', body)).status === 200)
+})
+
+it('counts a response of unknown length, which waits before it is read', async () => {
+  const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
+  const bodies = new LargeBodies({ largestBytes: 4 * 1024 * 1024, waitMs: 50 })
+  app.addHook('onSend', (_request, reply, payload) => bodies.admitResponse(reply, payload, () => 'org_1'))
+  let isOver = false
+  app.get('/', async () =>
+    Readable.from(
+      (async function* () {
+        yield 'begun'
+        while (!isOver) await new Promise((resolve) => setImmediate(resolve))
+      })(),
+    ),
+  )
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => app.close())
+  const first = await Promise.all([fetch(url), fetch(url)])
+  // The bare app has no status for it.
+  expect((await fetch(url)).status).toBe(500)
+  isOver = true
+  for (const response of first) expect(await response.text()).toBe('begun')
+  await eventually(async () => (await fetch(url)).status === 200)
 })
 
 describe('a client that is too slow', () => {

@@ -1,8 +1,6 @@
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { PrometheusMetrics } from './metrics.ts'
-
-/** An import of it would run its getters, of which one loads Node's `fetch` and WebSockets: 13 MB in an empty Node. */
-const { createServer } = process.getBuiltinModule('node:http')
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /** A scraper sends nothing but a short request. */

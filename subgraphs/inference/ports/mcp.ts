@@ -13,12 +13,25 @@ export interface McpClients {
   isLocal(url: string): boolean
   /**
    * Connects to a server. Dispose of the connection. `headers` go with each request, and each request takes a place of
-   * the organization.
+   * the organization. `letLeave` is called before anything leaves for an address, also by a redirect, a cancellation or
+   * the end of the connection. If it throws, nothing leaves, and what was asked fails.
    * @throws {McpFailure} there is no server, it does not answer in time, or it breaks the protocol
    * @throws the reason of the aborted signal
    */
-  connect(url: string, headers: Readonly<Record<string, string>>, organizationId: string, signal: AbortSignal): Promise<McpConnection>
+  connect(
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    organizationId: string,
+    letLeave: LetLeave,
+    signal: AbortSignal,
+  ): Promise<McpConnection>
 }
+
+/**
+ * @throws {McpFailure} nothing may go there
+ * @throws {KisError} the caller may no longer call; thrown by whatever would have called the server
+ */
+export type LetLeave = (url: string) => Promise<void>
 
 /** A connection to a server. Nothing that the server sends is trusted, and all of it is bounded. */
 export interface McpConnection extends AsyncDisposable {

@@ -1,5 +1,6 @@
 import { refuse } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
+import { toInt } from '../../common/int.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
 import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
 import type { Quantities } from '../ports/billing.ts'
@@ -7,7 +8,7 @@ import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.t
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
 import { streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
-import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
+import { findResponseDownload, isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { rewriteQuery } from '../use-cases/rewrite/rewrite-query.ts'
 import type { FollowedChatEvent } from '../use-cases/streams/live-stream.ts'
 import { suggestQuestions } from '../use-cases/suggest/suggest-questions.ts'
@@ -67,6 +68,7 @@ export const ChatCompletionFields: ChatCompletionResolvers = {
   choices: ({ response }) => readChoices(response),
   usage: ({ usage }) => chatUsage(usage.quantities),
   replayed: isReplayed,
+  responseDownload: findResponseDownload,
 }
 
 export const ChatChoiceFields: ChatChoiceResolvers = {
@@ -109,6 +111,7 @@ export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, ou
     cachedPromptTokens: cachedInputTokens,
     cacheWritePromptTokens: cacheWriteTokens,
     completionTokens: outputTokens,
-    totalTokens: promptTokens + outputTokens,
+    // The engine may have reported only one of them.
+    totalTokens: toInt(promptTokens + outputTokens),
   }
 }

@@ -498,6 +498,7 @@ export type PriceTier = {
 export type ChatCompletionInput = {
   readonly request: Scalars['ChatProtocolRequest']['input'];
   readonly idempotencyKey?: InputMaybe<Scalars['String']['input']>;
+  readonly replayAsBytes?: InputMaybe<Scalars['Boolean']['input']>;
 };
 
 export type RateLimits = {
@@ -530,6 +531,12 @@ export type ChatCompletion = {
   readonly cost: Scalars['USD']['output'];
   readonly rateLimits?: Maybe<RateLimits>;
   readonly replayed: Scalars['Boolean']['output'];
+  readonly responseDownload?: Maybe<ResponseDownload>;
+};
+
+export type ResponseDownload = {
+  readonly path: Scalars['String']['output'];
+  readonly expiresAt: Scalars['DateTime']['output'];
 };
 
 export type ChatChoice = {
@@ -1621,6 +1628,7 @@ export type ResolversTypes = {
   Float: ResolverTypeWrapper<Scalars['Float']['output']>;
   FinishReason: ResolverTypeWrapper<'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'>;
   ChatCompletion: ResolverTypeWrapper<Completion>;
+  ResponseDownload: ResolverTypeWrapper<ResponseDownload>;
   ChatChoice: ResolverTypeWrapper<Choice>;
   ToolCall: ResolverTypeWrapper<ToolCall>;
   ChatUsage: ResolverTypeWrapper<ChatUsage>;
@@ -1779,6 +1787,7 @@ export type ResolversParentTypes = {
   RateLimit: RateLimit;
   Float: Scalars['Float']['output'];
   ChatCompletion: Completion;
+  ResponseDownload: ResponseDownload;
   ChatChoice: Choice;
   ToolCall: ToolCall;
   ChatUsage: ChatUsage;
@@ -2083,7 +2092,13 @@ export type ChatCompletionResolvers<ContextType = Context, ParentType extends Re
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  responseDownload?: Resolver<Maybe<ResolversTypes['ResponseDownload']>, ParentType, ContextType>;
 }>;
+
+export type ResponseDownloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ResponseDownload'] = ResolversParentTypes['ResponseDownload']> = {
+  path?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+};
 
 export type ChatChoiceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatChoice'] = ResolversParentTypes['ChatChoice']> = Needed<ParentType, {
   index?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -2793,6 +2808,7 @@ export type Resolvers<ContextType = Context> = {
   RateLimit?: RateLimitResolvers<ContextType>;
   FinishReason?: FinishReasonResolvers;
   ChatCompletion?: ChatCompletionResolvers<ContextType>;
+  ResponseDownload?: ResponseDownloadResolvers<ContextType>;
   ChatChoice?: ChatChoiceResolvers<ContextType>;
   ToolCall?: ToolCallResolvers<ContextType>;
   ChatUsage?: ChatUsageResolvers<ContextType>;

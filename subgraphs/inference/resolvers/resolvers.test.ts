@@ -103,7 +103,7 @@ it('gives a completion as the engine did, with what the protocol requires, and t
             logprobs: null,
             finish_reason: 'tool_calls',
           },
-          { index: 2, message: { role: 'assistant', content: null, refusal: null }, logprobs: null, finish_reason: 'eos_token' },
+          { index: 2, message: { role: 'assistant', content: null, refusal: null }, logprobs: null, finish_reason: 'stop' },
         ],
       },
       id: 'chatcmpl-1',
@@ -121,7 +121,7 @@ it('gives a completion as the engine did, with what the protocol requires, and t
           finishReason: 'TOOL_CALLS',
           toolCalls: [{ id: 'call_1', name: 'look_up', arguments: '{"a":1}' }],
         },
-        { index: 2, text: null, refusal: null, finishReason: null, toolCalls: [] },
+        { index: 2, text: null, refusal: null, finishReason: 'STOP', toolCalls: [] },
       ],
     },
   })

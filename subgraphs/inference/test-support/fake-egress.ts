@@ -27,6 +27,7 @@ export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
 
   async fetch(request: EgressRequest, signal: AbortSignal) {
     signal.throwIfAborted()
+    await request.letLeave?.(request.url)
     this.fetched.push(request)
     this.onFetch()
     this.running += 1

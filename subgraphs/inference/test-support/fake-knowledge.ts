@@ -37,7 +37,7 @@ export class FakeKnowledge implements Knowledge {
     })
   }
 
-  async search(query: PassageQuery) {
+  async search(query: PassageQuery, _context: BillingContext) {
     this.queries.push(query)
     const words = query.query.toLowerCase().split(/\W+/)
     const passages = (this.collections.get(query.collectionId)?.texts ?? []).flatMap((text, i): Passage[] => {

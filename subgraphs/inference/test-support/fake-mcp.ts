@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type McpAnswer, type McpClients, McpFailure, type McpTool } from '../ports/mcp.ts'
+import { type LetLeave, type McpAnswer, type McpClients, McpFailure, type McpTool } from '../ports/mcp.ts'
 
 interface FakeServer {
   readonly tools: readonly McpTool[]
@@ -29,7 +29,8 @@ export class FakeMcp implements McpClients {
     return url.startsWith('http://local.')
   }
 
-  async connect(url: string, headers: Readonly<Record<string, string>>) {
+  async connect(url: string, headers: Readonly<Record<string, string>>, _organizationId: string, letLeave: LetLeave) {
+    await letLeave(url)
     this.connected.push({ url, headers })
     const server = this.servers.get(url)
     if (!server) throw new McpFailure('It did not answer by the protocol.')
@@ -37,6 +38,7 @@ export class FakeMcp implements McpClients {
     return {
       listTools: async () => server.tools,
       callTool: async (tool: string, args: ProtocolObject, signal: AbortSignal) => {
+        await letLeave(url)
         this.called.push({ tool, args })
         const answer = server.answer(tool, args)
         if (answer === 'wait')

@@ -1,5 +1,6 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
+import { bytePaths } from '../../common/bytes/byte-paths.ts'
 import { parseCatalog } from '../../common/catalog/catalog-file.ts'
 import type { Principal } from '../../common/identity/principal.ts'
 import { SealedTexts } from '../../common/identity/sealed-text.ts'
@@ -79,11 +80,11 @@ export const somebody: Principal = {
   },
 }
 
-/** Reads `wav 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
+/** Reads `wav 2500 …` or `ogg 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
 const fakeAudioReader: AudioReader = {
   async read(bytes) {
     const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
-    return format === 'wav' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
+    return format === 'wav' || format === 'ogg' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
   },
 }
 
@@ -162,6 +163,7 @@ export function parts({
     principals: new Principals(billing, clock),
     knowledge,
     background: new Background(),
+    bytePaths: bytePaths(clock, new Uint8Array(32)),
     limits: new CallLimits(new OwnRates(systemClock), () => 1),
     queue: { wait: () => () => undefined },
     zeroUsage: new ZeroUsage(built, clock, log, noMetrics),

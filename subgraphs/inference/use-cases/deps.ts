@@ -1,3 +1,4 @@
+import type { BytePaths } from '../../common/bytes/byte-paths.ts'
 import type { Egress } from '../../common/egress/egress.ts'
 import type { Fingerprints } from '../../common/identity/accepted-secrets.ts'
 import type { Caller } from '../../common/identity/principal.ts'
@@ -71,6 +72,8 @@ export interface Services {
   /** Work that continues after its call. */
   readonly background: Background
   readonly keyedCalls: KeyedCalls
+  /** Signs the paths of long responses that are replayed. */
+  readonly bytePaths: BytePaths
   readonly chatStreams: ChatStreams
   readonly zeroUsage: ZeroUsage
   /** Announces the runs that have ended. */
@@ -85,7 +88,7 @@ export type HoldDeps = With<'queue' | 'holder' | 'background' | 'zeroUsage'>
 /** The dependencies to make a billed call under its key's limits, by the rules in force. */
 export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
 /** The dependencies to make calls that are paid once, however often they are repeated. */
-export type KeyedDeps = CallDeps & With<'keyedCalls'>
+export type KeyedDeps = CallDeps & With<'keyedCalls' | 'bytePaths'>
 /** The dependencies to run agents and workflows. */
 export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */

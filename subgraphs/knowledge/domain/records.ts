@@ -315,12 +315,14 @@ export interface DocumentRecord extends Telling {
   /** Chunks that it adds to its collection's count. */
   readonly countedChunks: CountedNumber
   /**
-   * The hold of the running embedding, the tokens that finished batches used, the generation that it embeds, and the
-   * index that it fills.
+   * The hold of the running embedding, the tokens that finished batches used, those of batches that a limit or a
+   * deadline of ours has ended, the generation that it embeds, and the index that it fills.
    */
   readonly embedding: {
     readonly holdId: string
     readonly tokens: number
+    /** Charged also if the document fails. Absent: none. */
+    readonly stoppedTokens?: number
     readonly generation?: number
     readonly indexName?: string
   } | null

@@ -13,7 +13,7 @@ export interface BlobStore {
   put(key: string, bytes: Uint8Array): Promise<void>
   /**
    * Gives `length` bytes from `offset` (fewer at the end), at most 32 MiB; `null` when there is no such key. Without a
-   * range: all bytes.
+   * range: all bytes. They belong to the caller.
    * @throws {BlobDamaged} parts of it are lost
    */
   get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null>

@@ -151,6 +151,7 @@ export interface Inference {
   /**
    * At most 64 texts.
    * @throws {KisError} `not_found`: the hold has ended
+   * @throws {EmbeddingStopped} a limit or a deadline ended the batch, and the vendor bills what was sent
    */
   embedPassages(
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },

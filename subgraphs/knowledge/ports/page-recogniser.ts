@@ -8,6 +8,8 @@ export interface RecognisedPage {
   readonly confidence: number | null
   /** The page took too much processor time. Absent: it did not. */
   readonly isOutOfTime?: true
+  /** The page took too much memory. Absent: it did not. */
+  readonly isOutOfMemory?: true
   /** Normalised as the text of a parsed document. Empty if the page has no text, or none that makes words. */
   readonly paragraphs: readonly string[]
   /** Where the page shows them. Absent in what earlier versions kept, and where nothing was read. */

@@ -1,3 +1,4 @@
+import { toInt } from '../../common/int.ts'
 import { quoteReembedding } from '../use-cases/reembedding/quote-reembedding.ts'
 import { cancelReembedding, costOf, findReembedding, startReembedding } from '../use-cases/reembedding/reembeddings.ts'
 import type { MutationResolvers, QueryResolvers, ReembeddingQuoteResolvers, ReembeddingResolvers } from './generated.ts'
@@ -21,6 +22,7 @@ export const ReembeddingFields: ReembeddingResolvers = {
   formerModelId: ({ formerModel }) => formerModel,
   embeddingModelId: ({ embeddingModel }) => embeddingModel,
   progress: ({ done, total }) => ({ done: Math.min(done, total), total }),
+  tokens: ({ tokens }) => toInt(tokens),
   cost: costOf,
   __resolveReference: ({ id }, { deps, ...context }) => findReembedding(deps, context, id),
 }
@@ -29,4 +31,5 @@ export const ReembeddingQuoteFields: ReembeddingQuoteResolvers = {
   collectionId: ({ collection }) => collection._id,
   embeddingModel: ({ model }) => ({ id: model.id }),
   dimensions: ({ model }) => model.dimensions,
+  tokens: ({ tokens }) => toInt(tokens),
 }

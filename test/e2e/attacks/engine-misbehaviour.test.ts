@@ -293,6 +293,32 @@ describe('an engine that misbehaves', () => {
       expect(await charged()).toBe(PRICE)
     })
 
+    it('and puts the key of the operator into what it says of its answer reaches nobody with it', async () => {
+      const key = name === 'bedrock' ? 'the-secret-of-the-operator' : `key-of-${name}`
+      const calling: Said = { ...SAID, calls: [{ id: 'call-1', name: 'find', arguments: ['{}'] }], ends: 'tools' }
+      for (const secret of [key, `b.${Buffer.from(`user:${key}`).toString('base64url')}`]) {
+        const spoil = (text: string) =>
+          text
+            .replace(/"(id|model|responseId|modelVersion|tool_call_id)":"[^"]*"/g, `"$1":"${secret}"`)
+            .replace(/"(finish_reason|stop_reason|finishReason)":"[^"]*"/g, `"$1":"${secret}"`)
+            .replaceAll('"created":', `"system_fingerprint":"${secret}","service_tier":"${secret}","more":{"a":["${secret}"]},"created":`)
+            .replaceAll('"object":"chat.completion', `"object":"${secret}`)
+        for (const isStream of [false, true]) {
+          if (isStream && name === 'bedrock') continue
+          const bytes = isStream ? whole(wire, calling).toString() : JSON.stringify(wire.completion(calling))
+          cloud.answering = answer(200, isStream ? wire.contentType : 'application/json', spoil(bytes))
+          const { status, body } = await ask(model, isStream)
+          const text = typeof body === 'string' ? body : JSON.stringify(body)
+          expect(text).not.toContain(secret)
+          if (!isOpenAi(name)) continue
+          expect(status).toBe(200)
+          for (const part of [`"model":"${model}"`, '"finish_reason":"tool_calls"', '"id":"call_', '"id":"chatcmpl'])
+            expect(text).toContain(part)
+          expect(text).not.toMatch(/"(system_fingerprint|service_tier)":"/)
+        }
+      }
+    })
+
     it('and reports a usage that cannot be is charged what was counted, and one above the hold the hold', async () => {
       for (const isStream of [false, true]) {
         before = await balance()

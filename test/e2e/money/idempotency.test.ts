@@ -104,6 +104,49 @@ describe('repeats of calls with an idempotency key', () => {
     expect(mock.chats).toBe(asked + 1)
   })
 
+  it('get a response of 15 MB as stored bytes, which count like any other response', async () => {
+    const body = request('large')
+    const first = await post(service, caller, '/v1/chat/completions', body, 'large')
+    const asked = mock.chats
+    const again = await post(service, caller, '/v1/chat/completions', body, 'large')
+    expect([again.status, isReplayed(again.headers), again.headers.get('content-encoding')]).toEqual([200, true, 'gzip'])
+    expect(again.headers.get('content-type')).toMatch(/^application\/json/)
+    expect(again.body).toEqual(first.body)
+    const plain = await fetch(`${service.rest}/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${caller.key}`,
+        'content-type': 'application/json',
+        'idempotency-key': 'large',
+        'accept-encoding': 'identity',
+      },
+      body: JSON.stringify(body),
+    })
+    expect([plain.headers.get('content-encoding'), await plain.json()]).toEqual([null, first.body])
+    expect(mock.chats).toBe(asked)
+
+    const query = `mutation ($input: ChatCompletionInput!) {
+      createChatCompletion(input: $input) { response replayed responseDownload { path } } }`
+    const input = { request: body, idempotencyKey: 'large' }
+    const refused = await caller.graphql(query, { input })
+    expect(refused.errors).toMatchObject([
+      { message: expect.stringContaining('replayAsBytes'), extensions: { code: 'IDEMPOTENCY_CONFLICT' } },
+    ])
+    const { data } = await caller.graphql(query, { input: { ...input, replayAsBytes: true } })
+    expect(data.createChatCompletion).toMatchObject({ response: {}, replayed: true })
+    const { path } = data.createChatCompletion.responseDownload
+    const part = await fetch(new URL(path, service.graphql), { headers: { range: 'bytes=0-9', 'accept-encoding': 'identity' } })
+    expect([part.status, await part.text()]).toEqual([206, JSON.stringify(first.body).slice(0, 10)])
+    expect(await (await fetch(new URL(path, service.graphql))).json()).toEqual(first.body)
+    expect(await listUsage(caller)).toHaveLength(1)
+
+    const { body: limited } = await caller.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute: 2, scopes: ['inference'] })
+    const once = { ...caller, key: limited.key }
+    const statuses = []
+    for (let i = 0; i < 3; i++) statuses.push((await post(service, once, '/v1/chat/completions', body, 'large')).status)
+    expect(statuses).toEqual([200, 200, 429])
+  })
+
   it('ask the engine once of fifty at the same time, and charge once; the others are told to come again and get the answer', async () => {
     const asked = mock.chats
     const answers = await Promise.all(

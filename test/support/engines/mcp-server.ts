@@ -47,6 +47,8 @@ export class TestMcpServer implements AsyncDisposable {
   result: CallToolResult = { content: [{ type: 'text', text: 'Salim lives in Sur.' }] }
   readonly calls: { readonly name: string; readonly arguments: unknown }[] = []
   readonly headers: IncomingHttpHeaders[] = []
+  /** The protocol's method of each request; of one without a message, HTTP's. */
+  readonly methods: string[] = []
   /** The number of calls with an open connection. */
   waiting = 0
   /** The number of requests that reached a second server, whose address is forbidden. */
@@ -77,6 +79,9 @@ export class TestMcpServer implements AsyncDisposable {
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const body = pieces.length > 0 ? JSON.parse(Buffer.concat(pieces).toString()) : undefined
+    this.methods.push(body?.method ?? request.method)
+    // So that the client ends the session.
+    if (body?.method === 'initialize') response.setHeader('mcp-session-id', 'session_1')
     const misbehave = MISBEHAVIOURS[request.url!.slice(1)]
     if (body?.method === 'tools/call') {
       this.calls.push(body.params)

@@ -5,7 +5,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { putSpendLimit } from '../../accounts/use-cases/spend-limit.ts'
 import { audit } from '../../test-support/audit.ts'
-import { STORES } from '../../test-support/stores.ts'
+import { storesAndMongo } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { digestIds, usageRecordIdOf } from '../domain/ids.ts'
@@ -46,7 +46,9 @@ const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
 })
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-for (const { name, open } of STORES)
+const stores = await storesAndMongo('holds')
+
+for (const { name, open } of stores)
   describe(`holds on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
@@ -520,7 +522,7 @@ describe('holds, when something comes in between', () => {
   })
 })
 
-for (const { name, open } of STORES)
+for (const { name, open } of stores)
   describe(`credit on ${name}`, () => {
     let store: DocumentStore
     let deps: BillingDeps

@@ -3,7 +3,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { putSpendLimit } from '../../accounts/use-cases/spend-limit.ts'
 import { audit } from '../../test-support/audit.ts'
-import { STORES } from '../../test-support/stores.ts'
+import { storesAndMongo } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING, type Quantities, type Rates } from '../domain/money.ts'
@@ -27,7 +27,7 @@ const FREE: Rates = {
 }
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-for (const { name, open } of STORES)
+for (const { name, open } of await storesAndMongo('the hold of a run'))
   describe(`the hold of a run on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { audit } from '../../test-support/audit.ts'
-import { STORES } from '../../test-support/stores.ts'
+import { storesAndMongo } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING } from '../domain/money.ts'
@@ -25,7 +25,7 @@ const RATE_CARD = {
   tiers: [],
 }
 
-for (const { name, open } of STORES)
+for (const { name, open } of await storesAndMongo('a summary of usage'))
   describe(`a summary of usage on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock

@@ -2,6 +2,7 @@ import { EgressError } from '../../../common/egress/egress.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 import { signedHeaders, webhookBody } from '../domain/signature.ts'
+import { mayLeaveTo } from './endpoint-input.ts'
 import { secretsOf } from './endpoint-secrets.ts'
 
 /** A receiver that needs longer should accept the event, answer, and work afterwards. */
@@ -19,17 +20,22 @@ export interface Outcome {
   readonly retryAfterMs: number | null
 }
 
+/** By now, events of the organization may not go to this endpoint. */
+export class EndpointForbidden extends Error {}
+
 /**
  * Makes one request. Redirects are not followed, because the body may only go to the registered address; they count as
  * failures.
+ * @throws {EndpointForbidden} nothing was sent
  * @throws the reason of the aborted signal
  */
 export async function deliver(
-  { egress, clock, ...deps }: Pick<BillingDeps, 'egress' | 'clock' | 'peppers' | 'sealed' | 'secretMark'>,
+  deps: Pick<BillingDeps, 'egress' | 'clock' | 'collections' | 'peppers' | 'sealed' | 'secretMark'>,
   endpoint: WebhookEndpoint,
   event: WebhookEventRecord,
   signal: AbortSignal,
 ): Promise<Outcome> {
+  const { egress, clock } = deps
   const at = clock.now()
   const startedMs = performance.now()
   const body = webhookBody(event)
@@ -54,6 +60,9 @@ export async function deliver(
         body,
         totalMs: ANSWER_MS,
         maxRedirects: 0,
+        letLeave: async (url) => {
+          if (!(await mayLeaveTo(deps, endpoint.organizationId, url))) throw new EndpointForbidden()
+        },
       },
       signal,
     )

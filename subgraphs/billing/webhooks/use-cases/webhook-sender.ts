@@ -4,8 +4,7 @@ import { wakeUp } from '../../../common/process/wake-up.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../domain/records.ts'
 import { retryWaitMs } from '../domain/retry.ts'
-import { deliver, type Outcome } from './deliver.ts'
-import { mayLeaveTo } from './endpoint-input.ts'
+import { deliver, EndpointForbidden, type Outcome } from './deliver.ts'
 import { forgetQueue } from './endpoints.ts'
 
 /** Concurrent requests of one process to one endpoint. */
@@ -164,11 +163,14 @@ export class WebhookSender {
       await collections.webhookDeliveries.findOneAndDelete({ _id: delivery._id })
       return null
     }
-    if (!(await mayLeaveTo(this.#deps, endpoint.organizationId, endpoint.url))) {
+    const outcome = await deliver(this.#deps, endpoint, event, signal).catch((error: unknown) => {
+      if (error instanceof EndpointForbidden) return null
+      throw error
+    })
+    if (outcome === null) {
       await this.#disable(endpoint, 'residency')
       return IDLE_MS
     }
-    const outcome = await deliver(this.#deps, endpoint, event, signal)
     const failures = delivery.tries + 1
     const isTaken = outcome.attempt.error === null
     const waitMs = isTaken ? null : retryWaitMs(failures, retryBackoffMs, outcome.retryAfterMs, Math.random())

@@ -1,15 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { onEngine } from '../../../../test/support/engines/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { openMongoDocumentStore } from '../../../common/adapters/mongodb/document-store.ts'
 import { LEASE_MS } from '../../../common/documents/jobs.ts'
 import { Egress } from '../../../common/egress/egress.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { STORES } from '../../test-support/stores.ts'
+import { storesAndMongo } from '../../test-support/stores.ts'
 import { FakeReceivers, hand, newEndpoint, openSender, sendAll, type WebhookWorld } from '../../test-support/webhook-world.ts'
 import { ManualClock, makePrincipal } from '../../test-support/world.ts'
 import { MAX_TRIES } from '../domain/retry.ts'
@@ -20,26 +16,7 @@ import { sweepWebhooks } from './sweep-webhooks.ts'
 
 const DAY_MS = 86_400_000
 
-const stores: { name: string; open: () => Promise<DocumentStore> }[] = [...STORES]
-await onEngine('KIS_TEST_MONGODB_URL', 'webhooks on MongoDB', (url) => {
-  stores.push({
-    name: 'MongoDB',
-    async open() {
-      const database = newDatabaseName()
-      const store = await openMongoDocumentStore({ url, database, log: silentLog })
-      return {
-        collection: (spec) => store.collection(spec),
-        ping: (signal) => store.ping(signal),
-        async [Symbol.asyncDispose]() {
-          await store[Symbol.asyncDispose]()
-          await dropDatabases(url, database)
-        },
-      }
-    },
-  })
-})
-
-for (const { name, open } of stores)
+for (const { name, open } of await storesAndMongo('webhooks'))
   describe(`webhooks on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
@@ -333,9 +310,13 @@ describe('webhooks', () => {
   it('go nowhere inside, whatever a name leads to by then', async () => {
     const store = new MemoryDocumentStore()
     let address = '93.184.215.14'
+    let whenResolved = async () => undefined as unknown
     const dialed: string[] = []
     const egress = new Egress({
-      resolve: async () => [{ address, family: 4 }],
+      resolve: async () => {
+        await whenResolved()
+        return [{ address, family: 4 }]
+      },
       dial: (addresses) => (_options, callback) => {
         dialed.push(...(addresses ?? []).map((each) => each.address))
         callback(new Error('nobody there'), null)
@@ -362,9 +343,14 @@ describe('webhooks', () => {
     // One text for both: nobody learns by it what is inside.
     expect(new Set(delivery!.attempts.map(({ error }) => error)).size).toBe(1)
     expect(delivery!.attempts).toHaveLength(2)
-    await world.deps.collections.organizations.findOneAndUpdate({ _id: 'org_1' }, { $set: { residencyPolicy: 'local_only' } })
+    // The policy changes while DNS is asked.
+    address = '93.184.215.14'
+    whenResolved = async () => {
+      await world.deps.collections.organizations.findOneAndUpdate({ _id: 'org_1' }, { $set: { residencyPolicy: 'local_only' } })
+    }
     clock.advance(DAY_MS)
     await sendAll(world)
+    expect(dialed).toEqual(['93.184.215.14'])
     expect(await world.deps.collections.webhookEndpoints.findOne({ _id: id })).toMatchObject({
       isActive: false,
       disabledReason: 'residency',

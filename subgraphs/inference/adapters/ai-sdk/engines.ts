@@ -7,6 +7,7 @@ import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../../domain/engines/answer-
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
 import { type ChatCall, type ChatEngine, type EmbeddingEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
+import { factsRedactor } from '../vendor/answer-facts.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
@@ -37,6 +38,7 @@ interface Parts {
   readonly idleMs: number
   readonly errors: EngineErrors
   readonly clock: Clock
+  readonly redactFacts: ReturnType<typeof factsRedactor>
 }
 
 /** The models of a vendor with its own protocol, through the AI SDK's package for it. */
@@ -46,16 +48,19 @@ export async function openAiSdkEngines(
   const { name, clock, fetchesImages = true, timeouts = TIMEOUTS } = options
   const vendor = VENDORS[options.kind]
   const baseUrl = options.baseUrl ?? vendor.defaultAddress(options)
-  const secrets = [options.apiKey, options.accessKeyId, options.secretAccessKey, options.sessionToken, new URL(baseUrl).host]
-  const errors = new EngineErrors(
-    name,
-    secrets.filter((secret) => secret !== null),
-    clock,
-    options.onOperatorFault,
-  )
+  const { apiKey, accessKeyId, secretAccessKey, sessionToken } = options
+  const keys = [apiKey, accessKeyId, secretAccessKey, sessionToken].filter((key) => key !== null)
+  const errors = new EngineErrors(name, [...keys, new URL(baseUrl).host], clock, options.onOperatorFault)
   const createModels = await vendor.load({ ...options, baseUrl: baseUrl.replace(/\/+$/, '') })
   const http = new VendorFetch(timeouts, errors)
-  const parts = { vendor, fetchesImages: fetchesImages && vendor.fetchesImages, idleMs: timeouts.bodyIdleMs, errors, clock }
+  const parts = {
+    vendor,
+    fetchesImages: fetchesImages && vendor.fetchesImages,
+    idleMs: timeouts.bodyIdleMs,
+    errors,
+    clock,
+    redactFacts: factsRedactor(keys),
+  }
   return {
     chat: chatEngine(
       parts,
@@ -72,7 +77,7 @@ export async function openAiSdkEngines(
 }
 
 function chatEngine(
-  { vendor, fetchesImages, idleMs, errors, clock }: Parts,
+  { vendor, fetchesImages, idleMs, errors, clock, redactFacts }: Parts,
   models: VendorModels,
   streamingModels: VendorModels,
 ): ChatEngine {
@@ -91,7 +96,7 @@ function chatEngine(
       const result = await unlessAborted(signal, errors, () => models.languageModel(call.engineModel).doGenerate(options))
       passWarnings(result.warnings, call)
       checkEnd(result.finishReason, errors)
-      return toCompletion(vendor, result, answerFacts(call))
+      return redactFacts(toCompletion(vendor, result, answerFacts(call)))
     },
 
     async stream(call, request, signal) {
@@ -103,7 +108,7 @@ function chatEngine(
       try {
         const options = toCallOptions(vendor, call, request, stop.signal)
         const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
-        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call), errors), errors, call)
+        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call), errors), errors, redactFacts, call)
         await unlessAborted(signal, errors, () => reader.open())
         const idle = new IdleWatch(idleMs, () => stop.abort(errors.silent()))
         return endableIterator(
@@ -168,9 +173,17 @@ class StreamReader {
   readonly #parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>
   readonly #writer: ChunkWriter
   readonly #errors: EngineErrors
+  readonly #redactFacts: Parts['redactFacts']
   readonly #call: ChatCall
 
-  constructor(parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>, writer: ChunkWriter, errors: EngineErrors, call: ChatCall) {
+  constructor(
+    parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
+    writer: ChunkWriter,
+    errors: EngineErrors,
+    redactFacts: Parts['redactFacts'],
+    call: ChatCall,
+  ) {
+    this.#redactFacts = redactFacts
     this.#parts = parts
     this.#writer = writer
     this.#errors = errors
@@ -194,7 +207,7 @@ class StreamReader {
         if (isVendorError(part.rawValue)) throw this.#errors.ofErrorObject(part.rawValue)
         continue
       }
-      const chunks = this.#writer.write(part)
+      const chunks = this.#writer.write(part).map(this.#redactFacts)
       if (chunks.length > 0) return { done: false, value: chunks }
     }
   }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
-import { collectRecentGarbage } from '../../../common/process/garbage/collect-garbage.ts'
 import { fasterNetwork } from './faster-network.ts'
 import { NETWORK_FILE } from './model-files.ts'
 import { modelParts } from './model-parts.ts'
@@ -73,10 +72,8 @@ export class Layers {
     const options = sessionOptions(threads, directory)
     // In one piece, which goes back to the system. `readFile` would read many, and then join them.
     const model = readFileSync(new URL(NETWORK_FILE, directory))
-    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE })) {
+    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE }))
       sessions.push(await InferenceSession.create(fasterNetwork(part), options))
-      collectRecentGarbage()
-    }
     return new Layers(sessions)
   }
 

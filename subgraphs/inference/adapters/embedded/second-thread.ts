@@ -1,4 +1,3 @@
-import { collectGarbage } from '../../../common/process/garbage/collect-garbage.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { ModelNotLoaded } from './model-not-loaded.ts'
 import { type Asked, type Finished, type Halfway, SecondHalf } from './second-half.ts'
@@ -26,7 +25,6 @@ const running = new Set<Promise<Finished>>()
 serveWorker({
   ready: async () => {
     await loading
-    void collectGarbage()
   },
   finish: async (halfway: Halfway, asked: Asked) => {
     const half = await loading

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
-import { collectGarbage } from '../../../common/process/garbage/collect-garbage.ts'
 import { createLog } from '../../../common/process/log.ts'
 import { serveWorker, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
@@ -75,7 +74,6 @@ async function load(): Promise<{ readonly model: Model; readonly finish: Finish 
   await Promise.allSettled(parts)
   const [model, finish] = await Promise.all(parts)
   await model.check(directory, queue, finish)
-  void collectGarbage()
   return { model, finish }
 }
 

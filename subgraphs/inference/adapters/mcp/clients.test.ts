@@ -12,16 +12,18 @@ beforeAll(async () => {
 beforeEach(() => {
   server.calls.length = 0
   server.headers.length = 0
+  server.methods.length = 0
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
 const never = new AbortController().signal
+const letAll = async () => undefined
 const clients = (waits = { listMs: 10_000, callMs: 10_000 }) =>
   mcpClientsOver(new Egress({ allowed: new Set([server.hostAndPort]) }), new Set([server.hostAndPort]), waits)
 const failure = (message: string) => expect.objectContaining({ name: 'McpFailure', message: expect.stringContaining(message) })
 
 it('lists and calls the tools of a server made by the SDK, with the headers that it is given', async () => {
-  await using connection = await clients().connect(server.toUrl('good'), { authorization: 'Bearer secret' }, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('good'), { authorization: 'Bearer secret' }, 'org_a', letAll, never)
   expect(await connection.listTools(never)).toEqual([
     { name: 'find_customer', description: 'Finds a customer by name.', inputSchema: server.tools[0]!.inputSchema },
   ])
@@ -45,6 +47,7 @@ for (const [behaviour, said] of [
       server.toUrl(behaviour),
       {},
       'org_a',
+      letAll,
       never,
     )
     await expect(connection.callTool('find_customer', { name: 'Salim' }, never)).rejects.toEqual(failure(said))
@@ -53,8 +56,32 @@ for (const [behaviour, said] of [
   })
 }
 
+it('sends nothing once it may not leave, neither the end of the session nor a cancellation', async () => {
+  for (const isAllowed of [true, false]) {
+    server.methods.length = 0
+    let mayLeave = true
+    const letLeave = async () => {
+      if (!mayLeave) throw new McpFailure('The residency policy forbids it.')
+    }
+    const connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', letLeave, never)
+    const stop = new AbortController()
+    const call = connection.callTool('find_customer', {}, stop.signal)
+    call.catch(() => undefined)
+    await eventually(() => server.waiting === 1)
+    const before = [...server.methods]
+    mayLeave = isAllowed
+    if (!isAllowed) await expect(connection.listTools(never)).rejects.toEqual(failure('The residency policy forbids it.'))
+    stop.abort()
+    await expect(call).rejects.toThrow()
+    await connection[Symbol.asyncDispose]()
+    await eventually(() => server.waiting === 0)
+    const more = server.methods.slice(before.length).toSorted()
+    expect(more).toEqual(isAllowed ? ['DELETE', 'notifications/cancelled'] : [])
+  }
+})
+
 it('ends a call with its caller', async () => {
-  await using connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', letAll, never)
   const stop = new AbortController()
   const call = connection.callTool('find_customer', {}, stop.signal)
   call.catch(() => undefined)
@@ -70,14 +97,14 @@ it('asks no address that is not public, unless the operator has named it', async
   expect(strict.mayAsk(server.toUrl('good'))).toBe(false)
   expect(clients().mayAsk(server.toUrl('good'))).toBe(true)
   expect([strict.isLocal(server.toUrl('good')), clients().isLocal(server.toUrl('good'))]).toEqual([false, true])
-  await expect(strict.connect(server.toUrl('good'), {}, 'org_a', never)).rejects.toBeInstanceOf(McpFailure)
+  await expect(strict.connect(server.toUrl('good'), {}, 'org_a', letAll, never)).rejects.toBeInstanceOf(McpFailure)
   expect(server.headers).toEqual([])
 })
 
 it('bounds the list of tools, whatever the server says', async () => {
   const { tools } = server
   server.tools = Array.from({ length: 500 }, (_, at) => ({ name: `tool_${at}`, inputSchema: { type: 'object' as const } }))
-  await using connection = await clients().connect(server.toUrl('good'), {}, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('good'), {}, 'org_a', letAll, never)
   expect(await connection.listTools(never)).toHaveLength(200)
   server.tools = tools
 })

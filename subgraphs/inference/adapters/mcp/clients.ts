@@ -15,9 +15,9 @@ export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits
     mayAsk: (url) => egress.mayAsk(url),
     mayReach: (url, signal) => egress.mayReach(url, signal),
     isLocal: (url) => local.has(hostAndPort(new URL(url))),
-    async connect(url, headers, organizationId, signal) {
+    async connect(url, headers, organizationId, letLeave, signal) {
       const { openConnection } = await import('./connection.ts')
-      return openConnection(egress, waits, url, headers, organizationId, signal)
+      return openConnection(egress, waits, url, headers, organizationId, letLeave, signal)
     },
   }
 }

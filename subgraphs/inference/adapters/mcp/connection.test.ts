@@ -42,7 +42,7 @@ function hostileServer() {
   return {
     asked,
     connect: (headers: Record<string, string> = {}) =>
-      openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', headers, 'org_a', never),
+      openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', headers, 'org_a', async () => undefined, never),
     answers(method: string, type: string, toBody: (id: unknown) => string, status = 200) {
       bodies.set(method, { type, status, toBody })
     },

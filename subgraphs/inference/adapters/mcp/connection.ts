@@ -4,10 +4,10 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode, ListToolsResultSchema, McpError, type Result, ResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
-import { cut } from '../../../common/errors.ts'
+import { cut, KisError } from '../../../common/errors.ts'
 import { redactorOf } from '../../../common/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import { type LetLeave, type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
 
 /** How long a server may take. */
@@ -36,18 +36,20 @@ export async function openConnection(
   url: string,
   headers: Readonly<Record<string, string>>,
   organizationId: string,
+  letLeave: LetLeave,
   signal: AbortSignal,
 ): Promise<McpConnection> {
   const client = new Client({ name: 'knowledge-and-inference-service', version: '1' }, { jsonSchemaValidator })
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: egressFetch(egress, organizationId, Math.max(waits.listMs, waits.callMs)),
+    fetch: egressFetch(egress, organizationId, letLeave, Math.max(waits.listMs, waits.callMs)),
     requestInit: { headers },
     // The egress checks each redirect.
     redirectPolicy: 'follow',
     reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 0, maxReconnectionDelay: 0, reconnectionDelayGrowFactor: 1 },
   })
   // As they are, and without `Bearer` before them.
-  const redact = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
+  const known = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
+  const redact = (text: string) => known(text) ?? 'The message has a secret of a header, or is too long.'
   const connection = new Connection(client, transport, waits, redact)
   try {
     // Its `sessionId` may be undefined, which the SDK's own interface does not say.
@@ -123,6 +125,8 @@ function readPart(part: { readonly type?: unknown; readonly text?: unknown } | n
 /** `redact` removes the secrets of the server's headers, which it may repeat. */
 function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) => string): unknown {
   if (signal.aborted) return signal.reason
+  // Of `letLeave`.
+  if (error instanceof McpFailure || error instanceof KisError) return error
   if (error instanceof EgressError) return new McpFailure(error.message, error)
   const cause = new Error(cut(redact(describe(error))))
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', cause)

@@ -2,6 +2,7 @@ import { mediaTypeEssence } from '@modelcontextprotocol/sdk/shared/mediaType.js'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
+import type { LetLeave } from '../../ports/mcp.ts'
 import { EventStreamParser } from '../openai/event-stream.ts'
 import { JsonGauge } from '../vendor/json-gauge.ts'
 
@@ -31,7 +32,7 @@ interface Message {
  * cancellation or a timeout the SDK tells the server and waits no longer, but leaves the connection open; here the
  * connection ends, too.
  */
-export function egressFetch(egress: Egress, organizationId: string, totalMs: number): FetchLike {
+export function egressFetch(egress: Egress, organizationId: string, letLeave: LetLeave, totalMs: number): FetchLike {
   const underWay = new Map<unknown, AbortController>()
   let replies = 0
   return async (address, init = {}) => {
@@ -53,6 +54,7 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
       headers: Object.fromEntries(new Headers(init.headers)),
       maxBytes: MAX_BYTES,
       totalMs,
+      letLeave,
       ...(text !== undefined && { body: text }),
     } as const
     const answer = await egress.open(request, signal).catch((error: unknown) => {

@@ -10,6 +10,7 @@ import type {
   TranscriptionAsk,
   TranscriptionEngine,
 } from '../../ports/engines.ts'
+import { factsRedactor } from '../vendor/answer-facts.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
@@ -41,21 +42,30 @@ export function createOpenAiEngines(
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
   const { name, apiKey, clock, maxBatch = 2_048, fetchesImages = true, timeouts = TIMEOUTS, azure, onOperatorFault } = options
   const baseUrl = new URL(options.baseUrl)
-  const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock, onOperatorFault)
+  const keys = apiKey ? [apiKey] : []
+  const errors = new EngineErrors(name, [...keys, baseUrl.host], clock, onOperatorFault)
+  const redactFacts = factsRedactor(keys)
   const keyHeaders = apiKey ? (azure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`]) : []
   const upstream = new Upstream(baseUrl, keyHeaders, timeouts, errors)
   const toRoute = azure?.toRoute ?? ((route: string) => route)
   return {
-    chat: chatEngine(upstream, errors, toRoute, fetchesImages),
+    chat: chatEngine(upstream, errors, redactFacts, toRoute, fetchesImages),
     embedding: embeddingEngine(upstream, errors, maxBatch, toRoute),
-    transcription: transcriptionEngine(upstream, errors, toRoute),
+    transcription: transcriptionEngine(upstream, errors, redactFacts, toRoute),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   }
 }
 
 type ToRoute = AzureAddresses['toRoute']
+type RedactFacts = ReturnType<typeof factsRedactor>
 
-function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, fetchesImages: boolean): ChatEngine {
+function chatEngine(
+  upstream: Upstream,
+  errors: EngineErrors,
+  redactFacts: RedactFacts,
+  toRoute: ToRoute,
+  fetchesImages: boolean,
+): ChatEngine {
   return {
     fetchesImages,
     hasLogprobs: true,
@@ -68,7 +78,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, 
       )
       if (!Array.isArray(completion.choices) || !completion.choices.some(isObject))
         throw errors.invalidAnswer('gave an answer without choices')
-      return completion
+      return redactFacts(completion)
     },
 
     stream({ engineModel, requestId }, request, signal) {
@@ -76,7 +86,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, 
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
       const route = toRoute('chat/completions', engineModel)
-      return new StreamedAnswer(new ChatCompleteness(choices), errors, upstream.idleMs).open(
+      return new StreamedAnswer(new ChatCompleteness(choices), errors, redactFacts, upstream.idleMs).open(
         (receiver) => upstream.send(route, body, requestId, true, receiver),
         signal,
       )
@@ -107,19 +117,19 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
   }
 }
 
-function transcriptionEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute): TranscriptionEngine {
+function transcriptionEngine(upstream: Upstream, errors: EngineErrors, redactFacts: RedactFacts, toRoute: ToRoute): TranscriptionEngine {
   const routeFor = ({ engineModel }: EngineCall) => toRoute('audio/transcriptions', engineModel)
   return {
     async transcribe(call, sound, ask, signal) {
       const body = await encoded(transcriptionForm(call, sound, ask))
-      return parseObject(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors)
+      return redactFacts(parseObject(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors))
     },
 
     async stream(call, sound, ask, signal) {
       const form = transcriptionForm(call, sound, ask)
       form.append('stream', 'true')
       const body = await encoded(form)
-      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors, upstream.idleMs)
+      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors, redactFacts, upstream.idleMs)
       return answer.open((receiver) => upstream.send(routeFor(call), body, call.requestId, true, receiver), signal)
     },
   }

@@ -14,6 +14,7 @@ import type { Completeness } from './stream-completeness.ts'
 /** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
 export class StreamedAnswer implements Receiver {
   readonly #errors: EngineErrors
+  readonly #redactFacts: (event: ProtocolObject) => ProtocolObject
   readonly #completeness: Completeness
   readonly #idleMs: number
   readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_EVENT_LENGTH)
@@ -30,8 +31,9 @@ export class StreamedAnswer implements Receiver {
   #other: { readonly status: number; readonly headers: IncomingHttpHeaders; body: Buffer } | undefined
 
   /** `idleMs`: the longest wait for the next event. */
-  constructor(completeness: Completeness, errors: EngineErrors, idleMs: number) {
+  constructor(completeness: Completeness, errors: EngineErrors, redactFacts: (event: ProtocolObject) => ProtocolObject, idleMs: number) {
     this.#errors = errors
+    this.#redactFacts = redactFacts
     this.#completeness = completeness
     this.#idleMs = idleMs
   }
@@ -121,7 +123,7 @@ export class StreamedAnswer implements Receiver {
     const error = name === 'error' ? chunk : findVendorError(chunk)
     if (error) throw this.#errors.ofErrorObject(error)
     this.#completeness.see(chunk as ProtocolObject)
-    this.#arrived.push(chunk as ProtocolObject)
+    this.#arrived.push(this.#redactFacts(chunk as ProtocolObject))
     if (this.#completeness.over) this.#finish({})
   }
 

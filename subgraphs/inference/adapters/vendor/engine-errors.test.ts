@@ -20,7 +20,10 @@ const SHAPES: readonly ((secret: string) => unknown)[] = [
 
 describe("a vendor's error", () => {
   it.each([200, 400, 401, 404, 413, 422, 429, 500, 503, 504, 529])('of status %s has no secret of the operator in any field', (status) => {
-    for (const secret of [KEY, KEY.toLowerCase(), Buffer.from(KEY).toString('base64'), 'acme-host.test:8443', 'sk-operators-key'])
+    const user = Buffer.from(`user:${KEY}`)
+    const encoded = [user.toString('base64'), user.toString('hex'), [...KEY].map((char) => `&#${char.charCodeAt(0)};`).join('')]
+    const secrets = [KEY, KEY.toLowerCase(), Buffer.from(KEY).toString('base64'), 'acme-host.test:8443', 'sk-operators-key', ...encoded]
+    for (const secret of secrets)
       for (const shape of SHAPES) {
         const body = Buffer.from(JSON.stringify(shape(secret)))
         const found: KisError[] = [
@@ -45,9 +48,24 @@ describe("a vendor's error", () => {
     expect(errors.ofEvent(500, { error: { code } }).vendorCode).toBe(String(code))
   })
 
+  it.each(['two words', 'a/b', 'x'.repeat(65), '<b>', '', 7])('has no parameter like %j', (param) => {
+    for (const status of [400, 422]) expect(errors.ofEvent(status, { error: { message: 'no', param } }).param).toBeNull()
+  })
+
+  it.each(['messages[0].content', 'top_k', 'response_format'])('keeps a parameter like %j', (param) => {
+    expect(errors.ofEvent(400, { error: { message: 'no', param } }).param).toBe(param)
+  })
+
+  it('whose message has the key in another form is told in words of ours', () => {
+    const message = `Refused: ${Buffer.from(`user:${KEY}`).toString('base64')}`
+    expect(errors.ofEvent(400, { error: { message } }).message).toBe('The engine `acme` refused the request as invalid.')
+    expect(errors.ofErrorObject({ error: { message } }).message).toBe('The engine `acme` failed.')
+  })
+
   it('is found beside choices and in one of them', () => {
     expect(findVendorError({ error: { code: 'a' }, choices: [] })).toEqual({ error: { code: 'a' }, choices: [] })
     expect(findVendorError({ choices: [{ delta: {} }, { error: { code: 'b' } }] })).toEqual({ error: { code: 'b' } })
+    expect(findVendorError({ choices: [{ delta: {}, finish_reason: 'error' }] })).toEqual({ error: {} })
     for (const answer of [{ choices: [{ error: null }, null] }, { error: null, choices: {} }, {}])
       expect(findVendorError(answer)).toBeNull()
   })

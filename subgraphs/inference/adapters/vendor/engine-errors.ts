@@ -10,6 +10,8 @@ import { EngineFailure, type OperatorFault, ResponseTooLarge, StoppedByLimit } f
 const MAX_MESSAGE_LENGTH = 1_000
 /** What a vendor's code looks like. Anything else is not passed on: clients and dashboards group by it. */
 const CODE = /^[\w.-]{1,64}$/
+/** What the path of a parameter looks like, such as `messages[0].content`. */
+const PARAM = /^[\w.[\]-]{1,64}$/
 /** Longest wait that is passed on. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
@@ -51,7 +53,7 @@ interface VendorError {
  */
 export class EngineErrors {
   readonly #name: string
-  readonly #redactKnown: (text: string) => string
+  readonly #redactKnown: (text: string) => string | null
   readonly #clock: Clock
   readonly #onOperatorFault: OnOperatorFault
 
@@ -200,21 +202,24 @@ export class EngineErrors {
     const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
     const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
     const message = text(error.message ?? detail) ?? text(answer.error)
-    return { message: this.#toText(message), code: this.#toCode(code), param: this.#toText(text(error.param)) }
+    return { message: this.#toText(message), code: this.#toCode(code), param: this.#toName(text(error.param), PARAM) }
   }
 
   /** Redacted before it is cut: half a secret is found no more. */
   #toText(text: string | null): string | null {
-    return text === null ? null : this.#redact(text).slice(0, MAX_MESSAGE_LENGTH)
+    return text === null ? null : (this.#redact(text)?.slice(0, MAX_MESSAGE_LENGTH) ?? null)
   }
 
   #toCode(value: unknown): string | null {
-    const code = String(value ?? '')
-    return CODE.test(code) && this.#redact(code) === code ? code : null
+    return this.#toName(String(value ?? ''), CODE)
   }
 
-  #redact(text: string): string {
-    return this.#redactKnown(text).replace(SECRETS, '…')
+  #toName(name: string | null, pattern: RegExp): string | null {
+    return name !== null && pattern.test(name) && this.#redact(name) === name ? name : null
+  }
+
+  #redact(text: string): string | null {
+    return this.#redactKnown(text)?.replace(SECRETS, '…') ?? null
   }
 
   /** `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
@@ -269,8 +274,18 @@ function parse(body: Buffer): unknown {
 export function findVendorError(answer: object): object | null {
   const { error, choices } = answer as { readonly error?: unknown; readonly choices?: unknown }
   if (error) return answer
-  const failed = Array.isArray(choices) ? choices.find((choice: { readonly error?: unknown } | null) => choice?.error) : undefined
-  return failed ? { error: failed.error } : null
+  const failed = Array.isArray(choices) ? choices.find(hasFailed) : undefined
+  return failed ? { error: failed.error ?? {} } : null
+}
+
+interface MaybeFailed {
+  readonly error?: unknown
+  readonly finish_reason?: unknown
+}
+
+/** Some routers report an error as the reason of the end only. */
+function hasFailed(choice: MaybeFailed | null): boolean {
+  return Boolean(choice?.error) || choice?.finish_reason === 'error'
 }
 
 /** Some vendors repeat the status as the code, or put `error` into the type. Neither says anything. */

@@ -31,6 +31,26 @@ describe('chunks', () => {
     expect(completed(chunks)).toEqual(chunks)
   })
 
+  it('have no name or fact that does not look like one', () => {
+    for (const odd of ['two words', 'x'.repeat(10_000), '\u202e']) {
+      const spoiled = { id: odd, object: odd, created: head.created, model: odd, system_fingerprint: odd, service_tier: odd }
+      const call = { index: 0, id: odd, type: odd, function: { name: 'f', arguments: '{}' } }
+      const got = completed([
+        { ...spoiled, choices: [{ index: 0, delta: { role: odd, content: '' }, finish_reason: null }] },
+        { ...spoiled, choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }] },
+        { ...spoiled, choices: [{ index: 0, delta: {}, finish_reason: odd }] },
+        { ...spoiled, choices: [], usage },
+      ])
+      const ours = { ...head, id: 'chatcmpl-made', model: 'our-model' }
+      expect(got).toEqual([
+        { ...ours, choices: [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }] },
+        { ...ours, choices: [{ index: 0, delta: { tool_calls: [{ ...call, id: 'call-made', type: 'function' }] }, finish_reason: null }] },
+        { ...ours, choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
+        { ...ours, choices: [], usage },
+      ])
+    }
+  })
+
   it('have one id, time and model, those of the first', () => {
     const others = { ...delta({ content: 'b' }), id: 'other', created: 1_750_000_009, model: '' }
     const got = completed([delta({ role: 'assistant', content: 'a' }), others, last])

@@ -9,6 +9,8 @@ import {
   defaultFinishReason,
   isIndex,
   isText,
+  toFinishReason,
+  withoutOddFacts,
 } from './complete-answer.ts'
 import { MAX_CHOICES } from './sampling-fields.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
@@ -21,7 +23,8 @@ interface OpenChoice {
 /**
  * Completes the chunks of one streamed answer to what the protocol promises: one `id`, `created` and `model`, a first
  * delta with the role in each choice, `finish_reason` null until a choice's last chunk, tool calls with stable indices,
- * and the usage once, in a last chunk without choices. What the engine said stays unchanged. Strictly typed clients
+ * and the usage once, in a last chunk without choices. What the engine said stays unchanged, but for names and facts
+ * that do not look like any. Strictly typed clients
  * fail on missing fields, and count twice what comes twice.
  */
 export class ChunkCompleter {
@@ -54,7 +57,10 @@ export class ChunkCompleter {
         ? []
         : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: isCut ? 'length' : defaultFinishReason(calls.any) }] }],
     )
-    return [...ends, { ...this.#usageChunk, ...head, choices: [], usage: completeUsage(this.#usageChunk ?? {}, counted) }]
+    return [
+      ...ends,
+      { ...withoutOddFacts(this.#usageChunk ?? {}), ...head, choices: [], usage: completeUsage(this.#usageChunk ?? {}, counted) },
+    ]
   }
 
   #chunk(chunk: ProtocolObject): readonly ProtocolObject[] {
@@ -69,13 +75,13 @@ export class ChunkCompleter {
     if (chunk.usage && choices.length === 0) return before
     const opening: ProtocolObject[] = []
     const completed = choices.map((choice, position) => this.#choice(asObject(choice), position, opening))
-    return [...before, ...opening, { ...withoutUsage(chunk), ...this.#head, choices: completed }]
+    return [...before, ...opening, { ...withoutOddFacts(withoutUsage(chunk)), ...this.#head, choices: completed }]
   }
 
   #open(chunk: ProtocolObject): readonly ProtocolObject[] {
     const head = buildHead(chunk, 'chat.completion.chunk', this.#names)
     this.#head = head
-    const waiting = this.#nameless.map((each) => ({ ...withoutUsage(each), ...head, choices: [] }))
+    const waiting = this.#nameless.map((each) => ({ ...withoutOddFacts(withoutUsage(each)), ...head, choices: [] }))
     this.#nameless = []
     return waiting
   }
@@ -89,14 +95,14 @@ export class ChunkCompleter {
       checkCount(this.#choices.size + 1, MAX_CHOICES, 'choices')
       open = { calls: new ToolCallDeltas(this.#names), isFinished: false }
       this.#choices.set(index, open)
-      if (isText(role)) delta = { role, ...rest }
+      if (isText(role)) delta = { role: 'assistant', ...rest }
       else {
         const first = { role: 'assistant', content: '', refusal: null }
         opening.push({ ...this.#head, choices: [{ index, delta: first, logprobs: null, finish_reason: null }] })
       }
     }
     if (Array.isArray(delta.tool_calls)) delta = { ...delta, tool_calls: delta.tool_calls.map((call) => open.calls.write(asObject(call))) }
-    const finishReason = isText(choice.finish_reason) ? choice.finish_reason : null
+    const finishReason = toFinishReason(choice.finish_reason, open.calls.any)
     open.isFinished ||= finishReason !== null
     return { ...choice, index, delta, finish_reason: finishReason }
   }

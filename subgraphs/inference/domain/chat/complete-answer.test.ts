@@ -32,10 +32,59 @@ describe('an answer', () => {
       model: 'our-model',
       choices: [
         { index: 0, message: { role: 'assistant', content: 'Hi', refusal: null }, logprobs: null, finish_reason: 'stop' },
-        { index: 1, message: { role: 'assistant', content: null, refusal: 'No.', reasoning: 'hm' }, logprobs: null, finish_reason: 'eos' },
+        { index: 1, message: { role: 'assistant', content: null, refusal: 'No.', reasoning: 'hm' }, logprobs: null, finish_reason: 'stop' },
       ],
       usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 },
     })
+  })
+
+  it.each([
+    ['white space', 'two words'],
+    ['invisible characters', 'a\u202eb'],
+    ['markup', '<b>'],
+    ['no end', 'x'.repeat(10_000)],
+    ['no text', 7],
+    ['fields', {}],
+  ])('has no name or fact with %s', (_what, odd) => {
+    const call = { id: odd, type: odd, function: { name: 'f', arguments: '{}' } }
+    const choice = { index: 0, message: { role: odd, content: null, tool_calls: [call] }, finish_reason: odd }
+    const answer = { ...said, id: odd, object: odd, model: odd, system_fingerprint: odd, service_tier: odd, choices: [choice] }
+    expect(completedAnswer(answer, names, counted)).toEqual({
+      ...said,
+      id: expect.stringMatching(/^chatcmpl-/),
+      model: 'our-model',
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: null,
+            refusal: null,
+            tool_calls: [{ ...call, id: expect.stringMatching(/^call-/), type: 'function' }],
+          },
+          logprobs: null,
+          finish_reason: 'tool_calls',
+        },
+      ],
+      usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 },
+    })
+  })
+
+  it('keeps the names and facts of real engines', () => {
+    for (const model of ['meta-llama/Llama-3.3-70B:free', 'models/gemini-2.5@001', 'accounts/a~b/models/c|d+e=,'])
+      for (const fact of ['fp_44709d6fcb', 'default', 'on_demand', null]) {
+        const answer = { ...said, id: 'gen-1:a/b+c=', model, system_fingerprint: fact, service_tier: fact }
+        expect(completedAnswer(answer, names, believed(said.usage))).toEqual(answer)
+      }
+  })
+
+  it.each([
+    ...['stop', 'length', 'tool_calls', 'content_filter', 'function_call'].map((reason) => [reason, reason] as const),
+    ...[['model_length', 'length'] as const, ['MAX_TOKENS', 'length'] as const, ['SAFETY', 'content_filter'] as const],
+    ...['end_turn', 'eos', 'a key', ''].map((reason) => [reason, 'stop'] as const),
+  ])('that ends with %j ends with %j', (reason, expected) => {
+    const answer = completedAnswer({ ...said, choices: [{ ...said.choices[0], finish_reason: reason }] }, names, counted)
+    expect(answer.choices).toMatchObject([{ finish_reason: expected }])
   })
 
   it('names calls of tools that have no id, and ends with them where it says no end', () => {

@@ -12,7 +12,23 @@ export const MAX_CALLS_OF_CHOICE = 1_024
  */
 export const MAX_SIGNED_LENGTH = 32 * 2 ** 20
 
-/** Names for an answer to which the engine gave none. */
+/** Identifiers of answers and models. The longest known ones have about a hundred characters. */
+const NAME = /^[\w.:/@+=,|~-]{1,256}$/
+/** Routers put Gemini's signatures, of some thousand characters, into the ids of tool calls. */
+const CALL_ID = /^[\w.:/@+=,|~-]{1,8192}$/
+/** Facts that clients may compare, such as `fp_44709d6fcb` and `default`. */
+const FACT = /^[\w.:/@+=-]{1,64}$/
+
+const FINISH_REASONS: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+/** What vendors say in place of them, if it does not mean `stop` or `tool_calls`: Mistral, vLLM, DeepSeek, Zhipu, Gemini. */
+const OTHER_REASONS: ReadonlyMap<unknown, string> = new Map([
+  ...['model_length', 'max_tokens', 'max_output_tokens', 'abort', 'insufficient_system_resource'].map(
+    (reason) => [reason, 'length'] as const,
+  ),
+  ...['safety', 'sensitive', 'recitation', 'blocklist', 'prohibited_content', 'spii'].map((reason) => [reason, 'content_filter'] as const),
+])
+
+/** Names for an answer to which the engine gave none, or none that may be passed on. */
 export interface AnswerNames {
   /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */
   newId(kind: 'chatcmpl' | 'call'): string
@@ -23,14 +39,15 @@ export interface AnswerNames {
 
 /**
  * A completion with every key that the protocol requires, because strictly typed clients fail on a missing one. What
- * the engine said stays unchanged, but for a `usage` by which the call is not charged: it becomes the charged one.
+ * the engine said stays unchanged, but for names and facts that do not look like any, and for a `usage` by which the call
+ * is not charged: it becomes the charged one.
  * @throws {KisError} `engine_error`: it has more choices or calls of tools than a right answer
  */
 export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
   const { choices } = answer
   if (Array.isArray(choices)) checkCount(choices.length, MAX_CHOICES, 'choices')
   return {
-    ...answer,
+    ...withoutOddFacts(answer),
     ...buildHead(answer, 'chat.completion', names),
     ...(Array.isArray(choices) && { choices: choices.map((choice, index) => completedChoice(asObject(choice), index, names)) }),
     usage: completeUsage(answer, usage),
@@ -40,11 +57,37 @@ export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usag
 /** The head of an answer, the same in all its chunks. */
 export function buildHead({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
   return {
-    id: isText(id) ? id : names.newId('chatcmpl'),
+    id: matches(id, NAME) ? id : names.newId('chatcmpl'),
     object,
     created: Number.isSafeInteger(created) && (created as number) > 0 ? created : names.created,
-    model: isText(model) ? model : names.model,
+    model: matches(model, NAME) ? model : names.model,
   }
+}
+
+/** The answer or chunk without a fingerprint or a tier that does not look like one. */
+export function withoutOddFacts(answer: ProtocolObject): ProtocolObject {
+  const isOdd = (fact: unknown) => fact !== undefined && fact !== null && !matches(fact, FACT)
+  if (!isOdd(answer.system_fingerprint) && !isOdd(answer.service_tier)) return answer
+  const { system_fingerprint: fingerprint, service_tier: tier, ...rest } = answer
+  return { ...rest, ...(!isOdd(fingerprint) && { system_fingerprint: fingerprint }), ...(!isOdd(tier) && { service_tier: tier }) }
+}
+
+/** The id of a tool call. The caller sends ours back to the engine, too. */
+export function toCallId(id: unknown, names: AnswerNames): string {
+  return matches(id, CALL_ID) ? id : names.newId('call')
+}
+
+export function toCallType(type: unknown): 'function' | 'custom' {
+  return type === 'custom' ? type : 'function'
+}
+
+/**
+ * One of the protocol's reasons, because clients tell by it what to do next. Null: the engine gave none. One that the
+ * protocol does not have becomes `length` or `content_filter` if it is known to mean that, and otherwise the default.
+ */
+export function toFinishReason(reason: unknown, hasCalls: boolean): string | null {
+  if (!isText(reason)) return null
+  return FINISH_REASONS.has(reason) ? reason : (OTHER_REASONS.get(reason.toLowerCase()) ?? defaultFinishReason(hasCalls))
 }
 
 /**
@@ -68,6 +111,10 @@ export function checkCount(count: number, most: number, what: string): void {
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
+}
+
+function matches(value: unknown, pattern: RegExp): value is string {
+  return typeof value === 'string' && pattern.test(value)
 }
 
 export function isIndex(value: unknown): boolean {
@@ -95,16 +142,16 @@ function completedChoice(choice: ProtocolObject, position: number, names: Answer
     index: isIndex(choice.index) ? choice.index : position,
     message: {
       ...message,
-      role: message.role ?? 'assistant',
+      role: 'assistant',
       content: message.content ?? null,
       refusal: message.refusal ?? null,
       ...(calls && { tool_calls: calls.map((call) => completedCall(asObject(call), names)) }),
     },
     logprobs: choice.logprobs ?? null,
-    finish_reason: isText(choice.finish_reason) ? choice.finish_reason : defaultFinishReason(calls !== undefined),
+    finish_reason: toFinishReason(choice.finish_reason, calls !== undefined) ?? defaultFinishReason(calls !== undefined),
   }
 }
 
 function completedCall(call: ProtocolObject, names: AnswerNames): ProtocolObject {
-  return { ...call, id: isText(call.id) ? call.id : names.newId('call'), type: call.type ?? 'function' }
+  return { ...call, id: toCallId(call.id, names), type: toCallType(call.type) }
 }

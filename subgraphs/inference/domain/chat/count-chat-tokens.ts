@@ -4,6 +4,7 @@ import type { Model } from '../catalog.ts'
 import { estimateTokens, fewestTokens } from '../tokens/estimate-tokens.ts'
 import { readChoices } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
+import { isText } from './complete-answer.ts'
 
 /** Role and separators of one message (OpenAI's cookbook, "How to count tokens": 3, and 1 for a name). */
 const TOKENS_PER_MESSAGE = 4
@@ -108,26 +109,46 @@ export function countAnswerTokens(completion: ProtocolObject): number {
   return tokens
 }
 
-/**
- * What a model wrote in a message or a part of one: text, refusal, reasoning (in the field of vLLM and DeepSeek) and
- * tool calls. Mistral sends text and reasoning in parts of `content`.
- */
+/** What a model wrote in a message or a part of one: text, refusal, reasoning and tool calls. */
 function listTexts(message: unknown): readonly string[] {
-  const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
-  const texts = [...contentTexts(content), refusal, reasoning_content, reasoning, ...callTexts(function_call)]
-  if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))
+  const { content, refusal, tool_calls, function_call, ...rest } = (message ?? {}) as ProtocolObject
+  const texts = [...contentTexts(content), refusal, reasoningText(rest), ...callTexts(function_call)]
+  for (const call of listOf(tool_calls)) texts.push(...callTexts(call?.function), ...callTexts(call?.custom))
   return texts.filter((text): text is string => typeof text === 'string' && text !== '')
 }
 
+/** Mistral sends text and reasoning in parts of `content`. */
 function contentTexts(content: unknown): readonly unknown[] {
   if (!Array.isArray(content)) return [content]
-  return content.flatMap((part: ProtocolObject | null) => {
-    const thinking = Array.isArray(part?.thinking) ? part.thinking : []
-    return [part?.text, ...thinking.map((thought: ProtocolObject | null) => thought?.text)]
-  })
+  return content.flatMap((part: ProtocolObject | null) => [
+    part?.text,
+    part?.thinking,
+    ...listOf(part?.thinking).map((thought) => thought?.text),
+  ])
 }
 
+/**
+ * The reasoning of a message or a part of one. Engines send the same text in several fields at once, so the longest
+ * counts: `reasoning_content` (vLLM, DeepSeek), `reasoning` (vLLM, OpenRouter, Ollama), `reasoning_text` (Copilot),
+ * `reasoning_details` (OpenRouter) and `thinking_blocks` (LiteLLM). Signed pieces repeat what came before them.
+ * Encrypted ones say nothing about the number of their tokens.
+ */
+function reasoningText({ reasoning_content, reasoning, reasoning_text, reasoning_details, thinking_blocks }: ProtocolObject): string {
+  const texts = [reasoning_content, reasoning, reasoning_text, unsignedText(reasoning_details), unsignedText(thinking_blocks)]
+  return texts.filter(isText).reduce((longest, text) => (text.length > longest.length ? text : longest), '')
+}
+
+function unsignedText(pieces: unknown): string {
+  const unsigned = listOf(pieces).filter((piece) => !isText(piece?.signature))
+  return unsigned.flatMap((piece) => [piece?.text, piece?.summary, piece?.thinking].filter(isText)).join('')
+}
+
+/** Calls of functions have `arguments`, those of custom tools `input`. */
 function callTexts(call: unknown): readonly unknown[] {
-  const { name, arguments: text } = (call ?? {}) as ProtocolObject
-  return [name, text]
+  const { name, arguments: text, input } = (call ?? {}) as ProtocolObject
+  return [name, text, input]
+}
+
+function listOf(value: unknown): readonly (ProtocolObject | null)[] {
+  return Array.isArray(value) ? value : []
 }

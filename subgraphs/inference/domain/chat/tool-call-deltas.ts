@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerNames, asObject, checkCount, isIndex, isText, MAX_CALLS_OF_CHOICE } from './complete-answer.ts'
+import { type AnswerNames, asObject, checkCount, isIndex, isText, MAX_CALLS_OF_CHOICE, toCallId, toCallType } from './complete-answer.ts'
 
 interface OpenCall {
   readonly index: number
@@ -56,8 +56,8 @@ export class ToolCallDeltas {
     const call: OpenCall = { index, id, isNamed: isText(name) }
     this.#calls.push(call)
     this.#byGiven.set(given, call)
-    const type = piece.type ?? 'function'
-    const ours = { ...piece, index, id: id ?? this.#names.newId('call'), type }
+    const type = toCallType(piece.type)
+    const ours = { ...piece, index, id: toCallId(id, this.#names), type }
     return type === 'function' ? { ...ours, function: { ...(isText(name) && { name }), arguments: text, ...rest } } : ours
   }
 }

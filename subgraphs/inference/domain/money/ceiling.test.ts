@@ -128,6 +128,24 @@ it.each<[string, object, number]>([
   ['reasoning', { reasoning_content: 'so' }, 1],
   ['text in parts', { content: [{ type: 'text', text: 'Hello' }, null, 'no part'] }, 1],
   ['reasoning in parts', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'so' }] }] }, 1],
+  ['reasoning as one text in a part', { content: [{ type: 'thinking', thinking: 'so' }] }, 1],
+  [
+    'reasoning in details',
+    {
+      reasoning_details: [
+        { type: 'reasoning.text', text: 'so' },
+        { type: 'reasoning.summary', summary: 'a' },
+      ],
+    },
+    1,
+  ],
+  ['reasoning in two fields, once', { reasoning: 'so', reasoning_content: 'so', reasoning_details: [{ text: 'so' }] }, 1],
+  ['reasoning in details and blocks, once', { reasoning_details: [{ text: 'so' }], thinking_blocks: [{ thinking: 'so' }] }, 1],
+  ['reasoning in blocks', { thinking_blocks: [{ type: 'thinking', thinking: 'so' }] }, 1],
+  ['reasoning in the field of Copilot', { reasoning_text: 'so' }, 1],
+  ['signed reasoning, which repeats what came before', { reasoning_details: [{ text: 'so', signature: 'c2ln' }, null] }, 0],
+  ['reasoning that the vendor hides', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'c2VjcmV0' }] }, 0],
+  ['a call of a tool with free text', { tool_calls: [{ index: 0, type: 'custom', custom: { name: 'f', input: 'x' } }] }, 2],
   ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
   ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
 ])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
@@ -143,6 +161,16 @@ it('counts the tokens of a response whose content is in parts', () => {
   ]
   const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
   expect(countAnswerTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
+})
+
+it('counts reasoning of a response once, whichever of its fields is longest', () => {
+  const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
+  const details = [{ type: 'reasoning.text', text: 'Hello', signature: 'c2ln' }]
+  for (const message of [
+    { reasoning: 'Hello', reasoning_details: details },
+    { reasoning: 'H', reasoning_details: [{ text: 'Hello' }] },
+  ])
+    expect(countAnswerTokens({ choices: [{ message }] })).toBe(whole)
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {

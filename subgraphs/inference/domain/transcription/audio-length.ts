@@ -1,5 +1,5 @@
 import { refuse } from '../../../common/check.ts'
-import type { Audio } from '../../ports/audio-reader.ts'
+import type { Audio, AudioFormat } from '../../ports/audio-reader.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
@@ -12,6 +12,10 @@ import { isCount, toQuantities, type Usage } from '../tokens/usage.ts'
 export const MAX_AUDIO_MS = 24 * 3_600_000
 /** 32 kbit/s: the assumed rate of a file of unknown length. The hold covers at least this, whatever the file states. */
 const BYTES_PER_MS = 4
+/** Opus at its lowest rate, 6 kbit/s (RFC 6716): no file lasts longer than its bytes at this rate, silence excepted. */
+const LEAST_BYTES_PER_MS = 0.75
+/** Formats of which all frames are counted. Others may hold codecs whose packets are not read. */
+const COUNTED_FORMATS: readonly AudioFormat[] = ['flac', 'mp3', 'wav']
 /** Engines report whole seconds, rounded up. */
 const MARGIN_MS = 1_000
 
@@ -31,10 +35,12 @@ export interface AudioLength {
   readonly ceiling: Quantities
   /** What is charged unless the engine reports more. */
   readonly own: Usage
+  /** The longest that the file can last. An engine that reports more is wrong. */
+  readonly longestMs: number
 }
 
 /** @throws {KisError} `invalid_request`: the file is longer than any can be */
-export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
+export function measureAudio({ format, durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
   if (durationMs !== null && durationMs > MAX_AUDIO_MS)
     refuse('invalid_request', 'contentBase64', `The file is longer than ${MAX_AUDIO_MS / 3_600_000} hours.`)
   const bySizeMs = Math.ceil(sizeBytes / BYTES_PER_MS)
@@ -46,17 +52,18 @@ export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTok
   return {
     ceiling: { ...tokens, audioMilliseconds: mostMs },
     own: { quantities: audio(durationMs ?? bySizeMs), source: durationMs === null ? 'estimated' : 'counted' },
+    longestMs: MARGIN_MS + Math.max(durationMs ?? 0, durationMs && COUNTED_FORMATS.includes(format) ? 0 : sizeBytes / LEAST_BYTES_PER_MS),
   }
 }
 
 /**
  * What a processed file costs: its tokens, if the model is paid by them and the engine reports them; else the longer of
- * the engine's length and `own`.
+ * the engine's length, if that is possible, and `own`.
  */
-export function heardUsage(answer: ProtocolObject, own: Usage, model: Model): Usage {
+export function heardUsage(answer: ProtocolObject, { own, longestMs }: AudioLength, model: Model): Usage {
   const tokens = isPaidByToken(model) ? reportedTokens(answer) : null
   if (tokens) return { quantities: tokens, source: 'provider' }
-  const saidMs = reportedMs(answer)
+  const saidMs = reportedMs(answer, longestMs)
   // A length that was only estimated does not count against one from the engine.
   const isOwn = saidMs === null || (own.source === 'counted' && own.quantities.audioMilliseconds > saidMs)
   return isOwn ? own : { quantities: audio(saidMs), source: 'provider' }
@@ -75,11 +82,12 @@ function reportedTokens({ usage, text }: ProtocolObject): Quantities | null {
 }
 
 /**
- * `usage` of the kind `duration`, or else `duration`, which some engines write as text. Null: neither says anything.
+ * `usage` of the kind `duration`, or else `duration`, which some engines write as text. Null: neither says anything that
+ * is possible.
  */
-function reportedMs({ usage, duration }: ProtocolObject): number | null {
+function reportedMs({ usage, duration }: ProtocolObject, longestMs: number): number | null {
   const { type, seconds } = (usage ?? {}) as { readonly type?: unknown; readonly seconds?: unknown }
-  const said = [type === 'duration' ? seconds : undefined, duration].map(Number).find((value) => value > 0 && value * 1_000 <= MAX_AUDIO_MS)
+  const said = [type === 'duration' ? seconds : undefined, duration].map(Number).find((value) => value > 0 && value * 1_000 <= longestMs)
   return said === undefined ? null : Math.ceil(said * 1_000)
 }
 

@@ -357,9 +357,11 @@ describe('an agent with servers of tools', () => {
   })
 
   it('are refused at its making under such a policy, unless they are the operator’s', async () => {
-    const { deps } = parts({ catalog: CATALOG.replace('badge: cloud', 'badge: local') })
+    const { deps, billing } = parts({ catalog: CATALOG.replace('badge: cloud', 'badge: local') })
     const create = (policy: Principal['residencyPolicy'], url: string) => {
-      const caller: Principal = { ...somebody, scopes: ['agents'], residencyPolicy: policy }
+      const caller: Principal = { ...somebody, scopes: ['agents'] }
+      // The policy in force may be newer than the caller's.
+      billing.principal = { ...caller, residencyPolicy: policy }
       const input = { code: `${policy}-${url.length}`, name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url }] }
       return createAgent(deps, { ...asking(), caller }, input)
     }
@@ -373,8 +375,9 @@ describe('an agent with servers of tools', () => {
   })
 
   it('has their secrets in the store unreadable', async () => {
-    const { deps } = parts()
+    const { deps, billing } = parts()
     const caller: Principal = { ...somebody, scopes: ['agents'] }
+    billing.principal = caller
     const { _id } = await createAgent(deps, { ...asking(), caller }, { code: 'guide', name: 'Guide', model: 'chat', mcpServers: [server] })
     const kept = await deps.collections.agents.findOne({ _id })
     expect(kept!.definition).toContain('crm.test')

@@ -5,6 +5,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
+import { embedQuery } from '../embeddings/embed-query.ts'
 import { forgetDeletedAgents } from '../forget.ts'
 import { MAX_KEPT_CHARACTERS } from '../runs/kept-runs.ts'
 import { fromJson } from '../runs/run-json.ts'
@@ -182,6 +183,33 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(last.steps)).toEqual([{ kind: 'cut', number: 1, cost: charged }])
     expect({ held: billing.held, ended: far.ended }).toEqual({ held: 0n, ended: 1 })
     await expect(runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+  })
+
+  it('pays for the embedding of a search that is in flight when it is cancelled', async () => {
+    const { start, runs, ask, billing, near, knowledge, deps } = await world([SEARCH])
+    const { embed } = near.embedding
+    const released = Promise.withResolvers<void>()
+    near.embedding.embed = async (call, input, signal) => {
+      await released.promise
+      signal.throwIfAborted()
+      return embed(call, input, signal)
+    }
+    knowledge.search = async ({ query, step }, { signal, ...context }) => {
+      const left = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      const search = { modelId: 'embed', text: query, step: `${step!.runId}/${step!.path}` }
+      const { cost } = await Promise.race([left, embedQuery(deps, { ...context, signal }, search)])
+      return { passages: [], cost }
+    }
+    const { run, ended } = await start()
+    await eventually(() => [...billing.holds.values()].filter(({ runHoldId }) => runHoldId).length === 2)
+    await runs.cancel(ask, run._id)
+    released.resolve()
+    const charges = [...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)
+    const last = await ended
+    const all = [...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)
+    expect([charges.length, all.length, last.status]).toEqual([1, 2, 'cancelled'])
+    expect(BigInt(last.cost!)).toBe(all.reduce((sum, cost) => sum + cost))
+    expect(billing.held).toBe(0n)
   })
 
   it('hears that it is cancelled through another process', async () => {

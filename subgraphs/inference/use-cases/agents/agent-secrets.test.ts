@@ -19,7 +19,8 @@ const URL = 'https://crm.test/mcp'
 
 /** Processes over one store. `mark`: the secret in its mark. */
 function world() {
-  const { deps } = parts({ catalog: CATALOG })
+  const { deps, billing } = parts({ catalog: CATALOG })
+  billing.principal = OWNER
   let mark = ''
   const start = (secrets: Secrets) => {
     const keys = deriveKeys(secrets, 'secrets of callers')

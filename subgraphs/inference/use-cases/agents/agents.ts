@@ -17,7 +17,7 @@ import type { SealHeaders } from '../../domain/agents/mcp-servers.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, Ports } from '../deps.ts'
+import type { AskContext, Ports, With } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
 import { keepVersion } from '../versions.ts'
@@ -43,7 +43,7 @@ const MAX_ATTEMPTS = 5
  * @throws {KisError} `invalid_request`, `unsupported_value` and the like: the input is invalid.
  */
 export async function createAgent(
-  deps: Ports,
+  deps: With<'principals'>,
   ask: AskContext,
   input: AgentInput & { readonly code?: string | null },
 ): Promise<AgentRecord> {
@@ -82,7 +82,7 @@ export async function createAgent(
  * @throws {KisError} `service_unavailable`: too many changes of the agent happen at once.
  */
 export async function updateAgent(
-  deps: Ports,
+  deps: With<'principals'>,
   ask: AskContext,
   { id, code, ...changes }: AgentInput & { readonly id: string; readonly code?: string | null },
 ): Promise<AgentRecord> {
@@ -216,7 +216,7 @@ export function admitModel(deps: Ports, { caller }: { readonly caller: Principal
 }
 
 async function checkReferences(
-  deps: Ports,
+  deps: With<'principals'>,
   ask: AskContext & { readonly caller: Principal },
   { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
   knownIds: readonly string[] = [],
@@ -225,7 +225,11 @@ async function checkReferences(
   const model = admitModel(deps, ask, modelId, 'input.model')
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
-  await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, ask, url, `input.mcpServers[${i}].url`)))
+  if (mcpServers.length > 0) {
+    // The names of hosts go to DNS servers only by the policy in force.
+    const caller = await deps.principals.now(ask.caller)
+    await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, { ...ask, caller }, url, `input.mcpServers[${i}].url`)))
+  }
   // Also those that the agent has already: the caller must be allowed to read them.
   const described = await deps.knowledge.describe(collectionIds, ask)
   const found = new Set([...knownIds, ...described.map(({ id }) => id)])

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
+import type { BillingContext } from '../../ports/billing.ts'
 import type { PassageQuery } from '../../ports/knowledge.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
 import { Life, StoreOfLife } from '../../test-support/life.ts'
@@ -118,9 +119,9 @@ it('a run that an access token started acts by the scopes of the token, also in 
     const world = born(store, billing, life, true)
     const { search } = world.knowledge
     Object.assign(world.knowledge, {
-      search(query: PassageQuery, { caller }: { readonly caller: Principal }) {
-        seen.push(caller.scopes)
-        return search.call(world.knowledge, query)
+      search(query: PassageQuery, context: BillingContext) {
+        seen.push(context.caller.scopes)
+        return search.call(world.knowledge, query, context)
       },
     })
     return world

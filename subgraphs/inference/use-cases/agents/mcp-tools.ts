@@ -1,10 +1,11 @@
+import { KisError } from '../../../common/errors.ts'
 import { asForeignText } from '../../../common/foreign-text.ts'
-import type { ResidencyPolicy } from '../../../common/identity/principal.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
 import { outsideAnswer, outsideArguments, toOutsideTools } from '../../domain/agents/outside-tools.ts'
 import { permits } from '../../domain/engines/residency.ts'
-import { type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import { type LetLeave, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import type { CallContext, With } from '../deps.ts'
 import { type Tool, toolFailure } from './tools.ts'
 
@@ -59,28 +60,30 @@ async function open(
 ): Promise<OpenServer | null> {
   const { mcp, secrets, log } = deps
   const { name, url, sealedHeaders } = server
-  // That of the run may be hours old.
-  const { organizationId, residencyPolicy } = await deps.principals.now(context.caller)
+  const { organizationId } = context.caller
   try {
-    requirePermitted(deps, url, residencyPolicy)
     const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
-    const connection = stack.use(await mcp.connect(url, headers, organizationId, context.signal))
+    const connection = stack.use(await mcp.connect(url, headers, organizationId, letLeaveTo(deps, context.caller), context.signal))
     return { server, connection, found: await connection.listTools(context.signal) }
   } catch (error) {
+    if (error instanceof KisError) throw error
     if (!context.signal.aborted) log.info({ err: error, server: name, requestId: context.requestId }, 'a server of tools cannot be used')
     return null
   }
 }
 
-/** @throws {McpFailure} the residency policy forbids the server. */
-function requirePermitted({ mcp }: With<'principals'>, url: string, policy: ResidencyPolicy): void {
-  if (!permits(policy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
+/** By the policy in force each time: that of the run may be hours old. */
+function letLeaveTo({ mcp, principals }: With<'principals'>, caller: Principal): LetLeave {
+  return async (url) => {
+    const { residencyPolicy } = await principals.now(caller)
+    if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
+  }
 }
 
 function toTools(
   deps: With<'principals'>,
   { server, connection, found }: OpenServer,
-  { caller, signal, requestId }: CallContext,
+  { signal, requestId }: CallContext,
   names: Set<string>,
 ): readonly OutsideTool[] {
   return toOutsideTools(server, found, names).map(({ name, ownName, definition }) => ({
@@ -88,9 +91,7 @@ function toTools(
     definition,
     async call(args) {
       const given = outsideArguments(args)
-      const { residencyPolicy } = await deps.principals.now(caller)
       try {
-        requirePermitted(deps, server.url, residencyPolicy)
         return outsideAnswer(await connection.callTool(ownName, given, signal))
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error

@@ -60,7 +60,7 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
   let judged: Promise<void> | undefined
   const prepare = async (model: Model, letBegin: () => Promise<void>): Promise<ChatRequest> => {
     if (getEnginePart(deps, model, 'chat').fetchesImages) {
-      judged ??= judgeHosts(deps, context, images)
+      judged ??= judgeHosts(deps, context, letBegin, images)
       await judged
       return request
     }
@@ -83,10 +83,17 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
 }
 
 /** @throws {KisError} `invalid_request`: the host of an image resolves to an address that the engine may not fetch. */
-async function judgeHosts({ egress }: Ports, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
+async function judgeHosts(
+  { egress }: Ports,
+  { signal }: CallContext,
+  letBegin: () => Promise<void>,
+  images: readonly ImagePart[],
+): Promise<void> {
   const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
   if (byHost.size > MAX_HOSTS)
     refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
+  // Their names go to DNS servers.
+  await letBegin()
   const judge = async ({ url, param }: ImagePart) => {
     if (!(await egress.mayReach(url, signal))) refuseFetch('unreachable', param)
   }
@@ -117,8 +124,7 @@ async function fetchAll(
     try {
       const work = async () => {
         for (const image of left) {
-          await letBegin()
-          const bytes = await fetchImage(deps, context, image, ended)
+          const bytes = await fetchImage(deps, context, letBegin, image, ended)
           size += bytes.length
           if (size > MAX_FETCHED_BYTES) {
             const most = sizeText(MAX_FETCHED_BYTES)
@@ -137,13 +143,14 @@ async function fetchAll(
 
 async function fetchImage(
   { egress, log }: Ports,
-  { requestId, caller }: CallContext,
+  { requestId, caller: { organizationId } }: CallContext,
+  letLeave: () => Promise<void>,
   { url, param }: ImagePart,
   signal: AbortSignal,
 ): Promise<Buffer> {
   try {
     const headers = { accept: 'image/png, image/jpeg, image/gif, image/webp' }
-    const { status, body } = await egress.fetch({ url, organizationId: caller.organizationId, headers, maxBytes: MAX_IMAGE_BYTES }, signal)
+    const { status, body } = await egress.fetch({ url, organizationId, headers, maxBytes: MAX_IMAGE_BYTES, letLeave }, signal)
     if (status !== 200) refuse('invalid_request', param, `The image's address answered with status ${status}.`)
     return body
   } catch (error) {

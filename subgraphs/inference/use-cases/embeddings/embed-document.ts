@@ -1,14 +1,16 @@
 import { checkInteger, listAt, textAt } from '../../../common/check.ts'
+import { EmbeddingStopped } from '../../../common/errors.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import { MAX_INT } from '../../../common/int.ts'
 import type { Model } from '../../domain/catalog.ts'
+import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { HoldQuote } from '../../ports/billing.ts'
 import { NeverAsked } from '../../ports/engines.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
-import { countEmbeddingTokens, type Embedded, embedInBatches } from './embed.ts'
+import { countEmbeddingTokens, type Embedded, embedInBatches, sumTokens } from './embed.ts'
 
 /** Most passages of one batch. So few are embedded well within a job's lease. */
 const MAX_PASSAGES = 64
@@ -65,6 +67,7 @@ export async function quoteEmbedding(
  * calls an engine only if billing confirms that the hold is open and the caller's, and that the caller's rules are in
  * force.
  * @throws {KisError} the error of billing or the engine; the batch can be repeated.
+ * @throws {EmbeddingStopped} a limit or a deadline of ours ended the batch; what was sent of it is used, too.
  */
 export async function embedPassages(
   deps: HoldDeps,
@@ -80,11 +83,15 @@ export async function embedPassages(
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
   await letBegin(deps, input.holdId, before, context)
   const { leave } = toOpenHold(deps, context, input.holdId, before)
+  let sent = 0
   try {
     const asked = { dimensions: null, purpose: 'passage', withTokenStates: true } as const
-    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, ask.signal)
+    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, ask.signal, (count) => {
+      sent = count
+    })
     return { vectors, tokenStates, tokens: usage.quantities.inputTokens }
   } catch (error) {
+    if (error instanceof StoppedByLimit) throw new EmbeddingStopped(error, sumTokens(counted.counts.slice(0, sent)))
     throw error instanceof NeverAsked ? error.cause : error
   } finally {
     leave()

@@ -1,6 +1,5 @@
 import { textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { withQueryPrefix } from '../../domain/embeddings/embedding-request.ts'
 import { cutIntoWindows, MAX_WINDOWS, meanDirection } from '../../domain/embeddings/query-windows.ts'
@@ -9,9 +8,12 @@ import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
-import { onceForStep } from '../idempotency/once-for-step.ts'
+import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { type Counted, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
+
+/** No search waits longer. A cancelled run waits for its embeddings before it ends, for two minutes at most. */
+const MAX_MS = 60_000
 
 interface Query {
   readonly modelId: string
@@ -32,17 +34,15 @@ interface QueryEmbedding {
 /**
  * Embeds one search query for another service and charges the searcher's wallet. It counts as one of the organization's
  * concurrent calls, but not as a request of its key. Within a run, the call is charged once however often it is
- * repeated. A text that is too long for the model is embedded in windows, whose mean stands for it.
+ * repeated, and also if its caller leaves. A text that is too long for the model is embedded in windows, whose mean stands for it.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `context_length_exceeded`: the text is too long even for `MAX_WINDOWS` windows.
+ * @throws {StoppedByLimit} `engine_timeout`: the model took longer than a minute.
  * @throws {KisError} `idempotency_conflict`: the same step of the run is in progress.
  */
 export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
   const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
-  const { step } = query
-  if (step == null) return once(ask)
-  const [runId = '', ...path] = step.split('/')
-  return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, { runId, path: path.join('/'), isFree: () => true }, once)
+  return query.step == null ? once(ask) : onceForStepOf(deps, ask, query.step, once)
 }
 
 async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
@@ -72,6 +72,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
       if (vectors.length > 1) return { value: { vector: meanDirection(vectors), tokenStates: null, tokens }, usage }
       return { value: { vector: vectors[0]!, tokenStates: tokenStates?.[0] ?? null, tokens }, usage }
     },
+    MAX_MS,
   )
 }
 

@@ -2,7 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embeddings/embedding-request.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import { countedUsage, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
+import { countedUsage, isCount, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { type EmbeddingCall, NeverAsked } from '../../ports/engines.ts'
 import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports, type With } from '../deps.ts'
 
@@ -43,7 +43,8 @@ export async function countEmbeddingTokens(
 }
 
 /**
- * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count. `onSent` is called
+ * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count, nor do reports
+ * whose sum is more than an `Int`. `onSent` is called
  * before each batch with the number of inputs sent up to its end.
  * @throws {NeverAsked} the signal has aborted before anything was sent.
  * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
@@ -80,7 +81,8 @@ export async function embedInBatches(
     tokens += isZero ? sumTokens(counts.slice(start, start + part.length)) : batch.tokens
     isReported &&= batch.source === 'provider' && !isZero
   }
-  const usage = isReported ? providerUsage(toQuantities(tokens, 0)) : countedUsage(tokens, 0)
+  const used = isCount(tokens) ? tokens : sumTokens(counts)
+  const usage = isReported && used === tokens ? providerUsage(toQuantities(used, 0)) : countedUsage(used, 0)
   return { vectors, tokenStates: tokenStates.length > 0 ? tokenStates : null, usage }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { KisError } from '../../../common/errors.ts'
+import { type EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { NeverAsked } from '../../ports/engines.ts'
@@ -155,6 +155,17 @@ describe('embeddings', () => {
     expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
 
+  it.each([
+    ['embed', 16],
+    ['embed-far', 4],
+  ])('of %s are charged by count where the reports of all batches are together more than an `Int`', async (model, tokens) => {
+    const { deps, billing, near, far } = parts()
+    near.embedTokens = far.embedTokens = 600_000_000
+    const { promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    expect(promptTokens).toBe(tokens)
+    expect(billing.only.used).toMatchObject({ source: 'counted' })
+  })
+
   it('whose caller leaves cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
@@ -199,6 +210,43 @@ describe('a query', () => {
     const { vector, tokens } = await embedQuery(deps, asking(searcher), { modelId: 'embed', text: 'green tea' })
     expect([vector.length, tokens, near.embedded]).toEqual([4, 10, [['query: green tea']]])
     expect(billing.only).toMatchObject({ state: 'settled', charged: 5_000n })
+  })
+
+  const step = 'run_1/steps/2/embedding'
+
+  it('that is a step of a run is charged if its caller leaves, and a repeat gets its vector', async () => {
+    const { deps, billing, near } = parts()
+    const { embed } = near.embedding
+    const sent = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    near.embedding.embed = async (call, input, signal) => {
+      sent.resolve()
+      await released.promise
+      signal.throwIfAborted()
+      return embed(call, input, signal)
+    }
+    const leaving = new AbortController()
+    const query = { modelId: 'embed', text: 'green tea', step }
+    const first = embedQuery(deps, asking(somebody, leaving.signal), query)
+    await sent.promise
+    leaving.abort()
+    released.resolve()
+    expect(await first).toMatchObject({ tokens: 10, cost: 5_000n })
+    expect(await embedQuery(deps, asking(), query)).toMatchObject({ tokens: 10, cost: 5_000n })
+    expect([near.embeds, billing.only.charged]).toEqual([1, 5_000n])
+    const left = asking(somebody, leaving.signal)
+    await expect(embedQuery(deps, left, { ...query, step: 'run_1/steps/3/embedding' })).rejects.toBe(leaving.signal.reason)
+    expect(near.embeds).toBe(1)
+  })
+
+  it('that is a step of a run is free if its process stops, and another process makes it again', async () => {
+    const { deps, billing, near, store } = parts()
+    near.embedFailure = 'wait'
+    const query = { modelId: 'embed', text: 'green tea', step }
+    const first = embedQuery(deps, asking(), query)
+    await Promise.all([expect(first).rejects.toThrow(), eventually(() => near.embeds === 1).then(() => deps.keyedCalls[Symbol.dispose]())])
+    expect([...billing.holds.values()]).toMatchObject([{ state: 'voided' }])
+    expect(await embedQuery(parts({ billing, store }).deps, asking(), query)).toMatchObject({ cost: 5_000n })
   })
 
   it('is refused with a model outside the allowlist', async () => {
@@ -250,6 +298,18 @@ describe('a document', () => {
       code: 'context_length_exceeded',
       param: 'texts[0]',
     })
+  })
+
+  it.each([
+    ['of ours', new StoppedByLimit('engine_timeout', 'late', { retryAfterMs: 7 }), { tokens: 8, code: 'engine_timeout', retryAfterMs: 7 }],
+    ['of the engine', new KisError('engine_timeout', 'late'), { tokens: undefined, code: 'engine_timeout' }],
+  ])('tells what was sent when a limit %s ends a batch', async (_whose, error, told) => {
+    const { deps, near } = parts()
+    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    near.embedFailure = error
+    const failure = await embedPassages(deps, asking(), { ...batch, holdId }).catch((failed) => failed)
+    const { tokens, code, retryAfterMs } = KisError.fromGraphQL(failure) as EmbeddingStopped
+    expect({ tokens, code, retryAfterMs }).toMatchObject(told)
   })
 
   it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {

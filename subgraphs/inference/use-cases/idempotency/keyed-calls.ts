@@ -4,7 +4,7 @@ import { sha256 } from '../../domain/idempotency-key.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
 import { HOLD_TTL_SECONDS, lasting, neverPlaced } from '../money/hold.ts'
 import type { KeyedCall } from '../tables.ts'
-import { Interrupted, type KeyedOutcome, lost, unpackOutcome } from './keyed-outcome.ts'
+import { Interrupted, type KeyedOutcome, lost, type PackedResponse, unpackOutcome } from './keyed-outcome.ts'
 import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
 /** How long a key belongs to its call, from the start of the call. */
@@ -29,6 +29,8 @@ const ALWAYS_FREE = () => true
 
 /** The outcome of an earlier call, with what was charged for it. */
 export interface Recorded {
+  /** The id of the call. */
+  readonly id: string
   readonly outcome: KeyedOutcome
   readonly cost: bigint
 }
@@ -175,6 +177,13 @@ export class KeyedCalls implements Disposable {
     }
   }
 
+  /** Returns the response of a call whose repeats get it as bytes. Null: there is none. */
+  async findResponse(organizationId: string, id: string): Promise<PackedResponse | null> {
+    const { collections, clock } = this.#deps
+    const call = await collections.keyedCalls.findOne({ _id: id, organizationId, state: 'ended', expiresAt: { $gt: clock.now() } })
+    return call?.outcome ? ((await unpackOutcome(call.outcome)).response ?? null) : null
+  }
+
   /** Removes the records of expired keys, at most 1,000 per call, and returns their number. */
   async removeExpired(): Promise<number> {
     const { collections, clock } = this.#deps
@@ -257,7 +266,7 @@ export class KeyedCalls implements Disposable {
         if (isOwn || charged > 0n) {
           const cost = run.charged + charged
           await run.end(cost)
-          return { outcome, cost }
+          return { id: found._id, outcome, cost }
         }
         await run.forget()
         return run
@@ -265,7 +274,7 @@ export class KeyedCalls implements Disposable {
       const charged = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
       if (charged === 0n) return run
       const cost = run.charged + charged
-      return { outcome: await run.endCharged(cost, lost(cost)), cost }
+      return { id: found._id, outcome: await run.endCharged(cost, lost(cost)), cost }
     } catch (error) {
       run.release()
       throw error
@@ -276,7 +285,7 @@ export class KeyedCalls implements Disposable {
 async function recorded(call: KeyedCall): Promise<Recorded> {
   const cost = BigInt(call.cost!)
   const outcome = call.outcome === null ? { usage: null, value: null, events: [], failure: lost(cost) } : await unpackOutcome(call.outcome)
-  return { outcome, cost }
+  return { id: call._id, outcome, cost }
 }
 
 export function reused(): KisError {

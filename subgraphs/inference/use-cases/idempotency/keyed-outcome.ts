@@ -17,6 +17,14 @@ export interface KeyedOutcome {
   readonly events: readonly object[]
   /** The error of the call, which comes after the events. */
   readonly failure: Failure | null
+  /** The JSON of `value.response`, where that is too long for `value`. */
+  readonly response?: PackedResponse
+}
+
+/** A text that is replayed as it is stored. */
+export interface PackedResponse {
+  readonly gzipped: Uint8Array
+  readonly sizeBytes: number
 }
 
 interface Failure {
@@ -30,8 +38,8 @@ interface Failure {
 export const MAX_KEPT_BYTES = 1024 * 1024
 
 /**
- * Greatest outcome of an unstreamed call before it is packed. Repeats read, check and write it in one piece, 8 ms of
- * the event loop for each MiB, and a text of 15 MB can be packed into 1 MiB.
+ * Greatest outcome of an unstreamed call that repeats read, check and write in one piece, 8 ms of the event loop for
+ * each MiB. A longer response is replayed as bytes.
  */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024
 
@@ -43,20 +51,42 @@ const FASTEST = { level: 1 }
 /** Packs an outcome as text for the store. If the answer is too long, repeats get an error that says so. */
 export async function packOutcome(outcome: KeyedOutcome): Promise<string> {
   const whole = serialize(outcome)
-  if (outcome.events.length > 0 || whole.length <= MAX_WHOLE_BYTES) {
-    const packed = await zip(whole, FASTEST)
-    if (packed.length <= MAX_KEPT_BYTES) return packed.toString('base64')
-  }
+  const stored = outcome.events.length > 0 || whole.length <= MAX_WHOLE_BYTES ? whole : await packResponse(outcome)
+  const packed = stored && (await zip(stored, FASTEST))
+  if (packed && packed.length <= MAX_KEPT_BYTES) return packed.toString('base64')
   return packOutcome({ usage: outcome.usage, value: null, events: [], failure: tooLong() })
+}
+
+/** Null: it is not that of a chat, the only one that is replayed as bytes. */
+async function packResponse(outcome: KeyedOutcome): Promise<Buffer | null> {
+  const { value } = outcome
+  if (!value || !('response' in value)) return null
+  const json = Buffer.from(JSON.stringify(value.response))
+  const response = { gzipped: await zip(json, FASTEST), sizeBytes: json.length }
+  return serialize({ ...outcome, value: { ...value, response: {} }, response } satisfies KeyedOutcome)
 }
 
 export async function unpackOutcome(text: string): Promise<KeyedOutcome> {
   return deserialize(await unzip(Buffer.from(text, 'base64'))) as KeyedOutcome
 }
 
+/** The response of a step. Its run needs it whole, whatever its length. */
+export async function unpackResponse({ gzipped }: PackedResponse): Promise<unknown> {
+  return JSON.parse((await unzip(gzipped)).toString())
+}
+
 export function tooLong(): Failure {
-  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_WHOLE_BYTES)}, or ${sizeText(MAX_KEPT_BYTES)} packed, that are kept.`
+  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_KEPT_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
+}
+
+/** The error of a repeat that cannot get the response as bytes. */
+export function notWhole({ sizeBytes }: PackedResponse): KisError {
+  return new KisError(
+    'idempotency_conflict',
+    `The response of the call with this idempotency key has ${sizeText(sizeBytes)}. Above ${sizeText(MAX_WHOLE_BYTES)} it is replayed as bytes only: by POST /v1/chat/completions, or in GraphQL with replayAsBytes.`,
+    { param: 'idempotencyKey', shouldRetry: false },
+  )
 }
 
 /** Returns the failure of a call that was charged `cost` nano-USD but has no whole answer. */

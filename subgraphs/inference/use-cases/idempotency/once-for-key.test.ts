@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
@@ -6,7 +7,7 @@ import { asking, parts } from '../../test-support/parts.ts'
 import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { RunDeps } from '../deps.ts'
-import { packOutcome, unpackOutcome } from './keyed-outcome.ts'
+import { packOutcome, unpackOutcome, unpackResponse } from './keyed-outcome.ts'
 import { onceForKey } from './once-for-key.ts'
 
 const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -22,24 +23,31 @@ function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
 const WRITES = ['record', 'hold', 'answer', 'end'] as const
 
 describe('a response that a repeat gets', () => {
-  const outcome = (characters: number, events: readonly object[] = []) => ({
-    usage: null,
-    value: { text: 'large '.repeat(characters / 6) },
-    events,
-    failure: null,
-  })
+  const outcome = (value: object, events: readonly object[] = []) => ({ usage: null, value, events, failure: null })
+  const text = (characters: number) => ({ text: 'large '.repeat(characters / 6) })
 
   it('is whole up to 4 MiB, or longer in the events of a stream', async () => {
-    for (const kept of [outcome(4_000_000), outcome(6_000_000, [{ text: 'a' }])])
+    for (const kept of [outcome(text(4_000_000)), outcome(text(6_000_000), [{ text: 'a' }])])
       expect(await unpackOutcome(await packOutcome(kept))).toEqual(kept)
   })
 
-  it('is a conflict that says why when it is longer, however well it is packed', async () => {
-    const { value, failure } = await unpackOutcome(await packOutcome(outcome(6_000_000)))
-    expect([value, failure]).toMatchObject([
-      null,
-      { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 4 MiB') },
-    ])
+  it('is the bytes of a chat completion that is longer', async () => {
+    const completion = { response: text(15_000_000), modelId: 'm' }
+    const { value, response } = await unpackOutcome(await packOutcome(outcome(completion)))
+    expect(value).toEqual({ response: {}, modelId: 'm' })
+    expect(response!.sizeBytes).toBe(JSON.stringify(completion.response).length)
+    expect(await unpackResponse(response!)).toEqual(completion.response)
+  })
+
+  it('is a conflict that says why when it is longer and no chat completion, or cannot be packed', async () => {
+    const random = { response: { text: randomBytes(4_000_000).toString('hex') } }
+    for (const long of [text(6_000_000), random]) {
+      const { value, failure } = await unpackOutcome(await packOutcome(outcome(long)))
+      expect([value, failure]).toMatchObject([
+        null,
+        { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 1 MiB packed') },
+      ])
+    }
   })
 })
 

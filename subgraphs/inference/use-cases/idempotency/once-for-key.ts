@@ -1,11 +1,12 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
+import type { SignedPath } from '../../../common/bytes/byte-paths.ts'
 import { isAbsent } from '../../../common/check.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
+import { requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
 import { checkIdempotencyKey, requestDigest } from '../../domain/idempotency-key.ts'
 import { readRateLimits, takeRequest, withRateLimits } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
-import { toError } from './keyed-outcome.ts'
+import { notWhole, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /** A billable call, and the idempotency key that it was sent with, if any. */
@@ -14,16 +15,24 @@ export interface SentCall {
   /** The whole request as it was sent. Two calls are the same when their requests are. */
   readonly request: unknown
   readonly idempotencyKey?: unknown
+  /** Whether a repeat takes a long response as bytes. Default: false. */
+  readonly replayAsBytes?: boolean | null | undefined
 }
 
 /** `replayed` reports whether the answer is that of an earlier call with the same key; absent means false. */
 export interface Replayable {
   readonly replayed?: boolean
+  /** Where the bytes of a long response are, which `response` then lacks. */
+  readonly responseDownload?: SignedPath
 }
 
 /** The part of an answer that describes the present, not the call. */
 interface Current {
   readonly rateLimits: RateLimits | null
+}
+
+export function findResponseDownload(answer: object): SignedPath | null {
+  return (answer as Replayable).responseDownload ?? null
 }
 
 export function isReplayed(answer: object): boolean {
@@ -47,9 +56,13 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
   const claimed = await claim(deps, ask, call)
   if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, ask, claimed, run))
   await takeRequest(deps, ask)
-  const { outcome, cost } = claimed
+  const { id, outcome, cost } = claimed
   if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
-  return { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }
+  const replayed = { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }
+  if (!outcome.response) return replayed
+  if (!call.replayAsBytes) throw withRateLimits(deps, ask, notWhole(outcome.response))
+  const { organizationId } = requirePrincipal(ask.caller)
+  return { ...replayed, responseDownload: await deps.bytePaths.sign({ kind: 'response', organizationId, key: id }) }
 }
 
 /**

@@ -1,6 +1,7 @@
-import type { CallContext, KeyedDeps } from '../deps.ts'
+import { requirePrincipal } from '../../../common/identity/principal.ts'
+import type { AskContext, CallContext, KeyedDeps } from '../deps.ts'
 import type { StepClaim } from './keyed-calls.ts'
-import { toError } from './keyed-outcome.ts'
+import { toError, unpackResponse } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
@@ -18,8 +19,9 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
 ): Promise<Value> {
   const record = await deps.keyedCalls.claimStep(context, claim)
   if (!(record instanceof KeyedRun)) {
-    if (record.outcome.failure) throw toError(record.outcome.failure)
-    return { ...(record.outcome.value as Value), cost: record.cost }
+    const { failure, value, response } = record.outcome
+    if (failure) throw toError(failure)
+    return { ...(value as Value), ...(response && { response: await unpackResponse(response) }), cost: record.cost }
   }
   const chargedBefore = record.charged
   try {
@@ -31,4 +33,22 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
     await record.fail(error)
     throw error
   }
+}
+
+/**
+ * As `onceForStep`, for a step that another service asks for, as `run/path`. The call continues when that service
+ * leaves: its engine bills it, and only the service knows whether the run was cancelled or another process continues
+ * it. So the call is charged, and the next pass gets its answer. When this process stops, the call is cut and free.
+ * @throws {KisError} as `onceForStep`.
+ */
+export async function onceForStepOf<Value extends { readonly cost: bigint }>(
+  deps: KeyedDeps,
+  ask: AskContext,
+  step: string,
+  work: (context: CallContext & { readonly record: KeyedRun }) => Promise<Value>,
+): Promise<Value> {
+  ask.signal.throwIfAborted()
+  const [runId = '', ...path] = step.split('/')
+  const context = { ...ask, caller: requirePrincipal(ask.caller), signal: deps.keyedCalls.signal }
+  return deps.background.track(onceForStep(deps, context, { runId, path: path.join('/'), isFree: () => true }, work))
 }

@@ -18,9 +18,15 @@ const RUN: RunRecord = {
   ...{ agentId: `agt_${'3'.repeat(32)}`, agentVersion: 1, threadId: null, input: '[]', outcome: null, steps: '[]' },
 }
 
+function owned() {
+  const made = parts({ catalog: CATALOG })
+  made.billing.principal = OWNER
+  return made
+}
+
 it('an import takes what an export wrote, also runs of the operator, and labels headers with the secret that seals them', async () => {
-  const there = parts({ catalog: CATALOG }).deps
-  const here = parts({ catalog: CATALOG }).deps
+  const there = owned().deps
+  const here = owned().deps
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
   const agent = await createAgent(there, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
   await there.collections.runs.insertOne(RUN)
@@ -54,7 +60,7 @@ it('an import takes what an export wrote, also runs of the operator, and labels 
 })
 
 it('an export leaves out headers that cannot be opened, and says so', async () => {
-  const { deps } = parts({ catalog: CATALOG })
+  const { deps } = owned()
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
   await createAgent(deps, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
   const { organizationId } = OWNER

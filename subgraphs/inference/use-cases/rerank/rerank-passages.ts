@@ -1,11 +1,10 @@
 import { textAt } from '../../../common/check.ts'
-import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { checkRerankRequest, type RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { type Admitted, admit } from '../calls/admit.ts'
 import { limited } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
-import { onceForStep } from '../idempotency/once-for-step.ts'
+import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { type Reranked, rerank } from './rerank.ts'
 
 /** A search has its plain order to answer with, so it does not wait longer for a better one. */
@@ -22,7 +21,7 @@ export interface PassagesToRerank {
 /**
  * Orders the passages of one search for another service and charges the searcher's wallet. It counts as one of the
  * organization's concurrent calls, but not as a request of its key. Within a run, the call is charged once however
- * often it is repeated.
+ * often it is repeated, and also if its caller leaves.
  * @throws {KisError} as `admit`; or the error of the engine, and nothing is charged.
  * @throws {KisError} `engine_timeout`: the model took longer than 10 s.
  */
@@ -32,11 +31,8 @@ export function rerankPassages(deps: KeyedDeps, ask: AskContext, { step, ...pass
       const { principal, model, request } = admitPassages(deps, admitted, passages)
       return rerank(deps, await call.admit(principal, null), model, request, MAX_MS)
     })
-  if (step == null) return once(ask)
-  const [runId = '', ...path] = step.split('/')
   // The step's own path is that of the query's embedding.
-  const claim = { runId, path: [...path, 'rerank'].join('/'), isFree: () => true }
-  return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, claim, once)
+  return step == null ? once(ask) : onceForStepOf(deps, ask, `${step}/rerank`, once)
 }
 
 /**

@@ -133,6 +133,28 @@ describe('reranking', () => {
     expect(await rerankPassages(deps, asking(), passages)).toMatchObject({ results: first.results, cost: UNIT })
     expect(ranks.reranked).toHaveLength(1)
   })
+
+  it('charges the count where the reports of all batches are together more than an `Int`', async () => {
+    const { deps, billing, ranks } = parts()
+    ranks.maxBatch = 1
+    ranks.rerankings = [{ tokens: null, searchUnits: 2 ** 30 }]
+    const { searchUnits } = await createRerank(deps, asking(), { ...REQUEST, documents: ['a', 'b', 'c'] })
+    expect([searchUnits, billing.only.used]).toMatchObject([3, { source: 'counted' }])
+  })
+
+  it('charges the passages of a step whose caller leaves', async () => {
+    const { deps, billing, ranks } = parts()
+    const leaving = new AbortController()
+    const { rerank } = ranks.rerank
+    ranks.rerank.rerank = async (call, query, documents, signal) => {
+      leaving.abort()
+      signal.throwIfAborted()
+      return rerank(call, query, documents, signal)
+    }
+    const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
+    await rerankPassages(deps, asking(somebody, leaving.signal), passages)
+    expect(billing.only.charged).toBe(UNIT)
+  })
 })
 
 describe('a quote of a reranking', () => {

@@ -1,6 +1,7 @@
 import type { Model } from '../../domain/catalog.ts'
 import type { RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rerank-usage.ts'
+import { isCount } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import { NeverAsked, type Reranking } from '../../ports/engines.ts'
 import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
@@ -99,9 +100,10 @@ async function rerankInBatches(
   }
 }
 
-/** Null unless every call has its report. */
+/** Null unless every call has its report and an `Int` can hold the sum. */
 function sumReports(reports: readonly (number | null)[]): number | null {
-  return reports.reduce<number | null>((sum, report) => (sum === null || report === null ? null : sum + report), 0)
+  const sum = reports.reduce<number>((total, report) => total + (report ?? Number.NaN), 0)
+  return isCount(sum) ? sum : null
 }
 
 /** The most that a model can take for them. Only the unit that has a price is recorded with search units. */

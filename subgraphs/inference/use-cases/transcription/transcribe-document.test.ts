@@ -39,6 +39,20 @@ it('charges a step once, however often it is repeated', async () => {
   expect([far.transcribed.length, billing.holds.size]).toEqual([1, 1])
 })
 
+it('is charged if the document is deleted meanwhile', async () => {
+  const { deps, billing, far } = parts()
+  const leaving = new AbortController()
+  const { transcribe } = far.transcription
+  far.transcript = { text: 'a', segments: SEGMENTS }
+  far.transcription.transcribe = async (call, file, request, signal) => {
+    leaving.abort()
+    signal.throwIfAborted()
+    return transcribe(call, file, request, signal)
+  }
+  await transcribeDocument(deps, asking(somebody, leaving.signal), sound())
+  expect(billing.only.charged).toBe(COST)
+})
+
 it.each([
   ['it is no sound', 'text', {}, { code: 'unsupported_value' }],
   ['it lasts longer than 4 hours', `wav ${4 * 3_600_000 + 1} `, {}, { code: 'payload_too_large', shouldRetry: false }],

@@ -1,6 +1,5 @@
 import { textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { readSegments, type Segment } from '../../domain/transcription/segments.ts'
@@ -9,7 +8,7 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { admit } from '../calls/admit.ts'
 import { byRulesInForce } from '../calls/principals.ts'
 import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
-import { onceForStep } from '../idempotency/once-for-step.ts'
+import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { transcribe } from './transcribe.ts'
 
 /** A recorded meeting or lecture. A call may take 15 minutes, in which speech models hear far more than this. */
@@ -28,7 +27,8 @@ export interface SoundOfDocument {
 
 /**
  * Transcribes the sound of a document for another service, and charges the wallet of the key that attached it. The step
- * is charged once, however often it is repeated and however often a process is killed meanwhile. It takes nothing of
+ * is charged once, however often it is repeated and however often a process is killed meanwhile, and also if the
+ * document is deleted meanwhile. It takes nothing of
  * the key's limits, because documents wait for their turn before. Returns the segments with text, in order.
  * @throws {KisError} as `admit` and `transcribe`; nothing is charged.
  * @throws {KisError} `engine_error`: the model gives no segments, or too many.
@@ -40,10 +40,8 @@ export async function transcribeDocument(
   { modelId, contentBase64, step }: SoundOfDocument,
 ): Promise<readonly Segment[]> {
   deps.load.check('background')
-  const [runId = '', ...path] = step.split('/')
-  const claim = { runId, path: path.join('/'), isFree: () => true }
   const check = () => checkTranscriptionRequest({ model: modelId, contentBase64, responseFormat: 'verbose_json' })
-  const { segments } = await onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, claim, (asking) =>
+  const { segments } = await onceForStepOf(deps, ask, step, (asking) =>
     byRulesInForce(deps, asking, (now) =>
       transcribe(
         deps,

@@ -88,7 +88,7 @@ export async function transcribe<Value extends object>(
     async (signal) => {
       const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)
       if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
-      const usage = heardUsage(answer, length.own, model)
+      const usage = heardUsage(answer, length, model)
       used = usage
       const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds
       const duration = { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) }

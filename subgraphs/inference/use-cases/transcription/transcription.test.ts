@@ -29,13 +29,25 @@ describe('a transcription', () => {
     ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
     ['the file where it says nothing', {}, 250_000n, 'counted'],
     ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
-    ['at most what is held where it says far too much', { duration: 4_000 }, 350_000n, 'provider'],
+    ['the file where the engine says that it is longer than its frames last', { duration: 3.6 }, 250_000n, 'counted'],
+    ['the file where the engine says more than a day', { duration: 90_000 }, 250_000n, 'counted'],
   ])('is charged by %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
     const { text, cost } = await createTranscription(deps, asking(), ask())
     expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
+  })
+
+  it.each([
+    ['the report, if its bytes can last so long', 'ogg 10000', 39.9, 'provider', 110n],
+    ['its own length, if its bytes cannot', 'ogg 10000', 80_000, 'counted', 100n],
+    ['its estimated length, if its bytes cannot', 'ogg ?', 80_000, 'estimated', 100n],
+  ])('of a file whose codec need not be read is charged %s', async (_name, head, duration, source, tenths) => {
+    const { deps, billing, far } = parts()
+    far.transcript = { text: 'Hello', duration }
+    await createTranscription(deps, asking(), ask(`${head} `.padEnd(40_000, 'x')))
+    expect(billing.only).toMatchObject({ charged: (tenths * SECOND) / 10n, used: { source } })
   })
 
   it.each([

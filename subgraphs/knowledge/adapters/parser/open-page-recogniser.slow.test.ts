@@ -174,7 +174,9 @@ describe('whatever happens to a page', () => {
     const given = [{ page: 1, confidence: null, paragraphs: [] }]
     const late = [{ ...given[0], isOutOfTime: true }]
     expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(late)
-    expect(await withLimits({ maxRssBytes: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(given)
+    expect(await withLimits({ maxRssBytes: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual([
+      { ...given[0], isOutOfMemory: true },
+    ])
     const scan = await toScan([harbour, kiln])
     const all = await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
     expect(all.map(({ confidence }) => confidence)).toEqual([null, null])

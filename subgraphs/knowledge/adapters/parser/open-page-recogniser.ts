@@ -69,7 +69,7 @@ class ChildPageRecogniser implements PageRecogniser {
     const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
     this.#children.add(child)
     let done = 0
-    let isOutOfTime = false
+    let limit: Pick<RecognisedPage, 'isOutOfTime' | 'isOutOfMemory'> = {}
     try {
       const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + FILE_COPIES * sizeBytes }
       for await (const page of child.recognise({ ...request, sizeBytes }, bytes, limits, signal)) {
@@ -81,12 +81,12 @@ class ChildPageRecogniser implements PageRecogniser {
         if (!signal.aborted) this.#log.error({ err: error, mediaType: request.mediaType }, 'the process that recognises pages failed')
         throw error
       }
-      isOutOfTime = error.code === 'timeout'
+      limit = error.code === 'timeout' ? { isOutOfTime: true } : { isOutOfMemory: true }
     } finally {
       this.#children.delete(child)
     }
     const failed = request.pages[done]
-    if (failed !== undefined) yield { page: failed, confidence: null, paragraphs: [], ...(isOutOfTime && { isOutOfTime: true as const }) }
+    if (failed !== undefined) yield { page: failed, confidence: null, paragraphs: [], ...limit }
   }
 
   /** Kills all children. Pending calls fail. */

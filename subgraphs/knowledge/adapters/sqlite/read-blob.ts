@@ -8,7 +8,7 @@ import { PIECE_BYTES } from './blob-file.ts'
 const SELECT = `
   SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
   WHERE key = ? ORDER BY position`
-type Row = readonly [size: number, position: number | null, bytes: Uint8Array | null]
+type Row = readonly [size: number, position: number | null, bytes: Uint8Array<ArrayBuffer> | null]
 
 /** Runs a statement whose rows are arrays. */
 export type ReadRows = (text: string, parameters: readonly (string | number)[]) => readonly Row[]
@@ -33,6 +33,8 @@ export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: 
     const part = piece.subarray(Math.max(0, -from), bytes.length - from)
     bytes.set(part, Math.max(0, from))
     filled += part.length
+    // The row's memory is free at once, without a collection.
+    piece.buffer.transfer(0)
   }
   if (filled !== bytes.length) throw new BlobDamaged(key)
   return bytes

@@ -20,7 +20,7 @@ import {
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
-import { KisError } from '../../../common/errors.ts'
+import { EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openDocumentParser } from '../../adapters/parser/open-document-parser.ts'
 import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
@@ -182,6 +182,31 @@ it('takes a new hold for the rest when the first ran out, and goes on where it w
   await expectReady(one)
   expect(one.world.inference.holds.size).toBe(2)
   expect([...one.world.inference.embedded.values()].every((times) => times === 1)).toBe(true)
+})
+
+describe('a batch that a deadline of ours has ended', () => {
+  const late = () => new EmbeddingStopped(new KisError('engine_timeout', 'The engine was late.'), 10)
+
+  it('costs what was sent if the document fails, and nothing that its other batches used', async () => {
+    const one = await attached()
+    one.world.inference.beforeBatch = (batch) => {
+      if (batch === 2) throw late()
+      if (batch === 3) throw new KisError('invalid_request', 'No more.')
+    }
+    for (let start = 0; start < 2; start++) await workOn(one.deps, one.id).catch(() => afterLease(one))
+    expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({ status: 'failed' })
+    expect(one.world.inference.charged).toBe(10)
+  })
+
+  it('counts to the hold of the document', async () => {
+    const one = await attached()
+    one.world.inference.beforeBatch = (batch) => {
+      if (batch === 2) throw late()
+    }
+    for (let start = 0; start < 2; start++) await workOn(one.deps, one.id).catch(() => afterLease(one))
+    await expectReady(one)
+    expect(one.world.inference.charged).toBe(CHUNKS * CHUNK_TOKENS + 10)
+  })
 })
 
 it('does not open one hold after another when each has ended at once', async () => {

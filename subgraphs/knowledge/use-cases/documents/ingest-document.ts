@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
+import { EmbeddingStopped, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { toInt } from '../../../common/int.ts'
 import { DuplicateKey, type Filter, type Update } from '../../../common/ports/document-store.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
@@ -275,7 +276,7 @@ class Ingestion {
 
     await this.#report({ stage: 'indexing', progress: { done: 0, total: 1 } })
     if (this.#document.embedding) {
-      await this.#close(this.#document.embedding.tokens, context)
+      await this.#close(usedTokens(this.#document.embedding), context)
       await this.#write({ embedding: null })
     }
     const textSha256 = createHash('sha256').update(parsed.text).digest('hex')
@@ -460,6 +461,7 @@ class Ingestion {
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
         // The key's rules have changed since they were read. Try the batch again under the new rules.
         if (error instanceof StalePrincipal && ++overtaken < MAX_OVERTAKEN) return null
+        if (error instanceof EmbeddingStopped) await this.#noteStopped(error)
         if (!found || !isNotFound(error)) throw error
         // The hold expired while no worker ran, and billing has charged the work under it. The rest gets a new hold.
         await this.#write({ embedding: null })
@@ -500,12 +502,24 @@ class Ingestion {
    */
   async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
     const context = await this.#context()
-    const { holdId, tokens } = this.#document.embedding ?? (await this.#open(model, left, context))
-    const embedded = await this.#deps.inference.embedPassages({ holdId, modelId: model.id, texts, tokensBefore: tokens }, context)
-    return { ...embedded, holdId, tokens: tokens + embedded.tokens }
+    const embedding = this.#document.embedding ?? (await this.#open(model, left, context))
+    const { holdId, tokens } = embedding
+    const tokensBefore = usedTokens(embedding)
+    const embedded = await this.#deps.inference.embedPassages({ holdId, modelId: model.id, texts, tokensBefore }, context)
+    return { ...embedded, holdId, tokens: toInt(tokens + embedded.tokens) }
   }
 
-  async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {
+  /** The vendor bills what was sent of the batch. */
+  async #noteStopped({ tokens }: EmbeddingStopped): Promise<void> {
+    const embedding = this.#document.embedding!
+    await this.#write({ embedding: { ...embedding, stoppedTokens: toInt((embedding.stoppedTokens ?? 0) + tokens) } })
+  }
+
+  async #open(
+    model: EmbeddingModel,
+    chunks: readonly DocumentChunk[],
+    context: CallContext,
+  ): Promise<NonNullable<DocumentRecord['embedding']>> {
     const total = chunks.reduce((sum, chunk) => sum + chunk.tokens + model.overheadTokens, 0)
     const holdId = await this.#deps.inference.openEmbedding(model.id, total, context)
     const embedding = this.#embedding(holdId, 0)
@@ -514,7 +528,9 @@ class Ingestion {
   }
 
   #embedding(holdId: string, tokens: number) {
-    return { holdId, tokens, generation: this.#document.generation, indexName: this.#indexName }
+    const { embedding, generation } = this.#document
+    const stopped = embedding?.stoppedTokens && { stoppedTokens: embedding.stoppedTokens }
+    return { holdId, tokens, ...stopped, generation, indexName: this.#indexName }
   }
 
   #indexed(chunk: DocumentChunk, text: string, { vectors, tokenStates }: EmbeddedPassages, place: number): IndexedChunk {
@@ -559,7 +575,7 @@ class Ingestion {
     const { embedding, generation, collectionId } = this.#document
     if (!embedding) return
     if ((embedding.generation ?? generation) === generation && (embedding.indexName ?? collectionId) === this.#indexName) return
-    await this.#close(embedding.tokens, context)
+    await this.#close(usedTokens(embedding), context)
     await this.#write({ embedding: null })
   }
 
@@ -647,8 +663,8 @@ class Ingestion {
   }
 
   /**
-   * Records the failure. Deletes the document's chunks and counts, and ends its hold without a charge. The record and the
-   * reason stay, and in most cases what was read. A live version stays as it is: only its replacement fails.
+   * Records the failure. Deletes the document's chunks and counts, and ends its hold. The record and the reason stay, and
+   * in most cases what was read. A live version stays as it is: only its replacement fails.
    */
   async fail(verdict: Verdict): Promise<void> {
     const error = { code: verdict.code, message: verdict.message }
@@ -687,12 +703,17 @@ class Ingestion {
     }
   }
 
-  /** Ends the open hold without a charge. */
+  /** Ends the open hold. Only what was sent of batches that a limit or a deadline of ours has ended is charged. */
   async #endHold(): Promise<void> {
     if (!this.#document.embedding) return
-    await this.#close(0, await this.#context())
+    await this.#close(this.#document.embedding.stoppedTokens ?? 0, await this.#context())
     await this.#write({ embedding: null })
   }
+}
+
+/** The tokens that the hold of an embedding is charged, so far. */
+function usedTokens({ tokens, stoppedTokens = 0 }: NonNullable<DocumentRecord['embedding']>): number {
+  return toInt(tokens + stoppedTokens)
 }
 
 /** Warns about files inside the document's file that did not become documents. */

@@ -256,11 +256,17 @@ it('a retry reads a failed scan once OCR is on', async () => {
   await eventually(async () => (await look(deps, scan)).status === 'ready')
 })
 
-it('pays once for each page that was read, wherever the process dies', async () => {
+it('pays once for each page that was read or that a limit has ended, wherever the process dies', async () => {
   const parsed = await scanParser.parse(Buffer.from('scan 13'), 'a.pdf', context.signal, { leavesPictures: true })
   const recogniser = {
     async *recognise({ pages }: Parameters<PageRecogniser['recognise']>[0]) {
-      for (const page of pages) yield { page, confidence: page === 3 ? null : 90, paragraphs: page === 3 ? [] : [`Page ${page}`] }
+      for (const page of pages) {
+        const failed = { page, confidence: null, paragraphs: [] }
+        if (page === 3) yield failed
+        else if (page === 5) yield { ...failed, isOutOfTime: true as const }
+        else if (page === 11) yield { ...failed, isOutOfMemory: true as const }
+        else yield { page, confidence: 90, paragraphs: [`Page ${page}`] }
+      }
     },
     async [Symbol.asyncDispose]() {},
   }

@@ -89,6 +89,11 @@ function toGroup(page: number): number {
   return Math.floor((page - 1) / PAGES_PER_BLOB)
 }
 
+/** Whether a page counts: it was read, or a limit ended it after the work that it takes. */
+function isPaid({ confidence, isOutOfTime, isOutOfMemory }: RecognisedPage): boolean {
+  return confidence !== null || isOutOfTime === true || isOutOfMemory === true
+}
+
 /** Charges the pages that were recognised, under another hold if theirs has expired meanwhile. */
 async function pay(
   { blobs, pageBilling }: Pick<Deps, 'blobs' | 'pageBilling'>,
@@ -96,11 +101,11 @@ async function pay(
   { holdId, pages }: UnpaidPages,
   contextNow: () => Promise<CallContext>,
 ): Promise<void> {
-  const read = pages.filter(({ confidence }) => confidence !== null).length
-  if (!(await pageBilling.settle(holdId, read, await contextNow()))) {
-    const another = await pageBilling.hold(read, await contextNow())
+  const paid = pages.filter(isPaid).length
+  if (!(await pageBilling.settle(holdId, paid, await contextNow()))) {
+    const another = await pageBilling.hold(paid, await contextNow())
     await keep(blobs, key, { holdId: another, pages })
-    await pageBilling.settle(another, read, await contextNow())
+    await pageBilling.settle(another, paid, await contextNow())
   }
   await keep(blobs, key, pages)
 }

@@ -40,7 +40,7 @@ export async function openDownload(
   if (!blob && sizeBytes > 0) throw await lost()
   const read = (range: { readonly offset: number; readonly length: number }) =>
     streamBlob(blobs, { bytesKey: '', ...blob, sizeBytes }, lost, range)
-  const response = await respondWithBytes(request, { name, mediaType, sizeBytes, sha256, read }, signal)
+  const response = await respondWithBytes(request, { organizationId, name, mediaType, sizeBytes, sha256, read }, signal)
   // The client sees only that the connection breaks off.
   response.body.once('error', (error) => {
     if (!isAbort(error)) log.error({ requestId, err: error, fileId: key }, 'a download broke off')

@@ -1,5 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
+import { toInt } from '../../../common/int.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { CollectionRecord } from '../../domain/records.ts'
@@ -15,6 +16,7 @@ const MAX_COUNTED = 2_048
 /** Passages of one document that it counts in a larger collection, so that no document stands for all. */
 const MAX_COUNTED_EACH = 4 * PASSAGES_PER_BLOB
 const PAGE = 100
+const MILLION = 1_000_000n
 /** What is added to an estimate: passages that were not counted may be longer. */
 const RESERVE = 1.1
 
@@ -51,8 +53,16 @@ export async function quoteReembedding(
   const collection = await getCollection(deps, principal.organizationId, input.collectionId, 'input.collectionId')
   const model = await naming('input.embeddingModel', deps.inference.embeddingModel(input.embeddingModel, caller))
   const counted = await countTokens(deps, caller, collection, model)
-  const { amount, isCovered, perMillion } = await deps.inference.quoteEmbedding(model.id, counted.tokens, caller)
-  return { collection, model, ...counted, amount, isCovered, perMillion }
+  const held = toInt(counted.tokens)
+  const { amount, isCovered, perMillion } = await deps.inference.quoteEmbedding(model.id, held, caller)
+  // A hold has at most so many tokens. What is left then gets another one.
+  const rest = priceOf(counted.tokens - held, perMillion)
+  return { collection, model, ...counted, amount: amount + rest, isCovered, perMillion }
+}
+
+/** The price of tokens in nano-USD, by that of a million. */
+export function priceOf(tokens: number, perMillion: bigint): bigint {
+  return (BigInt(tokens) * perMillion + MILLION - 1n) / MILLION
 }
 
 async function countTokens(

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
   base64,
   Crash,
@@ -21,7 +21,7 @@ import {
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
-import { KisError } from '../../../common/errors.ts'
+import { EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
@@ -30,6 +30,7 @@ import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { ReembeddingRecord } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import { ReembeddingQuoteFields } from '../../resolvers/reembeddings.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection, deleteCollection, getCollection } from '../documents/collections.ts'
@@ -514,6 +515,35 @@ describe('a re-embedding', () => {
     const leased = await claimJob(deps.store.evaluations, deps.clock, evaluation._id)
     await evaluate(deps, leased!, new AbortController().signal)
     expect(await findEvaluation(deps, context, evaluation._id)).toMatchObject({ status: 'failed', error: { code: 'in_use' } })
+  })
+
+  it('quotes and holds more tokens than an `Int` has', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const holding = vi.spyOn(world.inference, 'quoteEmbedding')
+    await deps.store.usage.findOneAndUpdate({ _id: organizationId }, { $set: { [`chunks.${collectionId}`]: 100_000_000 } })
+    const quote = await quoteReembedding(deps, context, { collectionId, embeddingModel: 'embed-new' })
+    expect(quote.tokens).toBe(Math.ceil(100_000_000 * TOKENS * 1.1))
+    expect(quote.amount).toBe(BigInt(quote.tokens) * 1_000n)
+    expect(holding).toHaveBeenCalledWith('embed-new', 2 ** 31 - 1, expect.anything())
+    expect(ReembeddingQuoteFields.tokens!(quote, {}, undefined as never, undefined as never)).toBe(2 ** 31 - 1)
+  })
+
+  it('costs what was sent of a batch that a deadline of ours has ended', async () => {
+    const library = await newLibrary()
+    const { deps, collectionId, world } = library
+    const { _id } = await start(deps, collectionId)
+    const money = moneySince(world)
+    let batches = 0
+    world.inference.beforeBatch = () => {
+      if (++batches === 2) throw new EmbeddingStopped(new KisError('engine_timeout', 'late'), 7)
+    }
+    for (let turn = 0; turn < 2; turn++) {
+      await workOn(deps, _id).catch(() => undefined)
+      world.clock.ms += LEASE_MS + 1
+    }
+    await expectSwapped(library, _id)
+    expect(money().charged).toBe((CHUNKS + 1) * TOKENS + 7)
   })
 
   it('quotes a large collection by a part of it', async () => {

@@ -1,7 +1,7 @@
-import { InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
+import { EmbeddingStopped, InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
-import { MAX_INT } from '../../../common/int.ts'
+import { toInt } from '../../../common/int.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { lastWhole } from '../../domain/index-differences.ts'
@@ -236,7 +236,7 @@ class Reembedding {
       // The batch is paid by this write, and only by it: it names the passages together with their tokens.
       await this.#write({
         at: { documentId, generation, next: next + PASSAGES_PER_BLOB },
-        hold: { ...hold!, used: hold!.used + embedded.tokens },
+        hold: { ...hold!, used: toInt(hold!.used + embedded.tokens) },
         tokens: tokens + embedded.tokens,
         done: done + chunks.length,
         error: null,
@@ -281,6 +281,9 @@ class Reembedding {
       try {
         return await inference.embedPassages({ holdId, modelId, texts, tokensBefore }, context)
       } catch (error) {
+        // The vendor bills what was sent of the batch.
+        if (error instanceof EmbeddingStopped)
+          await this.#write({ hold: { ...this.#record.hold!, used: toInt(tokensBefore + error.tokens) } })
         if (++overtaken >= MAX_OVERTAKEN) throw error
         // The hold expired while no worker ran, and billing has charged the work under it.
         if (error instanceof KisError && error.code === 'not_found') await this.#closeHold()
@@ -301,7 +304,7 @@ class Reembedding {
     const { quoted, done, total } = this.#record
     const left = done === 0 ? quoted.tokens : Math.ceil((quoted.tokens / Math.max(1, quoted.passages)) * Math.max(0, total - done))
     // A hold has at most so many tokens. What is left then gets another one.
-    const tokens = Math.min(Math.max(needed, left), MAX_INT)
+    const tokens = toInt(Math.max(needed, left))
     const id = await inference.openEmbedding(model.id, tokens, context)
     await this.#write({ hold: { id, tokens, used: 0 } })
   }

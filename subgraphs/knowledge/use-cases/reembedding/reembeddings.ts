@@ -9,13 +9,11 @@ import { indexNameOf, newIndexName } from '../../domain/index-name.ts'
 import { type CollectionRecord, newJob, type ReembeddingRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { stopReembedding } from '../stop-reembedding.ts'
-import { quoteReembedding } from './quote-reembedding.ts'
+import { priceOf, quoteReembedding } from './quote-reembedding.ts'
 
 /** Re-embeddings of one collection that are kept. A new one deletes the oldest. */
 const MAX_KEPT = 20
 const REEMBEDDING_ID = /^remb_/
-/** Tokens of a price. */
-const MILLION = 1_000_000n
 
 /**
  * Starts to embed a collection's passages with another model. Searches use the former one until all are embedded. The
@@ -109,8 +107,7 @@ export function listReembeddings(
 
 /** Returns what a re-embedding has cost so far, in nano-USD: what was charged, and what its open hold has used. */
 export function costOf({ charged, hold, rate }: Pick<ReembeddingRecord, 'charged' | 'hold' | 'rate'>): bigint {
-  const used = BigInt(hold?.used ?? 0) * BigInt(rate)
-  return BigInt(charged) + (used + MILLION - 1n) / MILLION
+  return BigInt(charged) + priceOf(hold?.used ?? 0, BigInt(rate))
 }
 
 async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<void> {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import robotsModule from 'robots-parser'
 import { expect, it } from 'vitest'
 import { principal } from '../../../../test/support/knowledge.ts'
-import type { Egress } from '../../../common/egress/egress.ts'
+import type { Egress, EgressRequest } from '../../../common/egress/egress.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { Accounts } from '../../ports/accounts.ts'
 import { fetchPage } from './fetch-page.ts'
@@ -12,7 +12,8 @@ const asked: string[] = []
 
 /** Fetches a page of a new site with this robots.txt. */
 function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Accounts['findPrincipal'] = async () => principal) {
-  const fetched = async ({ url }: { readonly url: string }) => {
+  const fetched = async ({ url, letLeave }: EgressRequest) => {
+    await letLeave?.(url)
     asked.push(url)
     const body = Buffer.from(url.endsWith('/robots.txt') ? robots : 'page')
     return { status: 200, headers: {}, body, url }

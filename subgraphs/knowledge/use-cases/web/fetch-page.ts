@@ -81,8 +81,8 @@ export async function fetchPage(
   }
   const { organizationId, plan } = principal
   const maxBytes = Math.min(plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
-  await requireMayLeave(deps, principal, signal)
-  const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS }, signal)
+  const letLeave = () => requireMayLeave(deps, principal, signal)
+  const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS, letLeave }, signal)
   if (answer.status === 304) return null
   if (answer.status !== 200)
     throw new FetchRefused('status', `The address answered with status ${answer.status}. Check that it can be read without signing in.`)
@@ -152,11 +152,11 @@ async function requireAllowed(deps: FetchDeps, principal: Principal, url: string
 
 /** A site without one allows everything. Null: the site fails, which forbids everything (RFC 9309, section 2.3.1). */
 async function readRobots(deps: FetchDeps, principal: Principal, origin: string, signal: AbortSignal) {
-  await requireMayLeave(deps, principal, signal)
   const { organizationId } = principal
   const url = `${origin}/robots.txt`
+  const letLeave = () => requireMayLeave(deps, principal, signal)
   try {
-    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS }
+    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS, letLeave }
     const { status, body } = await deps.egress.fetch(request, signal)
     if (status >= 500) return null
     return parseRobots(url, status === 200 ? body.toString() : '')

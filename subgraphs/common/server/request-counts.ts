@@ -1,0 +1,47 @@
+import { gatewayOperation, type OperationText } from '../../../schema/operations.ts'
+import { KisError } from '../errors.ts'
+import { type Link, type LinkContext, request } from '../link/link.ts'
+
+/** Counts what is no call of a model against the limits of its key. The link is to inference, or to the gateway. */
+
+const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
+const OWED = gatewayOperation('query RateLimits { rateLimits { requests { limit } } }')
+const COUNT = gatewayOperation(`mutation CountRequest { countRequest { ${LIMITS} } }`)
+const COUNT_REFUSED = gatewayOperation(`mutation CountRefusedRequest { countRequest(isRefused: true) { ${LIMITS} } }`)
+
+/** Of a call that only counts. */
+const TIMEOUT_MS = 2_000
+
+/** @throws {KisError} `rate_limit_exceeded`: refused bodies have taken more requests than the key has */
+export async function requireNoDebt<Who>(link: Link<Who>, context: LinkContext<Who>): Promise<void> {
+  await unlessAway(link, OWED, context)
+}
+
+/**
+ * Returns what the key has left.
+ * @throws {KisError} `rate_limit_exceeded`: nothing
+ */
+export async function countRequest<Who>(link: Link<Who>, context: LinkContext<Who>) {
+  return (await unlessAway(link, COUNT, context))?.countRequest
+}
+
+/** Counts a request whose large body was read. Returns what the key has left. */
+export async function countRefused<Who>(link: Link<Who>, context: LinkContext<Who>) {
+  return (await unlessAway(link, COUNT_REFUSED, context))?.countRequest ?? null
+}
+
+/** While the part that counts does not answer, requests go on without. */
+async function unlessAway<Data, Who>(
+  link: Link<Who>,
+  query: OperationText<Data, Record<string, never>>,
+  { caller, requestId }: LinkContext<Who>,
+): Promise<Data | undefined> {
+  // Not the signal of the request: a caller who has left counts as well.
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  try {
+    return await request(link, { query, variables: {} }, { caller, requestId, signal })
+  } catch (error) {
+    if (signal.aborted || (error instanceof KisError && error.code === 'service_unavailable')) return undefined
+    throw error
+  }
+}

@@ -43,10 +43,12 @@ const OTHER_LICENCES: Readonly<Record<string, readonly [licence: string, reason:
   '@apollo/query-graphs': ['Elastic-2.0', FEDERATION],
   '@apollo/query-planner': ['Elastic-2.0', FEDERATION],
   duck: ['BSD', 'its LICENSE is the BSD 2-clause text'],
+  usearch: ['Apache 2.0', 'its LICENSE is the text of Apache-2.0'],
 }
 /** Packages with an install script, each with what it would do. None is run: `.npmrc` has `ignore-scripts`. */
 const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {
   '@apollo/protobufjs': 'warns of version ranges in the package that installs it',
+  usearch: 'looks for the binary of this system, which the package has for glibc, macOS and Windows',
   'onnxruntime-node': 'downloads CUDA libraries, which the embedded model does not use',
 }
 

@@ -46,6 +46,7 @@ export const ERRORS = {
   engine_unavailable: { status: 503, type: 'server_error', retry: true },
   engine_timeout: { status: 504, type: 'server_error', retry: true },
   service_unavailable: { status: 503, type: 'server_error', retry: true },
+  index_rebuilding: { status: 503, type: 'server_error', retry: true },
   part_unavailable: { status: 503, type: 'server_error', retry: true },
   internal: { status: 500, type: 'server_error', retry: true },
 } as const satisfies Record<string, { status: number; type: string; retry: boolean }>

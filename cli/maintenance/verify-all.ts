@@ -9,7 +9,7 @@ type Part = (service: Service, options: VerifyOptions, say: (line: string) => vo
 const STORES: Readonly<Record<string, Part>> = { files: verifyFiles, ledger: verifyLedger, blobs: verifyBlobs }
 
 /** Codes of a part that cannot be read. */
-const UNREADABLE: readonly ErrorCode[] = ['service_unavailable', 'part_unavailable', 'internal']
+const UNREADABLE: readonly ErrorCode[] = ['service_unavailable', 'index_rebuilding', 'part_unavailable', 'internal']
 
 /**
  * Verifies one part after another; with a collection, only its index. If the service cannot read a part, this is

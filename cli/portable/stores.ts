@@ -148,7 +148,7 @@ async function openIndex(
     return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
   }
   const { installation, lost } = await folder.look()
-  return openSqliteChunkIndex({ file: path, installation, isLost: lost.includes(path), log })
+  return openSqliteChunkIndex({ file: path, installation, isLost: lost.includes(path), rebuildFirst: true, log })
 }
 
 /** The files that this configuration has data in. */

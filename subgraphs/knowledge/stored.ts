@@ -49,7 +49,7 @@ export async function openInFolder(
 ): Promise<BlobsAndIndex> {
   const files = knowledgeFiles(dataDirectory)
   const blobs = stack.use(await openSqliteBlobStore({ file: files.blobs, installation, log }))
-  const index = stack.use(await openSqliteChunkIndex({ file: files.index, installation, isLost: isIndexLost, log }))
+  const index = stack.use(await openSqliteChunkIndex({ file: files.index, installation, isLost: isIndexLost, rebuildFirst: true, log }))
   await index.ping(AbortSignal.timeout(PING_TIMEOUT_MS))
   return { blobs, index }
 }

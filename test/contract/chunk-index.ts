@@ -7,6 +7,7 @@ import {
   ATTRIBUTES,
   COLLECTION,
   chunkId,
+  coverage,
   DIMENSIONS,
   dot,
   listIds,
@@ -512,21 +513,3 @@ const FILTERS: readonly (readonly [string, SearchFilter, readonly string[]])[] =
   ],
   ['a value that looks like SQL', { op: 'eq', field: 'file_name', value: "' OR 1=1 --" }, []],
 ]
-
-/** The port's formula, in the plainest way: the share of `query` that each text covers. */
-function coverage(texts: readonly string[], query: string, analyse: (text: string) => readonly string[]): number[] {
-  const documents = texts.map(analyse)
-  const average = documents.reduce((sum, d) => sum + d.length, 0) / documents.length
-  const terms = [...new Set(analyse(query))].map((term) => {
-    const df = documents.filter((d) => d.includes(term)).length
-    return { term, idf: Math.log(1 + (documents.length - df + 0.5) / (df + 0.5)) }
-  })
-  const ceiling = terms.reduce((sum, { idf }) => sum + idf * 2.2, 0)
-  return documents.map((d) => {
-    const sum = terms.reduce((total, { term, idf }) => {
-      const tf = d.filter((t) => t === term).length
-      return total + (idf * tf * 2.2) / (tf + 1.2 * (0.25 + (0.75 * d.length) / average))
-    }, 0)
-    return ceiling === 0 ? 0 : sum / ceiling
-  })
-}

@@ -89,6 +89,8 @@ export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'tokenStates'
 export interface IndexedCollection {
   readonly collectionId: string
   readonly chunks: number
+  /** Searches of a collection of this size take long in this index: another one serves it better. Default: false. */
+  readonly isLarge?: boolean
 }
 
 /** What the index has of one ingestion of a document. */
@@ -119,6 +121,7 @@ export interface RebuildStep {
  * Chunks with their vectors and terms, searchable by both. Derived: everything in it can be made again from the primary
  * store. Every call may be repeated. Adapters pass `test/contract/chunk-index.ts`.
  * @throws {ServiceUnavailable} in any method: the index did not answer
+ * @throws {KisError} `index_rebuilding`, in searches and writes: an index of an earlier version is being rebuilt
  */
 export interface ChunkIndex extends AsyncDisposable {
   /** Makes room for a collection whose vectors have this length. Idempotent. */

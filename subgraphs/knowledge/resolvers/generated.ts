@@ -1243,7 +1243,8 @@ export type IndexFindingKind =
   | 'missing'
   | 'incomplete'
   | 'extra'
-  | 'repairing';
+  | 'repairing'
+  | 'large';
 
 export type IndexFinding = {
   readonly kind: IndexFindingKind;
@@ -1693,7 +1694,7 @@ export type ResolversTypes = {
   IndexRebuild: ResolverTypeWrapper<IndexRebuild>;
   VerifyIndexInput: VerifyIndexInput;
   IndexVerification: ResolverTypeWrapper<Verification>;
-  IndexFindingKind: ResolverTypeWrapper<'missing' | 'incomplete' | 'extra' | 'repairing'>;
+  IndexFindingKind: ResolverTypeWrapper<'missing' | 'incomplete' | 'extra' | 'repairing' | 'large'>;
   IndexFinding: ResolverTypeWrapper<Finding>;
   BlobVerification: ResolverTypeWrapper<Omit<BlobVerification, 'findings'> & { findings: ReadonlyArray<ResolversTypes['BlobFinding']> }>;
   BlobFindingKind: ResolverTypeWrapper<'missing' | 'damaged'>;
@@ -2508,7 +2509,7 @@ export type IndexVerificationResolvers<ContextType = Context, ParentType extends
   next?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 }>;
 
-export type IndexFindingKindResolvers = { MISSING: 'missing', INCOMPLETE: 'incomplete', EXTRA: 'extra', REPAIRING: 'repairing' };
+export type IndexFindingKindResolvers = { MISSING: 'missing', INCOMPLETE: 'incomplete', EXTRA: 'extra', REPAIRING: 'repairing', LARGE: 'large' };
 
 export type IndexFindingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IndexFinding'] = ResolversParentTypes['IndexFinding']> = Needed<ParentType, {
   kind?: Resolver<ResolversTypes['IndexFindingKind'], ParentType, ContextType>;

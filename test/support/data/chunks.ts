@@ -130,3 +130,21 @@ export async function openCollection(open: () => Promise<ChunkIndex>, candidates
     [Symbol.asyncDispose]: () => index[Symbol.asyncDispose](),
   }
 }
+
+/** The port's formula, in the plainest way: the share of `query` that each text covers. */
+export function coverage(texts: readonly string[], query: string, analyse: (text: string) => readonly string[]): number[] {
+  const documents = texts.map(analyse)
+  const average = documents.reduce((sum, d) => sum + d.length, 0) / documents.length
+  const terms = [...new Set(analyse(query))].map((term) => {
+    const df = documents.filter((d) => d.includes(term)).length
+    return { term, idf: Math.log(1 + (documents.length - df + 0.5) / (df + 0.5)) }
+  })
+  const ceiling = terms.reduce((sum, { idf }) => sum + idf * 2.2, 0)
+  return documents.map((d) => {
+    const sum = terms.reduce((total, { term, idf }) => {
+      const tf = d.filter((t) => t === term).length
+      return total + (idf * tf * 2.2) / (tf + 1.2 * (0.25 + (0.75 * d.length) / average))
+    }, 0)
+    return ceiling === 0 ? 0 : sum / ceiling
+  })
+}

@@ -6,7 +6,7 @@ import { ServiceText } from './service-text.tsx'
 const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
   ...(['invalid_api_key', 'organization_suspended', 'not_found', 'unknown_url', 'not_offered', 'method_not_allowed'] as const),
   ...(['graphql_parse_failed', 'graphql_validation_failed', 'headers_too_large', 'idempotency_conflict'] as const),
-  ...(['request_timeout', 'service_unavailable', 'part_unavailable', 'internal', 'unreachable'] as const),
+  ...(['request_timeout', 'service_unavailable', 'index_rebuilding', 'part_unavailable', 'internal', 'unreachable'] as const),
 ])
 
 type Told = Pick<Failure, 'code' | 'param'>

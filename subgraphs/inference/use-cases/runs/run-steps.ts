@@ -14,7 +14,7 @@ const LEFT: readonly ErrorCode[] = ['idempotency_conflict']
  * Errors that end by themselves: limits, an unavailable part of the service, a call whose process was killed. A call is
  * retried after them as long as the run has time.
  */
-const WAITED_FOR: readonly ErrorCode[] = ['rate_limit_exceeded', 'service_unavailable', 'idempotency_conflict']
+const WAITED_FOR: readonly ErrorCode[] = ['rate_limit_exceeded', 'service_unavailable', 'index_rebuilding', 'idempotency_conflict']
 /** Most attempts at a call whose engine fails. The waits between them double from 1 s to 60 s, with jitter. */
 const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000

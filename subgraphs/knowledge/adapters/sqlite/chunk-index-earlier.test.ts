@@ -1,110 +1,136 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, expect, it } from 'vitest'
 import { silentLog } from '../../../common/process/log.ts'
-import type { ChunkIndex, IndexedChunk } from '../../ports/chunk-index.ts'
+import type { ChunkIndex, ChunkQuery } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-earlier-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const BLOCK = 128
+/**
+ * Written by the program whose index had version 3: `col_a` has the chunks 0 to 599 of ten documents with 60 each, without
+ * those of `doc_3`, and with two of `doc_5` that were written twice; `col_b` has a chunk, and `col_empty` none.
+ */
+const VERSION_3 = new URL('./__fixtures__/index-version-3.sqlite.gz', import.meta.url)
 const DIMENSIONS = 8
-const PADDED = 16
-const PUTS = 9
-const PER_PUT = 256
+const CHUNKS = 541
+const signal = new AbortController().signal
 
-function makeChunk(ordinal: number): IndexedChunk {
-  const words = ['harbour', `word${ordinal % 50}`, `only${ordinal}`]
-  return {
-    chunkId: `chunk-${ordinal}`,
-    ordinal,
-    text: words.join(' '),
-    context: '',
-    headingPath: [],
-    pageStart: null,
-    pageEnd: null,
-    charStart: 0,
-    charEnd: 10,
-    language: 'en',
-    vector: Float32Array.from({ length: DIMENSIONS }, (_, i) => Math.sin(ordinal * (i + 1)) + 0.1),
-    words,
-    grams: [],
-  }
+function newFile(name: string): string {
+  const file = join(folder, name)
+  writeFileSync(file, gunzipSync(readFileSync(VERSION_3)))
+  return file
 }
 
-/** Puts the tables of version 1 in the place of those of now. */
-function makeEarlier(file: string): void {
-  const db = new DatabaseSync(file)
-  db.exec(`CREATE TABLE vectors_1 (block INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-    CREATE VIRTUAL TABLE postings_1 USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii)`)
-  const vectors = db.prepare('SELECT id, data FROM int8_vectors_1 ORDER BY id').all() as { id: number; data: Uint8Array }[]
-  for (const [block, members] of Map.groupBy(vectors, ({ id }) => Math.floor(id / BLOCK))) {
-    const data = new Uint8Array(BLOCK * 4 + BLOCK * PADDED)
-    for (const { id, data: row } of members) {
-      data.set(row.subarray(0, 4), (id % BLOCK) * 4)
-      data.set(row.subarray(4, 4 + DIMENSIONS), BLOCK * 4 + (id % BLOCK) * PADDED)
-    }
-    db.prepare('INSERT INTO vectors_1 (block, data) VALUES (?, ?)').run(block, data)
-  }
-  for (const table of ['int8_vectors_1', 'segments_1', 'segment_data_1', 'lists_1']) db.exec(`DROP TABLE ${table}`)
-  db.exec('PRAGMA user_version = 1')
-  db.close()
-}
+const vectorOf = (ordinal: number) => Float32Array.from({ length: DIMENSIONS }, (_, i) => Math.sin(ordinal * (i + 1)) + 0.1)
 
-/** Takes away what version 2 had not. */
-function makeVersion2(file: string): void {
-  const db = new DatabaseSync(file)
-  db.exec(`ALTER TABLE segment_data_1 DROP COLUMN fine_bits; ALTER TABLE segment_data_1 DROP COLUMN fine_scales; PRAGMA user_version = 2`)
-  db.close()
-}
+const search = (index: ChunkIndex, query: Partial<ChunkQuery>) =>
+  index.search({ collectionId: 'col_a', vector: null, words: [], grams: [], candidates: 10, filter: null, ...query }, signal)
 
-async function ask(index: ChunkIndex) {
-  const queries = [
-    { vector: makeChunk(700).vector, words: ['word7', 'harbour'], candidates: 20 },
-    { vector: makeChunk(2_200).vector, words: ['only2100'], candidates: 5 },
-  ]
-  const found = await Promise.all(
-    queries.map((query) => index.search({ collectionId: 'col_a', grams: [], filter: null, ...query }, new AbortController().signal)),
-  )
-  return found.map((candidates) => candidates.toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1)))
-}
-
-/** Gives its answers. */
-async function fill(file: string) {
-  await using index = await openSqliteChunkIndex({ file, log: silentLog })
-  await index.createCollection({ organizationId: 'org_a', collectionId: 'col_a', dimensions: DIMENSIONS })
-  for (let put = 0; put < PUTS; put++) {
-    const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: `doc_${put}`, generation: 'g1', attributes: {} }
-    await index.put(
-      document,
-      Array.from({ length: PER_PUT }, (_, i) => makeChunk(put * PER_PUT + i)),
-    )
-  }
-  await index.deleteDocument('col_a', 'doc_3')
-  // Replaces them: their places in an earlier segment are buried, though the chunks have vectors.
-  const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_5', generation: 'g1', attributes: {} }
-  await index.put(document, [makeChunk(5 * PER_PUT), makeChunk(5 * PER_PUT + 1)])
-  return ask(index)
-}
-
-it.each([
-  ['1', makeEarlier],
-  ['2', makeVersion2],
-])('brings a file of version %s up to date, and answers as before', async (version, make) => {
-  const file = join(folder, `index-${version}.sqlite`)
-  const before = await fill(file)
-  make(file)
-
-  await using index = await openSqliteChunkIndex({ file, log: silentLog })
-  expect(await ask(index)).toEqual(before)
-  expect(before[1]!.some(({ chunkId }) => chunkId === 'chunk-2100')).toBe(true)
+async function expectRebuilt(index: ChunkIndex, file: string): Promise<void> {
+  const words = ['only120', 'harbour']
+  const found = await search(index, { vector: vectorOf(120), words, grams: ['onl'], candidates: 3 })
+  const best = found.find(({ chunkId }) => chunkId === 'chunk-120')!
+  expect(best.cosine).toBeGreaterThan(0.999)
+  // As the program of that version scored it.
+  expect(best.wordCoverage).toBeCloseTo(0.4547, 3)
+  expect(best.gramCoverage).toBeCloseTo(0.4545, 3)
+  expect(found.filter(({ chunkId }) => ['chunk-453', 'chunk-497'].includes(chunkId))).toHaveLength(2)
+  expect(await search(index, { words: ['harbour'], candidates: 1_000 })).toHaveLength(CHUNKS - 1)
+  expect(await search(index, { words: ['only200'] })).toEqual([])
+  expect(await search(index, { words: ['only300'] })).toHaveLength(1)
+  const filter = { op: 'eq', field: 'file_name', value: '5.txt' } as const
+  expect(await search(index, { vector: vectorOf(1), candidates: 1_000, filter })).toHaveLength(60)
+  expect(await search(index, { collectionId: 'col_b', vector: vectorOf(0) })).toHaveLength(1)
+  expect((await index.tokenStates('col_a', ['chunk-120'])).get('chunk-120')).toEqual(Int8Array.of(1, -2, 20))
+  expect(await index.listCollections('', 10)).toEqual([
+    { collectionId: 'col_a', chunks: CHUNKS - 1 },
+    { collectionId: 'col_b', chunks: 1 },
+  ])
   const db = new DatabaseSync(file, { readOnly: true })
-  expect(db.prepare("SELECT name FROM sqlite_schema WHERE name IN ('vectors_1', 'postings_1')").all()).toEqual([])
-  expect(db.prepare('SELECT count(*) AS n FROM segment_data_1 WHERE fine_bits IS NULL OR fine_scales IS NULL').get()).toEqual({ n: 0 })
-  expect(db.prepare('SELECT sum(buried) AS n FROM segments_1').get()).toEqual({ n: 0 })
-  expect(db.prepare('PRAGMA user_version').get()).toEqual({ user_version: 3 })
+  const names = db.prepare("SELECT name FROM sqlite_schema WHERE name GLOB 'segment*' OR name GLOB 'lists_*' OR name GLOB 'int8_*'").all()
+  expect([names, db.prepare('PRAGMA user_version').get()]).toEqual([[], { user_version: 4 }])
   db.close()
+}
+
+it('refuses searches and writes while an index of version 3 is rebuilt, tells the progress, and then has all that it had', async () => {
+  const file = newFile('progress.sqlite')
+  const told: unknown[] = []
+  const log = Object.assign(Object.create(silentLog), { info: (fields: object, message: string) => void told.push({ ...fields, message }) })
+  await using index = await openSqliteChunkIndex({ file, log })
+  const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
+  const refused = await Promise.allSettled([
+    search(index, { words: ['harbour'] }),
+    index.put(document, []),
+    index.deleteDocument('col_a', 'doc_1'),
+    index.deleteGeneration('col_a', 'doc_1', 'g1'),
+    index.rebuild(null, async () => [], signal),
+  ])
+  const reason = { code: 'index_rebuilding', message: expect.stringContaining('285 chunks are left') }
+  expect(refused).toEqual(refused.map(() => ({ status: 'rejected', reason: expect.objectContaining(reason) })))
+  expect(await index.get('col_a', ['chunk-120'])).toMatchObject([{ documentId: 'doc_2' }])
+  await index.ping(signal)
+  await expect
+    .poll(() =>
+      search(index, { words: ['harbour'] }).then(
+        () => 'served',
+        ({ code }) => code,
+      ),
+    )
+    .toBe('served')
+  await expectRebuilt(index, file)
+  expect(told).toEqual([
+    { file, left: 285, message: expect.stringContaining('being rebuilt') },
+    { file, message: 'the chunk index is rebuilt' },
+  ])
+  await index.deleteDocument('col_a', 'doc_2')
+  expect(await search(index, { words: ['only120'] })).toEqual([])
+  await index.put(document, [])
+})
+
+it('continues a rebuild that was interrupted at any step', async () => {
+  const file = newFile('interrupted.sqlite')
+  for (let starts = 0; starts < 3; starts++) await (await openSqliteChunkIndex({ file, log: silentLog }))[Symbol.asyncDispose]()
+  await using index = await openSqliteChunkIndex({ file, log: silentLog, rebuildFirst: true })
+  await expectRebuilt(index, file)
+})
+
+it('drops what a rebuild of an earlier version, or a collection that is gone, has left', async () => {
+  const file = newFile('draft.sqlite')
+  const db = new DatabaseSync(file)
+  db.exec("UPDATE collections SET collection_id = 'draft:col_x' WHERE collection_id = 'col_b'")
+  db.close()
+  await using index = await openSqliteChunkIndex({ file, log: silentLog })
+  await index.dropCollection('col_a')
+  await expect.poll(() => search(index, { words: ['harbour'] }).catch(({ code }) => code)).toEqual([])
+  const left = new DatabaseSync(file, { readOnly: true })
+  const tables = left.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB '*_[12]'").all()
+  left.close()
+  expect(tables).toEqual([])
+})
+
+it.each(['0.1.0', '0.2.0'])('takes up the index of version %s', async (version) => {
+  const data = join(folder, version)
+  mkdirSync(data)
+  const archive = fileURLToPath(new URL(`../../../../test/frozen/data-${version}.tar.gz`, import.meta.url))
+  execFileSync('tar', ['-xzf', archive, '-C', data])
+  await using index = await openSqliteChunkIndex({ file: join(data, 'index.sqlite'), log: silentLog, rebuildFirst: true })
+  const [{ collectionId } = { collectionId: '' }] = await index.listCollections('', 1)
+  const vector = new Float32Array(384).fill(1)
+  const found = await search(index, { collectionId, vector, words: ['meal'], candidates: 10 })
+  expect(found.map(({ language }) => language).sort()).toEqual(['ar', 'en'])
+  // Multilingual E5's vectors all lie in one part of the space, which this one is far from.
+  for (const { cosine } of found) expect(Math.abs(cosine!)).toBeGreaterThan(0)
+  let after: string | null = null
+  do
+    after = (await index.rebuild(after, async (passages) => passages.map(({ text }) => ({ words: text.split(/\W+/), grams: [] })), signal))
+      .next
+  while (after !== null)
+  expect(await search(index, { collectionId, words: ['Meals'] })).toHaveLength(1)
 })

@@ -1,94 +1,89 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { decodeCounts } from './chunk-index-counts.ts'
-import { earlierTables, nameTables, type Tables } from './chunk-index-schema.ts'
-import { aligned } from './segments/kernels.ts'
-import { addSegment, renewSegment, type SegmentPassage, tidySegments } from './segments/segment-writer.ts'
-import { packVector, vectorReader } from './segments/vectors.ts'
+import { createPostings, type EncodedChunk, readWordIds, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
+import { createSearchTables, nameTables } from './chunk-index-schema.ts'
 
-/** Chunks taken over in one step: about a quarter of a second. */
-const STEP = 2_048
-/** Vectors of versions 0 and 1 are in blocks of 128: their lengths (float32), then their components (int8). */
+/** Chunks of one statement. */
+const PAGE = 256
+/** Tables of versions 0 to 3. Each collection had one of the first two. */
+const EARLIER = ['postings', 'segments', 'segment_data', 'lists', 'vectors', 'int8_vectors'] as const
+/** Vectors of versions 0 and 1 are in blocks of 128: their lengths (float32), then their components (int8), to a multiple of 16. */
 const BLOCK = 128
-const LENGTHS_BYTES = BLOCK * 4
+/** Before the components of a vector of versions 2 and 3: its length (float32). */
+const LENGTH_BYTES = 4
 
 /**
- * Takes one step in replacing what earlier versions wrote: tables of versions 0 and 1, and segments of version 2. Gives the
- * chunks that are left of those tables, or of a collection's segments; null: nothing is. May be interrupted after any step.
+ * Takes one step of about so long in rebuilding the collections of an earlier version from their chunks. Returns the
+ * number of chunks that are left; null: nothing is. It may be interrupted after any step.
  */
-export function replaceEarlierTables(db: DatabaseSync): number | null {
-  const collections = db.prepare('SELECT key, dimensions, chunks FROM collections ORDER BY key').all() as unknown as Collection[]
-  const earlier = collections.filter(({ key }) => hasTable(db, earlierTables(key)[1]))
-  const [collection] = earlier
-  if (!collection) return renewOneSegment(db, collections)
-  const { key, dimensions } = collection
-  const tables = nameTables({ key })
-  const { last, done } = db
-    .prepare(`SELECT coalesce(max(id), -1) AS last, count(*) AS done FROM ${tables.vectors}`)
-    .get() as unknown as Progress
-  const rows = db
-    .prepare(`SELECT id, words, grams, counts FROM ${tables.chunks} WHERE id > ? ORDER BY id LIMIT ?`)
-    .all(last, STEP) as unknown as ChunkTerms[]
-  const [vectors, postings] = earlierTables(key)
-  const ids = rows.map(({ id }) => id)
-  takeVectors(db, tables, vectors, dimensions, ids)
-  const vectorOf = vectorReader(db, tables, dimensions)
-  const passages = rows.map((row): SegmentPassage => ({ ...row, counts: toMap(decodeCounts(row.counts)) }))
-  addSegment(db, tables, dimensions, passages, vectorOf)
-  tidySegments(db, tables, dimensions, vectorOf)
-  if (rows.length < STEP) for (const table of [vectors, postings]) db.exec(`DROP TABLE ${table}`)
-  return earlier.reduce((sum, { chunks }) => sum + chunks, 0) - done - rows.length
-}
-
-/** The first one that version 2 has written. */
-function renewOneSegment(db: DatabaseSync, collections: readonly Collection[]): number | null {
-  for (const { key, dimensions } of collections) {
-    const tables = nameTables({ key })
-    const left = renewSegment(db, tables, dimensions, vectorReader(db, tables, dimensions))
-    if (left !== null) return left
+export function rebuildEarlier(db: DatabaseSync, stepMs: number): number | null {
+  const end = performance.now() + stepMs
+  const earlier = listEarlier(db)
+  for (const [i, collection] of earlier.entries()) {
+    while (rebuildPage(db, collection)) if (performance.now() > end) return countLeft(db, earlier.slice(i))
+    for (const name of EARLIER) db.exec(`DROP TABLE IF EXISTS ${name}_${collection.key}`)
+    if (performance.now() > end) return countLeft(db, earlier.slice(i + 1))
   }
   return null
 }
 
 interface Collection {
   readonly key: number
+  /** 0: only its tables are left. */
   readonly dimensions: number
   readonly chunks: number
 }
 
-interface Progress {
-  readonly last: number
-  readonly done: number
+function listEarlier(db: DatabaseSync): readonly Collection[] {
+  const rows = db
+    .prepare(
+      `SELECT found.key, coalesce(dimensions, 0) AS dimensions, coalesce(chunks, 0) AS chunks
+       FROM (SELECT DISTINCT CAST(substr(name, instr(name, '_') + 1) AS INTEGER) AS key FROM sqlite_schema
+             WHERE name GLOB 'segments_[0-9]*' OR name GLOB 'postings_[0-9]*') found LEFT JOIN collections c ON c.key = found.key
+       ORDER BY found.key`,
+    )
+    .all()
+  return rows as unknown as Collection[]
 }
 
-interface ChunkTerms {
-  readonly id: number
-  readonly words: number
-  readonly grams: number
-  readonly counts: Uint8Array
+function countLeft(db: DatabaseSync, [first, ...others]: readonly Collection[]): number {
+  if (!first) return 0
+  const { vectors } = nameTables(first)
+  const done = hasTable(db, vectors) ? Number(db.prepare(`SELECT count(*) AS n FROM ${vectors}`).get()!.n) : 0
+  return others.reduce((sum, { chunks }) => sum + chunks, first.chunks - done)
+}
+
+/** False: the collection had no chunks left. */
+function rebuildPage(db: DatabaseSync, { key, dimensions, chunks }: Collection): boolean {
+  if (dimensions === 0) return false
+  const tables = nameTables({ key })
+  if (!hasTable(db, tables.vectors)) {
+    createSearchTables(db, tables)
+    if (chunks > SMALL_COLLECTION) createPostings(db, tables, key)
+    db.prepare(`UPDATE collections SET last_id = (SELECT coalesce(max(id), 0) FROM ${tables.chunks}) WHERE key = ?`).run(key)
+  }
+  const rows = db
+    .prepare(
+      `SELECT id, counts FROM ${tables.chunks} WHERE id > (SELECT coalesce(max(id), -1) FROM ${tables.vectors}) ORDER BY id LIMIT ${PAGE}`,
+    )
+    .all() as unknown as EncodedChunk[]
+  const vectorOf = vectorReader(db, key, dimensions)
+  const writeVector = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
+  for (const { id } of rows) writeVector.run(id, vectorOf(id) ?? new Int8Array(dimensions))
+  if (chunks > SMALL_COLLECTION) writePostings(db, tables, rows, readWordIds(db, tables))
+  return rows.length > 0
+}
+
+/** Reads the components of a chunk's vector. */
+function vectorReader(db: DatabaseSync, key: number, dimensions: number): (id: number) => Uint8Array | undefined {
+  if (hasTable(db, `vectors_${key}`)) {
+    const padded = Math.ceil(dimensions / 16) * 16
+    const read = db.prepare(`SELECT substr(data, ?, ${dimensions}) AS data FROM vectors_${key} WHERE block = ?`)
+    return (id) => read.get(BLOCK * LENGTH_BYTES + (id % BLOCK) * padded + 1, Math.floor(id / BLOCK))?.data as Uint8Array | undefined
+  }
+  const read = db.prepare(`SELECT substr(data, ${LENGTH_BYTES + 1}, ${dimensions}) AS data FROM int8_vectors_${key} WHERE id = ?`)
+  return (id) => read.get(id)?.data as Uint8Array | undefined
 }
 
 function hasTable(db: DatabaseSync, name: string): boolean {
   return db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined
-}
-
-/** Every chunk gets a row, which tells how far this has come. A vector that was missing becomes zero. */
-function takeVectors(db: DatabaseSync, tables: Tables, earlier: string, dimensions: number, ids: readonly number[]): void {
-  const length = aligned(dimensions)
-  const read = db.prepare(`SELECT data FROM ${earlier} WHERE block = ?`)
-  const write = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
-  for (const [block, ofBlock] of Map.groupBy(ids, (id) => Math.floor(id / BLOCK))) {
-    const found = read.get(block) as { data: Uint8Array } | undefined
-    for (const id of ofBlock) {
-      const at = LENGTHS_BYTES + (id % BLOCK) * length
-      const components = new Int8Array(dimensions)
-      if (found) components.set(new Int8Array(found.data.buffer, found.data.byteOffset + at, dimensions))
-      write.run(id, packVector(components))
-    }
-  }
-}
-
-function toMap(counts: Uint32Array): ReadonlyMap<number, number> {
-  const map = new Map<number, number>()
-  for (let at = 0; at < counts.length; at += 2) map.set(counts[at]!, counts[at + 1]!)
-  return map
 }

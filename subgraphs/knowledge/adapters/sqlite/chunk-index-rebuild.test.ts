@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { silentLog } from '../../../common/process/log.ts'
-import type { ChunkIndex, IndexedChunk, Passage, ToTerms } from '../../ports/chunk-index.ts'
+import type { ChunkIndex, IndexedChunk, ToTerms } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
@@ -98,18 +98,4 @@ it('forgets a rebuild that its process did not finish', async () => {
   }
   expect(chunks).toBeGreaterThanOrEqual(300)
   expect(await search(index)).toHaveLength(300)
-})
-
-it('takes up a file of the first layout', async () => {
-  const file = await newFile('first-layout.sqlite', (db) => db.exec('ALTER TABLE chunks_1 DROP COLUMN context'))
-  await using index = await openSqliteChunkIndex({ file, log: silentLog })
-  await index.put(document, [makeChunk(300, 'harbour')])
-  const seen: Passage[] = []
-  await rebuilt(index, (passages) => {
-    seen.push(...passages)
-    return toTerms(passages)
-  })
-  expect(seen.filter(({ context }) => context === null)).toHaveLength(300)
-  expect(seen.filter(({ context }) => context === 'about')).toHaveLength(1)
-  expect(await search(index)).toHaveLength(301)
 })

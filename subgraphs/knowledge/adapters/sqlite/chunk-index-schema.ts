@@ -1,5 +1,4 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createSegmentTables, type SegmentTables } from './segments/segment-tables.ts'
 
 /** Milliseconds that a connection waits for another's lock. The writer's longest transaction is far shorter. */
 const BUSY_TIMEOUT_MS = 5_000
@@ -7,10 +6,10 @@ const BUSY_TIMEOUT_MS = 5_000
 const WAL_LIMIT_BYTES = 67_108_864
 
 /**
- * SQLite's `user_version`: the version that this program reads and writes. Files of versions 0 and 1 have other tables
- * for vectors and postings, and segments of version 2 lack the second bits of their codes: `chunk-index-earlier.ts` brings both up to date.
+ * SQLite's `user_version`: the version that this program reads and writes. Files of earlier versions have other tables
+ * for vectors and postings, which `chunk-index-earlier.ts` replaces.
  */
-export const INDEX_VERSION = 3
+export const INDEX_VERSION = 4
 
 /** A collection's row: its tables, and what the scores need of all its chunks. */
 export interface CollectionRow {
@@ -21,18 +20,23 @@ export interface CollectionRow {
   /** Terms of all chunks, with repeats. */
   readonly words: number
   readonly grams: number
+  /** Grows when chunks are deleted, so that readers drop their vectors too. */
+  readonly removals: number
+  /** 1: FTS5 has the words of its chunks. 0: it has always been small. */
+  readonly hasPostings: 0 | 1
 }
 
 /**
  * Names of a collection's tables. Each collection has its own, so that no tenant's text affects another's scores, and
  * dropping one is quick. The key is a number of ours; no name contains a caller's text.
  */
-export interface Tables extends SegmentTables {
+export interface Tables {
   readonly documents: string
   readonly chunks: string
   readonly vectors: string
   readonly tokenStates: string
   readonly terms: string
+  readonly postings: string
 }
 
 export function nameTables({ key }: { readonly key: number }): Tables {
@@ -40,15 +44,14 @@ export function nameTables({ key }: { readonly key: number }): Tables {
   return {
     documents: table('documents'),
     chunks: table('chunks'),
-    vectors: table('int8_vectors'),
+    vectors: table('quantized_vectors'),
     tokenStates: table('token_states'),
     terms: table('terms'),
-    segments: table('segments'),
-    segmentData: table('segment_data'),
-    lists: table('lists'),
+    postings: table('word_postings'),
   }
 }
 
+/** `last_id` is the id of a collection's newest chunk: no chunk gets the id of another, even of one that is gone. */
 export function openWriter(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES};
@@ -60,32 +63,19 @@ export function openWriter(file: string): DatabaseSync {
       dimensions INTEGER NOT NULL,
       chunks INTEGER NOT NULL DEFAULT 0,
       words INTEGER NOT NULL DEFAULT 0,
-      grams INTEGER NOT NULL DEFAULT 0
+      grams INTEGER NOT NULL DEFAULT 0,
+      last_id INTEGER NOT NULL DEFAULT 0,
+      removals INTEGER NOT NULL DEFAULT 0,
+      has_postings INTEGER NOT NULL DEFAULT 0
     ) STRICT`)
-  const collections = db.prepare('SELECT key, collection_id AS collectionId FROM collections').all() as {
-    key: number
-    collectionId: string
-  }[]
-  for (const { key, collectionId } of collections) {
-    const tables = nameTables({ key })
-    // Files of the first layouts lack it.
-    createTokenStates(db, tables)
-    createSearchTables(db, tables)
-    // A rebuild does not survive its process.
-    if (isDraft(collectionId)) dropCollectionRow(db, { key })
-    else {
-      // Files of earlier layouts lack them.
-      addColumn(db, tables.chunks, 'context', 'TEXT')
-      addColumn(db, tables.segmentData, 'fine_scales', 'BLOB')
-      addColumn(db, tables.segmentData, 'fine_bits', 'BLOB')
-    }
-  }
+  // Files of earlier versions lack them.
+  if (!db.prepare("SELECT 1 FROM pragma_table_info('collections') WHERE name = 'last_id'").get())
+    for (const column of ['last_id', 'removals', 'has_postings'])
+      db.exec(`ALTER TABLE collections ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0`)
+  // A rebuild does not survive its process.
+  for (const { key } of db.prepare(`SELECT key FROM collections WHERE collection_id GLOB '${DRAFT}*'`).all() as { key: number }[])
+    dropCollectionRow(db, { key })
   return db
-}
-
-function addColumn(db: DatabaseSync, table: string, column: string, type: string): void {
-  if (db.prepare('SELECT 1 FROM pragma_table_info(?) WHERE name = ?').get(table, column)) return
-  db.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
 }
 
 /** The file is not mapped: its pages would count as this process's memory, once for each thread, and save no CPU. */
@@ -103,10 +93,6 @@ export function draftName(collectionId: string): string {
   return DRAFT + collectionId
 }
 
-function isDraft(collectionId: string): boolean {
-  return collectionId.startsWith(DRAFT)
-}
-
 /** The first collection after `after` that is not a draft. */
 export function nextCollection(db: DatabaseSync, after: string): string | undefined {
   const row = db
@@ -117,15 +103,17 @@ export function nextCollection(db: DatabaseSync, after: string): string | undefi
 
 export function findCollection(db: DatabaseSync, collectionId: string): CollectionRow | undefined {
   const row = db
-    .prepare('SELECT key, organization_id AS organizationId, dimensions, chunks, words, grams FROM collections WHERE collection_id = ?')
+    .prepare(
+      `SELECT key, organization_id AS organizationId, dimensions, chunks, words, grams, removals, has_postings AS hasPostings
+       FROM collections WHERE collection_id = ?`,
+    )
     .get(collectionId)
   return row as CollectionRow | undefined
 }
 
 /**
- * A term is known by a number, and both legs share one index: a term's text starts with `w` for words and `g` for
- * 3-grams. A chunk's `counts` has its terms, for its exact scores and its deletion; the lists of segments have the chunks
- * of each term, for finding them.
+ * A term is known by a number; its text starts with `w` for words and `g` for 3-grams. A chunk's `counts` has its terms,
+ * for its scores and its deletion.
  */
 export function createTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
@@ -155,26 +143,17 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
     ) STRICT;
     CREATE INDEX ${tables.chunks}_by_document ON ${tables.chunks} (document, ordinal, page_start, page_end);
     CREATE TABLE ${tables.terms} (id INTEGER PRIMARY KEY, term TEXT NOT NULL UNIQUE, chunks INTEGER NOT NULL) STRICT`)
-  createTokenStates(db, tables)
   createSearchTables(db, tables)
 }
 
-function createSearchTables(db: DatabaseSync, tables: Tables): void {
-  db.exec(`CREATE TABLE IF NOT EXISTS ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
-  createSegmentTables(db, tables)
-}
-
-/** Token states by the id of their chunk, apart from the chunks, which would otherwise take four times the pages. */
-function createTokenStates(db: DatabaseSync, { tokenStates }: Tables): void {
-  db.exec(`CREATE TABLE IF NOT EXISTS ${tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
+/** Vectors and token embeddings are apart from the chunks, which would otherwise take four times the pages. */
+export function createSearchTables(db: DatabaseSync, tables: Tables): void {
+  db.exec(`
+    CREATE TABLE ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS ${tables.tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
-  for (const table of [...Object.values(nameTables({ key })), ...earlierTables(key)]) db.exec(`DROP TABLE IF EXISTS ${table}`)
+  for (const table of Object.values(nameTables({ key }))) db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.prepare('DELETE FROM collections WHERE key = ?').run(key)
-}
-
-/** Tables of versions 0 and 1 that no collection has any more once its search tables are filled. */
-export function earlierTables(key: number): readonly [vectors: string, postings: string] {
-  return [`vectors_${key}`, `postings_${key}`]
 }

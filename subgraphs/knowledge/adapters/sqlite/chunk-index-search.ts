@@ -1,106 +1,107 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
-import { CountReader } from './chunk-index-counts.ts'
+import { Bm25 } from './bm25.ts'
 import { eligibleChunks } from './chunk-index-eligible.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
-import { Kernels } from './segments/kernels.ts'
-import { lexicalLeg } from './segments/lexical-leg.ts'
-import { ListCache } from './segments/list-cache.ts'
-import { nearestTo } from './segments/nearest.ts'
-import { SegmentCache } from './segments/segment-cache.ts'
-import { cosinesOf } from './segments/vectors.ts'
+import { VectorCache } from './vector-cache.ts'
 
+/**
+ * FTS5 scores at most so many entries of a query's rarest words, in about 15 ms. Words beyond, which most chunks have,
+ * only add to the scores of what the others find.
+ */
+const MAX_SCORED = 30_000
 /** Of this thread and its file. */
-const kernels = new Kernels()
-const cache = new SegmentCache()
-const lists = new ListCache()
+const cache = new VectorCache()
 
-interface ScoredRow extends ChunkCandidate {
-  readonly id: number
-}
-
-/** Runs in one read transaction, so that all figures are of the same state of the collection. */
+/**
+ * Runs in one read transaction, so that all figures are of the same state of the collection. Vectors and words find
+ * candidates. 3-grams only score them, except in a small collection.
+ */
 export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandidate[] {
+  const { vector, anchor, candidates } = query
   const collection = findCollection(db, query.collectionId)
   if (!collection) return []
-  for (const vector of [query.vector, query.anchor]) {
-    if (vector && vector.length !== collection.dimensions)
-      refuse('invalid_request', `The query's vector has ${vector.length} components; the collection's have ${collection.dimensions}.`)
+  for (const each of [vector, anchor]) {
+    if (each && each.length !== collection.dimensions)
+      refuse('invalid_request', `The query's vector has ${each.length} components; the collection's have ${collection.dimensions}.`)
   }
   if (collection.chunks === 0) return []
 
   const tables = nameTables(collection)
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
-  const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
-  const segments = cache.open(db, tables)
-  const findList = lists.open(db, tables, segments)
-  const words = lexicalLeg(db, tables, kernels, collection, 'w', query.words)
-  const grams = lexicalLeg(db, tables, kernels, collection, 'g', query.grams)
-  const nearest = query.vector
-    ? nearestTo(db, tables, kernels, segments, query.vector, query.candidates, { ids: eligible, has: isEligible })
-    : new Map<number, number>()
-  const lexical = [words, grams].flatMap((leg) => leg.best(segments, findList, query.candidates, isEligible))
-
-  const { rows, counts } = readRows(db, tables, new Set([...nearest.keys(), ...lexical]))
-  const ids = rows.map(({ id }) => id)
-  const others = ids.filter((id) => !nearest.has(id))
-  const cosines = query.vector ? new Map([...nearest, ...cosinesOf(db, tables, kernels, query.vector, others)]) : null
-  const anchorCosines = query.anchor ? cosinesOf(db, tables, kernels, query.anchor, ids) : null
-  const reader = new CountReader(kernels, [...words.termIds, ...grams.termIds], counts)
-  const wordCounts = reader.counts.subarray(0, words.termIds.length)
-  const gramCounts = reader.counts.subarray(words.termIds.length)
-  const scored = rows.map((row): ScoredRow => {
-    reader.read(row.countsBytes)
-    return {
-      id: row.id,
-      chunkId: row.chunkId,
-      documentId: row.documentId,
-      generation: row.generation,
-      language: row.language,
-      cosine: cosines ? (cosines.get(row.id) ?? 0) : null,
-      anchorCosine: anchorCosines ? (anchorCosines.get(row.id) ?? 0) : null,
-      wordCoverage: words.coverage(wordCounts, row.words),
-      gramCoverage: grams.coverage(gramCounts, row.grams),
-    }
-  })
-
-  const found = new Set([
-    ...nearest.keys(),
-    ...best(scored, query.candidates, (row) => row.wordCoverage),
-    ...best(scored, query.candidates, (row) => row.gramCoverage),
-  ])
-  return scored.filter(({ id }) => found.has(id)).map(({ id: _, ...candidate }) => candidate)
+  const bm25 = new Bm25(db, tables, collection, query)
+  const vectors = vector || anchor ? cache.open(db, tables, collection) : null
+  const nearest = new Set(vector ? vectors!.nearest(vector, candidates, eligible) : [])
+  const scored = (ids: Iterable<number>) =>
+    readRows(db, tables, ids).map(({ id, words, grams, counts, ...row }): Scored => {
+      const coverage = bm25.coverage(counts, { words, grams })
+      return {
+        id,
+        ...row,
+        cosine: vector ? vectors!.cosine(vector, id) : null,
+        anchorCosine: anchor ? vectors!.cosine(anchor, id) : null,
+        wordCoverage: coverage.words,
+        gramCoverage: coverage.grams,
+      }
+    })
+  const found = collection.hasPostings
+    ? scored(nearest.union(new Set(findByWords(db, tables, bm25.rarestWords(MAX_SCORED), candidates, eligible))))
+    : bestOf(scored(eligible ?? listChunks(db, tables)), nearest, candidates)
+  return found.map(({ id: _, ...candidate }) => candidate)
 }
 
-function best(rows: readonly ScoredRow[], count: number, toScore: (row: ScoredRow) => number): number[] {
-  return rows
-    .filter((row) => toScore(row) > 0)
-    .sort((a, b) => toScore(b) - toScore(a) || a.id - b.id)
-    .slice(0, count)
-    .map(({ id }) => id)
-}
-
-type Row = {
+interface Scored extends ChunkCandidate {
   readonly id: number
-  readonly chunkId: string
-  readonly documentId: string
-  readonly generation: string
-  readonly language: string | null
+}
+
+/** Of all chunks of a small collection: those that are nearest, and those that score best by words and by 3-grams. */
+function bestOf(all: readonly Scored[], nearest: ReadonlySet<number>, candidates: number): readonly Scored[] {
+  const best = new Set(nearest)
+  for (const kind of ['wordCoverage', 'gramCoverage'] as const) {
+    const having = all.filter((chunk) => chunk[kind] > 0).sort((a, b) => b[kind] - a[kind] || a.id - b.id)
+    for (const { id } of having.slice(0, candidates)) best.add(id)
+  }
+  return all.filter(({ id }) => best.has(id))
+}
+
+function listChunks(db: DatabaseSync, { chunks }: Tables): readonly number[] {
+  return db
+    .prepare(`SELECT id FROM ${chunks}`)
+    .all()
+    .map(({ id }) => Number(id))
+}
+
+/** The ids of the chunks that score best by the words, which are given by their ids. */
+function findByWords(
+  db: DatabaseSync,
+  { postings }: Tables,
+  words: readonly number[],
+  candidates: number,
+  eligible: ReadonlySet<number> | null,
+): readonly number[] {
+  if (words.length === 0) return []
+  // With `+` SQLite reads the postings once, and not once for each eligible chunk. Sorting by `rank` takes half as long again.
+  const only = eligible ? 'AND +rowid IN (SELECT value FROM json_each(?))' : ''
+  const rows = db
+    .prepare(`SELECT rowid AS id, bm25(${postings}) AS score FROM ${postings} WHERE ${postings} MATCH ? ${only} ORDER BY score LIMIT ?`)
+    .all(words.join(' OR '), ...(eligible ? [`[${[...eligible].join()}]`] : []), candidates)
+  return rows.map(({ id }) => Number(id))
+}
+
+interface Row extends Pick<ChunkCandidate, 'chunkId' | 'documentId' | 'generation' | 'language'> {
+  readonly id: number
   readonly words: number
   readonly grams: number
-  readonly countsBytes: number
+  readonly counts: Uint8Array
 }
 
-/** Chunks, and the counts of their terms one after another: two values for all chunks, as `cosinesOf` reads vectors. */
-function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): { rows: readonly Row[]; counts: Uint8Array } {
-  const { rows, counts } = db
+function readRows(db: DatabaseSync, tables: Tables, ids: Iterable<number>): readonly Row[] {
+  const rows = db
     .prepare(
-      `SELECT json_group_array(json_object('id', c.id, 'chunkId', c.chunk_id, 'documentId', d.document_id, 'generation', d.generation,
-         'language', c.language, 'words', c.words, 'grams', c.grams, 'countsBytes', length(c.counts))) AS rows,
-         CAST(group_concat(c.counts, '') AS BLOB) AS counts
+      `SELECT c.id, c.chunk_id AS chunkId, d.document_id AS documentId, d.generation, c.language, c.words, c.grams, c.counts
        FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
     )
-    .get(`[${Uint32Array.from(ids).sort().join()}]`) as { rows: string; counts: Uint8Array | null }
-  return { rows: JSON.parse(rows) as Row[], counts: counts ?? new Uint8Array() }
+    .all(`[${Uint32Array.from(ids).sort().join()}]`)
+  return rows as unknown as Row[]
 }

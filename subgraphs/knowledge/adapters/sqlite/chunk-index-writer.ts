@@ -4,9 +4,10 @@ import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedCollection, IndexedDocument } from '../../ports/chunk-index.ts'
-import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
-import { replaceEarlierTables } from './chunk-index-earlier.ts'
+import { encodeCounts, readCounts } from './chunk-index-counts.ts'
+import { rebuildEarlier } from './chunk-index-earlier.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
+import { createPostings, type EncodedChunk, readWordIds, removePostings, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
 import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import {
@@ -21,9 +22,7 @@ import {
   openWriter,
   type Tables,
 } from './chunk-index-schema.ts'
-import type { Leg } from './segments/lexical-leg.ts'
-import { addSegment, bury, type SegmentPassage, tidySegments } from './segments/segment-writer.ts'
-import { vectorReader, writeVectors } from './segments/vectors.ts'
+import { quantize } from './quantize.ts'
 
 /**
  * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is
@@ -49,7 +48,7 @@ serveWorkerInBatches(
     deleteGeneration: undoable(deleteGeneration),
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
-    replaceEarlierTables: undoable(() => replaceEarlierTables(db)),
+    rebuildEarlier: undoable((stepMs: number) => rebuildEarlier(db, stepMs)),
     organizations: undoable(organizations),
     listCollections: undoable(listCollections),
     /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
@@ -162,31 +161,27 @@ function putInto(
   // Of equal ids the last wins, as with one call after another.
   const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
   const find = db.prepare(`SELECT id FROM ${tables.chunks} WHERE chunk_id = ?`)
-  const replaced = distinct.flatMap((chunk) => (find.get(chunk.chunkId) as { id: number } | undefined)?.id ?? [])
-  removeTerms(tables, collection, replaced)
-
-  const terms = distinct.map((chunk) => ({ words: countTerms('w', chunk.words), grams: countTerms('g', chunk.grams) }))
-  const termIds = addTerms(
+  removeChunks(
     tables,
-    terms.flatMap(({ words, grams }) => [...words.counts.keys(), ...grams.counts.keys()]),
+    collection.key,
+    distinct.flatMap((chunk) => (find.get(chunk.chunkId) as { id: number } | undefined)?.id ?? []),
   )
+
+  const terms = distinct.map((chunk) => ({ words: unpackTerms(chunk.words), grams: unpackTerms(chunk.grams) }))
+  const counted = terms.map(({ words, grams }) => countTerms([...words.map((word) => `w${word}`), ...grams.map((gram) => `g${gram}`)]))
+  const termIds = addTerms(tables, counted)
   const write = db.prepare(`
     INSERT INTO ${tables.chunks}
-      (chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text, context)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (chunk_id) DO UPDATE SET document = excluded.document, ordinal = excluded.ordinal, language = excluded.language,
-      page_start = excluded.page_start, page_end = excluded.page_end, char_start = excluded.char_start, char_end = excluded.char_end,
-      words = excluded.words, grams = excluded.grams, counts = excluded.counts, heading_path = excluded.heading_path, text = excluded.text,
-      context = excluded.context
-    RETURNING id`)
-  const forgetStates = db.prepare(`DELETE FROM ${tables.tokenStates} WHERE id = ?`)
-  const keepStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
-  const vectors = new Map<number, Float32Array>()
-  const passages: SegmentPassage[] = []
+      (id, chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text, context)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const writeVector = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
+  const writeStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
+  const written: EncodedChunk[] = []
+  let id = takeIds(collection.key, distinct.length)
   for (const [i, chunk] of distinct.entries()) {
-    const { words, grams } = terms[i]!
-    const counts = new Map([...words.counts, ...grams.counts].map(([term, count]) => [termIds.get(term)!, count]))
-    const { id } = write.get(
+    const counts = encodeCounts(new Map([...counted[i]!].map(([term, count]) => [termIds.get(term)!, count])))
+    write.run(
+      id,
       chunk.chunkId,
       documentKey,
       chunk.ordinal,
@@ -195,32 +190,40 @@ function putInto(
       chunk.pageEnd,
       chunk.charStart,
       chunk.charEnd,
-      words.length,
-      grams.length,
-      encodeCounts(counts),
+      terms[i]!.words.length,
+      terms[i]!.grams.length,
+      counts,
       JSON.stringify(chunk.headingPath),
       chunk.text,
       chunk.context,
-    ) as { id: number }
-    passages.push({ id, words: words.length, grams: grams.length, counts })
-    vectors.set(id, chunk.vector)
-    forgetStates.run(id)
-    if (chunk.tokenStates) keepStates.run(id, chunk.tokenStates)
+    )
+    written.push({ id, counts })
+    writeVector.run(id, quantize(chunk.vector))
+    if (chunk.tokenStates) writeStates.run(id, chunk.tokenStates)
+    id++
   }
-  writeVectors(db, tables, vectors)
-  addSegment(db, tables, collection.dimensions, passages, (id) => vectors.get(id)!)
-  tidy(tables, collection)
-  addToTotals(
+  const now = addToTotals(
     collection.key,
     distinct.length,
     terms.reduce((sum, { words }) => sum + words.length, 0),
     terms.reduce((sum, { grams }) => sum + grams.length, 0),
   )
+  if (now.hasPostings) writePostings(db, tables, written, new Set([...termIds].flatMap(([term, id]) => (isWord(term) ? [id] : []))))
+  else if (now.chunks > SMALL_COLLECTION) {
+    createPostings(db, tables, collection.key)
+    const all = db.prepare(`SELECT id, counts FROM ${tables.chunks}`).all() as unknown as EncodedChunk[]
+    writePostings(db, tables, all, readWordIds(db, tables))
+  }
 }
 
-function tidy(tables: Tables, { dimensions }: CollectionRow): void {
-  const vectorOf = vectorReader(db, tables, dimensions)
-  tidySegments(db, tables, dimensions, vectorOf)
+/** Returns the first of so many ids, which no other chunk of the collection has had. */
+function takeIds(key: CollectionRow['key'], count: number): number {
+  const { lastId } = db
+    .prepare('UPDATE collections SET last_id = last_id + ? WHERE key = ? RETURNING last_id AS lastId')
+    .get(count, key) as {
+    lastId: number
+  }
+  return lastId - count + 1
 }
 
 function setAttributes({ collectionId, documentId, generation, attributes }: IndexedDocument): void {
@@ -251,15 +254,12 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   const tables = nameTables(collection)
   const dead = `SELECT id FROM ${tables.documents} WHERE ${condition}`
   const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(...parameters) as { id: number }[]
-  const ids = chunks.map(({ id }) => id)
-  removeTerms(tables, collection, ids)
-  for (const table of [tables.vectors, tables.tokenStates, tables.chunks]) {
-    const remove = db.prepare(`DELETE FROM ${table} WHERE id = ?`)
-    for (const id of ids) remove.run(id)
-  }
+  removeChunks(
+    tables,
+    collection.key,
+    chunks.map(({ id }) => id),
+  )
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
-  tidy(tables, collection)
-  eraser.deleted()
 }
 
 /** Begins to rebuild the first collection after `after`; null when there is none. */
@@ -303,7 +303,7 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
      FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document LEFT JOIN ${tables.tokenStates} s ON s.id = c.id
      WHERE c.id = ?`,
   )
-  const vectorOf = vectorReader(db, tables, collection.dimensions)
+  const vectorOf = db.prepare(`SELECT data FROM ${tables.vectors} WHERE id = ?`)
   const taken = passages.flatMap(({ id, ...terms }) => {
     const row = find.get(id) as
       | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<
@@ -311,10 +311,11 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
             string
           >)
       | undefined
-    const vector = vectorOf(id)
+    const stored = vectorOf.get(id) as { readonly data: Uint8Array } | undefined
     // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
     // reports it as missing.
-    if (!row || !vector || isThere.get(row.chunkId)) return []
+    if (!row || !stored || isThere.get(row.chunkId)) return []
+    const vector = Float32Array.from(new Int8Array(stored.data))
     const tokenStates = row.tokenStates && new Int8Array(row.tokenStates)
     return [{ ...row, ...terms, vector, tokenStates, headingPath: JSON.parse(row.headingPath) as string[] }]
   })
@@ -354,51 +355,64 @@ function putDocument(
   return (row as { id: number }).id
 }
 
-function countTerms(leg: Leg, packed: string): { readonly counts: ReadonlyMap<string, number>; readonly length: number } {
-  const all = unpackTerms(packed)
-  const counts = new Map<string, number>()
-  for (const term of all) counts.set(leg + term, (counts.get(leg + term) ?? 0) + 1)
-  return { counts, length: all.length }
+function isWord(term: string): boolean {
+  return term.startsWith('w')
 }
 
-/** Counts each occurrence as one more chunk with the term. Gives the terms' ids. */
-function addTerms(tables: Tables, terms: readonly string[]): ReadonlyMap<string, number> {
-  const chunks = new Map<string, number>()
-  for (const term of terms) chunks.set(term, (chunks.get(term) ?? 0) + 1)
+function countTerms(terms: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1)
+  return counts
+}
+
+/** Counts each chunk as one more with its terms. Returns the terms' ids. */
+function addTerms(tables: Tables, ofChunks: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
   const add = db.prepare(
     `INSERT INTO ${tables.terms} (term, chunks) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET chunks = chunks + excluded.chunks RETURNING id`,
   )
+  const chunks = countTerms(ofChunks.flatMap((counts) => [...counts.keys()]))
   return new Map([...chunks].map(([term, count]) => [term, (add.get(term, count) as { id: number }).id]))
 }
 
-/** Removes chunks from their segments, the terms and the totals. The caller removes their rows and vectors. */
-function removeTerms(tables: Tables, { key, dimensions }: CollectionRow, ids: readonly number[]): void {
-  bury(db, tables, dimensions, ids)
+/** Removes chunks from all tables and totals. */
+function removeChunks(tables: Tables, key: CollectionRow['key'], ids: readonly number[]): void {
+  if (ids.length === 0) return
   const read = db.prepare(`SELECT words, grams, counts FROM ${tables.chunks} WHERE id = ?`)
+  const chunks = ids.map((id) => ({ id, ...(read.get(id) as { words: number; grams: number; counts: Uint8Array }) }))
   const chunksOfTerm = new Map<number, number>()
-  let words = 0
-  let grams = 0
-  for (const id of ids) {
-    const row = read.get(id) as { words: number; grams: number; counts: Uint8Array }
-    words += row.words
-    grams += row.grams
-    const counts = decodeCounts(row.counts)
-    for (let at = 0; at < counts.length; at += 2) chunksOfTerm.set(counts[at]!, (chunksOfTerm.get(counts[at]!) ?? 0) + 1)
+  for (const { counts } of chunks) readCounts(counts, (term) => chunksOfTerm.set(term, (chunksOfTerm.get(term) ?? 0) + 1))
+  const subtract = db.prepare(`UPDATE ${tables.terms} SET chunks = chunks - ? WHERE id = ? RETURNING chunks, term`)
+  const removeTerm = db.prepare(`DELETE FROM ${tables.terms} WHERE id = ?`)
+  const words = new Set<number>()
+  for (const [id, count] of chunksOfTerm) {
+    const left = subtract.get(count, id) as { chunks: number; term: string }
+    if (isWord(left.term)) words.add(id)
+    if (left.chunks === 0) removeTerm.run(id)
   }
-  const subtract = db.prepare(`UPDATE ${tables.terms} SET chunks = chunks - ? WHERE id = ? RETURNING chunks`)
-  const remove = db.prepare(`DELETE FROM ${tables.terms} WHERE id = ?`)
-  for (const [term, count] of chunksOfTerm) {
-    const { chunks } = subtract.get(count, term) as { chunks: number }
-    if (chunks === 0) remove.run(term)
-  }
-  addToTotals(key, -ids.length, -words, -grams)
+  const removeRows = [tables.vectors, tables.tokenStates, tables.chunks].map((table) => db.prepare(`DELETE FROM ${table} WHERE id = ?`))
+  for (const { id } of chunks) for (const remove of removeRows) remove.run(id)
+  const { hasPostings } = addToTotals(
+    key,
+    -chunks.length,
+    chunks.reduce((sum, { words }) => sum - words, 0),
+    chunks.reduce((sum, { grams }) => sum - grams, 0),
+  )
+  if (hasPostings) removePostings(db, tables, chunks, words)
+  db.prepare('UPDATE collections SET removals = removals + 1 WHERE key = ?').run(key)
+  eraser.deleted()
 }
 
-function addToTotals(key: CollectionRow['key'], chunks: number, words: number, grams: number): void {
-  db.prepare('UPDATE collections SET chunks = chunks + ?, words = words + ?, grams = grams + ? WHERE key = ?').run(
-    chunks,
-    words,
-    grams,
-    key,
-  )
+function addToTotals(
+  key: CollectionRow['key'],
+  chunks: number,
+  words: number,
+  grams: number,
+): Pick<CollectionRow, 'chunks' | 'hasPostings'> {
+  const row = db
+    .prepare(
+      `UPDATE collections SET chunks = chunks + ?, words = words + ?, grams = grams + ? WHERE key = ?
+       RETURNING chunks, has_postings AS hasPostings`,
+    )
+    .get(chunks, words, grams, key)
+  return row as unknown as Pick<CollectionRow, 'chunks' | 'hasPostings'>
 }

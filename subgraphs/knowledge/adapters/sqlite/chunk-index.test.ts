@@ -1,10 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
+import { seeded, wordSource } from '../../../../bench/support/words.ts'
+import { COLLECTION, coverage, makeChunk, makeDocument, openCollection } from '../../../../test/support/data/chunks.ts'
 import { silentLog } from '../../../common/process/log.ts'
+import { words } from '../../domain/text/text-analysis.ts'
+import type { ToTerms } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
+import { SMALL_COLLECTION } from './chunk-index-postings.ts'
 
+const signal = new AbortController().signal
 const folder = mkdtempSync(join(tmpdir(), 'kis-chunk-index-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -37,4 +44,67 @@ it('refuses searches of an organization when many of its own wait, but none of i
     reason: { code: 'service_unavailable', message: expect.stringContaining('of your organization') },
   })
   expect(await Promise.all(others)).toEqual([[], [], [], [], [], true, []])
+})
+
+it('finds by words what scoring each chunk finds, while a collection grows, shrinks and is rebuilt', async () => {
+  const random = seeded(7)
+  const draw = wordSource(random, ['en'])
+  const file = join(folder, 'growing.sqlite')
+  await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 20)
+  const { index, searchText } = collection
+  const texts = new Map<string, string>()
+  const put = async (documentId: string, count: number) => {
+    const chunks = Array.from({ length: count }, (_, i) => makeChunk(Array.from({ length: 20 }, draw).join(' '), i, documentId))
+    await index.put(makeDocument(documentId), chunks)
+    for (const { chunkId, text } of chunks) texts.set(chunkId, text)
+  }
+  const expectBest = async () => {
+    for (let n = 0; n < 10; n++) {
+      const query = [...texts.values()][Math.floor(random() * texts.size)]!.split(' ').slice(0, 6).join(' ')
+      const found = await searchText(query)
+      const exact = coverage([...texts.values()], query, words)
+      const byId = new Map([...texts.keys()].map((id, i) => [id, exact[i]!]))
+      for (const { chunkId, wordCoverage } of found) expect(wordCoverage).toBeCloseTo(byId.get(chunkId)!, 6)
+      const sumOfBest = (scores: readonly number[]) =>
+        scores
+          .toSorted((a, b) => b - a)
+          .slice(0, 10)
+          .reduce((sum, score) => sum + score, 0)
+      expect(sumOfBest(found.map(({ wordCoverage }) => wordCoverage))).toBeGreaterThan(0.98 * sumOfBest(exact))
+    }
+  }
+  const hasPostings = () => {
+    const db = new DatabaseSync(file, { readOnly: true })
+    const found = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'word_postings_1'").get()
+    db.close()
+    return found !== undefined
+  }
+  for (const n of [1, 2]) await put(`doc_${n}`, SMALL_COLLECTION / 2)
+  await expectBest()
+  expect(hasPostings()).toBe(false)
+  await put('doc_3', 200)
+  await expectBest()
+  expect(hasPostings()).toBe(true)
+  await put('doc_2', 250)
+  await index.deleteDocument(COLLECTION, 'doc_1')
+  for (const id of [...texts.keys()]) if (id.startsWith('doc_1-')) texts.delete(id)
+  await expectBest()
+  const toTerms: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: [] }))
+  for (let after = (await index.rebuild(null, toTerms, signal)).next; after !== null; )
+    after = (await index.rebuild(after, toTerms, signal)).next
+  await expectBest()
+})
+
+it('says that a collection of more than 200,000 chunks is large', async () => {
+  const file = join(folder, 'large.sqlite')
+  await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 1)
+  await collection.index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
+  const sized = async (chunks: number) => {
+    const db = new DatabaseSync(file)
+    db.prepare('UPDATE collections SET chunks = ?').run(chunks)
+    db.close()
+    return collection.index.listCollections('', 10)
+  }
+  expect(await sized(200_000)).toEqual([{ collectionId: COLLECTION, chunks: 200_000 }])
+  expect(await sized(200_001)).toEqual([{ collectionId: COLLECTION, chunks: 200_001, isLarge: true }])
 })

@@ -1,4 +1,5 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
@@ -43,7 +44,13 @@ const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_STATES_PER_GET = 100
 const MAX_LISTED = 1_000
+/** Chunks of one collection up to which searches keep their targets. */
+const LARGE_COLLECTION = 200_000
+/** A step of rebuilding an earlier index, between which other writes of its thread run. */
+const STEP_MS = 250
 const PROGRESS_EVERY_MS = 5_000
+const RETRY_AFTER_FAILURE_MS = 5_000
+const RETRY_WHEN_REBUILT_MS = 5_000
 
 /** Takes turns with organizations, for what belongs to none. */
 const NOBODY = ''
@@ -53,6 +60,11 @@ const WHAT = 'The chunk index'
 export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
   /** True: the installation had this file, and it is missing. It is not recreated without a request. */
   readonly isLost?: boolean
+  /**
+   * True: opens once an index of an earlier version is rebuilt. Default: at once, and until then searches and writes fail
+   * with `index_rebuilding`.
+   */
+  readonly rebuildFirst?: boolean
 }
 
 /**
@@ -76,10 +88,11 @@ interface Threads extends AsyncDisposable {
   readonly readers: ReaderPool
   /** Of all collections, by id. It never changes for one. */
   readonly organizations: Map<string, string>
+  readonly rebuild: EarlierRebuild
 }
 
 async function opened(
-  { file: path, installation, isLost }: SqliteChunkIndexOptions,
+  { file: path, installation, isLost, rebuildFirst }: SqliteChunkIndexOptions,
   lock: FileLock,
   file: StoreFile,
 ): Promise<Threads | Damaged> {
@@ -96,7 +109,7 @@ async function opened(
     const writer = opening.use(startThread(new URL('./chunk-index-writer.ts', import.meta.url), file, { shared: BULK_WRITES, revive }))
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
-    await replaceEarlierTables(writer, file)
+    const left = await writer.call<number | null>('rebuildEarlier', [0])
     if (installation) markFile(path, installation)
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
@@ -105,8 +118,10 @@ async function opened(
     const startReader = () => startThread(new URL('./chunk-index-reader.ts', import.meta.url), file, { revive })
     const readers = opening.use(new ReaderPool(startReader, READERS))
     const organizations = await writer.call<Map<string, string>>('organizations', [])
+    const rebuild = opening.use(new EarlierRebuild(writer, file, left))
+    if (rebuildFirst) await rebuild.ended
     const threads = opening.move()
-    return { writer, readers, organizations, [Symbol.asyncDispose]: () => threads.disposeAsync() }
+    return { writer, readers, organizations, rebuild, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
     const problem = file.toProblem(error)
     if (problem instanceof Unfit) throw problem
@@ -117,14 +132,39 @@ async function opened(
   }
 }
 
-/** Brings a file of an earlier version up to date, some thousand chunks a second. It goes on where a process has ended. */
-async function replaceEarlierTables(writer: WorkerClient, { path, log }: StoreFile): Promise<void> {
-  const step = () => writer.call<number | null>('replaceEarlierTables', [])
-  let quietUntil = 0
-  for (let left = await step(); left !== null; left = await step()) {
-    if (performance.now() < quietUntil) continue
-    quietUntil = performance.now() + PROGRESS_EVERY_MS
-    log.info({ file: path, left }, 'the chunk index is being brought up to date for searches')
+/** Rebuilds an index of an earlier version in the background. It continues where a process has ended. */
+class EarlierRebuild implements AsyncDisposable {
+  /** Chunks that are left; null: none, also where nothing was to be rebuilt. */
+  left: number | null
+  readonly ended: Promise<void>
+  readonly #stopping = new AbortController()
+
+  constructor(writer: WorkerClient, file: StoreFile, left: number | null) {
+    this.left = left
+    this.ended = left === null ? Promise.resolve() : this.#run(writer, file)
+  }
+
+  async #run(writer: WorkerClient, { path, log }: StoreFile): Promise<void> {
+    const { signal } = this.#stopping
+    let quietUntil = 0
+    while (this.left !== null && !signal.aborted) {
+      if (performance.now() >= quietUntil) {
+        quietUntil = performance.now() + PROGRESS_EVERY_MS
+        log.info({ file: path, left: this.left }, 'the chunk index of an earlier version is being rebuilt')
+      }
+      try {
+        this.left = await writer.call('rebuildEarlier', [STEP_MS])
+      } catch {
+        // Its storage fails, which the log and `ping` say.
+        await sleep(RETRY_AFTER_FAILURE_MS, undefined, { signal, ref: false }).catch(() => undefined)
+      }
+    }
+    if (this.left === null) log.info({ file: path }, 'the chunk index is rebuilt')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort()
+    await this.ended
   }
 }
 
@@ -173,6 +213,14 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#opened
   }
 
+  /** @throws {KisError} `index_rebuilding`: it is of an earlier version */
+  get #rebuilt(): Threads {
+    const { left } = this.#threads.rebuild
+    if (left === null) return this.#threads
+    const message = `The chunk index is being rebuilt for this version: ${left} chunks are left. Repeat the request later.`
+    throw new KisError('index_rebuilding', message, { retryAfterMs: RETRY_WHEN_REBUILT_MS })
+  }
+
   get #writer(): WorkerClient {
     return this.#threads.writer
   }
@@ -205,7 +253,7 @@ class SqliteChunkIndex implements ChunkIndex {
 
   async put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void> {
     atMost(chunks.length, MAX_CHUNKS_PER_PUT, 'chunks')
-    await this.#writer.call('put', [document, chunks.map(packed)])
+    await this.#rebuilt.writer.call('put', [document, chunks.map(packed)])
   }
 
   async setAttributes(document: IndexedDocument): Promise<void> {
@@ -217,16 +265,17 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
-    await this.#writer.call('deleteDocument', [collectionId, documentId, keepGeneration ?? null])
+    await this.#rebuilt.writer.call('deleteDocument', [collectionId, documentId, keepGeneration ?? null])
   }
 
   async deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void> {
-    await this.#writer.call('deleteGeneration', [collectionId, documentId, generation])
+    await this.#rebuilt.writer.call('deleteGeneration', [collectionId, documentId, generation])
   }
 
   async listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]> {
     atMost(limit, MAX_LISTED, 'collections')
-    return this.#writer.call('listCollections', [after, limit])
+    const collections = await this.#writer.call<readonly IndexedCollection[]>('listCollections', [after, limit])
+    return collections.map((each) => (each.chunks > LARGE_COLLECTION ? { ...each, isLarge: true } : each))
   }
 
   async listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]> {
@@ -239,7 +288,7 @@ class SqliteChunkIndex implements ChunkIndex {
       throw new KisError('invalid_request', `A search has 1 to ${MAX_CANDIDATES} candidates, not ${query.candidates}.`)
     }
     const caller = { ...this.#readerOf(query.collectionId), maxWaiting: MAX_WAITING_SEARCHES, signal }
-    return this.#readers.call('search', [query], caller)
+    return this.#rebuilt.readers.call('search', [query], caller)
   }
 
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
@@ -249,13 +298,16 @@ class SqliteChunkIndex implements ChunkIndex {
 
   async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
     atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
-    return this.#readers.call('tokenStates', [collectionId, chunkIds], { ...this.#readerOf(collectionId), maxWaiting: MAX_WAITING_READS })
+    return this.#rebuilt.readers.call('tokenStates', [collectionId, chunkIds], {
+      ...this.#readerOf(collectionId),
+      maxWaiting: MAX_WAITING_READS,
+    })
   }
 
   async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
     const readPassages: ReadPassages = (collectionId, from, limit) =>
       this.#readers.call('passages', [collectionId, from, limit], { ...this.#readerOf(collectionId), signal })
-    return rebuildStep(this.#writer, readPassages, after, toTerms)
+    return rebuildStep(this.#rebuilt.writer, readPassages, after, toTerms)
   }
 
   replaceUnreadable(): Promise<boolean> {

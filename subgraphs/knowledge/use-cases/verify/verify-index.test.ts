@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import {
   base64,
@@ -198,6 +199,16 @@ it('finds collections that only one side knows', async () => {
   ])
   expect((await verify(deps)).findings).toEqual([])
   expect([await index.hasCollection(collectionId), await index.hasCollection(foreign)]).toEqual([true, false])
+})
+
+it('warns of a collection that is too large for the index, which repairs nothing', async () => {
+  const { deps, collectionId, add } = await newWorld()
+  await add('The harbour')
+  const db = new DatabaseSync(join(folder, `${opened.length - 1}.sqlite`))
+  db.exec('UPDATE collections SET chunks = 412345')
+  db.close()
+  const large = { kind: 'large', collectionId, documentId: null, generation: null, expected: null, found: 412_345, repaired: false }
+  expect(await verify(deps, { repair: true })).toMatchObject({ findings: [large] })
 })
 
 it('takes nothing for a difference that is under way', async () => {

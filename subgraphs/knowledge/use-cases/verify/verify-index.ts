@@ -5,7 +5,7 @@ import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
 import { belongs, isInRepair, isWhole, lastWhole } from '../../domain/index-differences.ts'
 import { collectionIdOf, indexNameOf, indexNamesOf } from '../../domain/index-name.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
-import type { IndexedGeneration } from '../../ports/chunk-index.ts'
+import type { IndexedCollection, IndexedGeneration } from '../../ports/chunk-index.ts'
 import { restoreDocument } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
 import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
@@ -15,9 +15,9 @@ const PAGE = 100
 /** The number of passages that one page restores, which takes some seconds. The next page continues. */
 const MAX_RESTORED = 4_096
 
-export type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing'
+export type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing' | 'large'
 
-/** A difference between the index and the store. */
+/** A difference between the index and the store, or a collection that the index is too slow for. */
 export interface IndexFinding {
   readonly kind: FindingKind
   readonly collectionId: string
@@ -239,7 +239,7 @@ async function confirmedGap({ store, index }: VerifyDeps, document: DocumentReco
   return again && collection && indexNameOf(collection) === name ? ordinals.length : null
 }
 
-/** Finds collections that only the index has. */
+/** Finds collections that only the index has, and those that are too large for it. */
 async function verifyForeign({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
   const indexed = await index.listCollections(after, PAGE)
   const ids = indexed.map(({ collectionId }) => collectionId)
@@ -251,15 +251,15 @@ async function verifyForeign({ store, index }: VerifyDeps, after: string, repair
   return {
     ...NOTHING,
     chunks: foreign.reduce((sum, { chunks }) => sum + chunks, 0),
-    findings: foreign.map(({ collectionId, chunks }) => ({
-      kind: 'extra',
-      collectionId,
-      documentId: null,
-      generation: null,
-      expected: 0,
-      found: chunks,
-      repaired: repairAs !== null,
-    })),
+    findings: [
+      ...foreign.map((found) => toFinding('extra', found, repairAs !== null)),
+      ...indexed.filter(({ isLarge, collectionId }) => isLarge && names.has(collectionId)).map((found) => toFinding('large', found, false)),
+    ],
     next: indexed.length === PAGE ? { at: 'index', after: ids.at(-1)! } : null,
   }
+}
+
+function toFinding(kind: 'extra' | 'large', { collectionId: indexName, chunks }: IndexedCollection, repaired: boolean): IndexFinding {
+  const [collectionId, expected] = kind === 'large' ? [collectionIdOf(indexName), null] : [indexName, 0]
+  return { kind, collectionId, documentId: null, generation: null, expected, found: chunks, repaired }
 }

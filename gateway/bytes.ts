@@ -28,10 +28,10 @@ export function bytesOf(paths: BytePaths, links: Readonly<Record<SubgraphName, L
   const uses = new LRUCache<string, number>({ max: MAX_PATHS })
   return async (request, { requestId, signal }) => {
     const reference = await paths.verify(request.path)
-    const used = uses.get(request.path) ?? 0
+    const used = uses.get(reference.id) ?? 0
     if (used >= MAX_USES)
       throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Ask for a new one.`, { shouldRetry: false })
-    uses.set(request.path, used + 1)
+    uses.set(reference.id, used + 1)
     return links[ownerOf(reference)].openBytes(request, { caller: null, requestId, signal })
   }
 }

@@ -5,7 +5,8 @@ import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { EndedByRestart, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
 import { EventStream } from '../subgraphs/common/server/event-stream.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
-import { type Operations, type Results, type SubscriptionContext, single } from './operations.ts'
+import type { HttpContext } from './http.ts'
+import { type Operations, type Results, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { FULL_RETRY_MS, type SocketRegistry } from './socket-registry.ts'
 import type { Variables } from './variables.ts'
@@ -16,6 +17,8 @@ export interface EventStreamParts {
   readonly registry: SocketRegistry
   readonly clock: Clock
 }
+
+type Begun = (first: ExecutionResult) => void
 
 /** What a request asks for. */
 interface Asked {
@@ -38,26 +41,20 @@ export class EventStreams implements Drainable {
 
   /**
    * Answers with events if the client wants that: it takes nothing else, or takes them and asks for a subscription.
-   * False: the request is answered in another way.
+   * False: the request is answered in another way. `begun` hears of the first result.
    */
-  async answer(request: FastifyRequest, reply: FastifyReply, context: SubscriptionContext, isService: boolean): Promise<boolean> {
+  async answer(request: FastifyRequest, reply: FastifyReply, context: HttpContext, begun: Begun): Promise<boolean> {
     const { accept = '' } = request.headers
     const asked = accept.includes('text/event-stream') ? readAsked(request) : undefined
     if (!asked) return false
-    const results = this.#begin(asked, request.method, context, isService, /json|\*\/\*/.test(accept))
+    const results = this.#begin(asked, request.method, context, /json|\*\/\*/.test(accept))
     if (!results) return false
-    await this.#send(reply, results, context)
+    await this.#send(reply, results, context, begun)
     return true
   }
 
   /** Undefined: the operation is answered as JSON. */
-  #begin(
-    { query, operationName, variables }: Asked,
-    method: string,
-    context: SubscriptionContext,
-    isService: boolean,
-    takesJson: boolean,
-  ): Results | undefined {
+  #begin({ query, operationName, variables }: Asked, method: string, context: HttpContext, takesJson: boolean): Results | undefined {
     const { operations, persisted, registry } = this.#parts
     const failed = (error: unknown) => single(async () => operations.failed(error, context.requestId))
     const prepared = operations.prepare(query, operationName, context.requestId)
@@ -66,7 +63,7 @@ export class EventStreams implements Drainable {
     if (takesJson && kind !== 'subscription') return undefined
     try {
       if (method === 'GET' && kind === 'mutation') throw new KisError('invalid_request', 'Send a mutation by POST.')
-      if (!isService) persisted.requireOpen(prepared.hash, context.caller)
+      if (!context.isService) persisted.requireOpen(prepared.hash, context.caller)
       const leave = registry.beginStream(context.caller)
       if (!leave)
         throw new KisError(
@@ -84,14 +81,19 @@ export class EventStreams implements Drainable {
     }
   }
 
-  async #send(reply: FastifyReply, results: Results, { signal }: SubscriptionContext): Promise<void> {
+  async #send(reply: FastifyReply, results: Results, { signal }: HttpContext, begun: Begun): Promise<void> {
     using events = new EventStream(reply, this.#parts.clock)
     const leave = () => void results.return?.()
     signal.addEventListener('abort', leave, { once: true })
+    let isFirst = true
     try {
       // A subscription without an event so far is open all the same.
       await events.write('')
-      for await (const result of results) await events.write(format('next', result))
+      for await (const result of results) {
+        if (isFirst) begun(result)
+        isFirst = false
+        await events.write(format('next', result))
+      }
       await events.write(format('complete'))
     } catch (error) {
       if (!signal.aborted) throw error

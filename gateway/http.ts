@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { GraphQLError } from 'graphql'
+import { type ExecutionResult, GraphQLError } from 'graphql'
 import { ERRORS, toErrorCode } from '../schema/errors.ts'
 import { KisError, REQUEST_OVER } from '../subgraphs/common/errors.ts'
 import { hasRequestLimit, type Principal } from '../subgraphs/common/identity/principal.ts'
@@ -20,7 +20,7 @@ import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { requirePlainBody } from '../subgraphs/common/server/plain-body.ts'
 import { countsWhenRefused, isRefusal } from '../subgraphs/common/server/refused-bodies.ts'
-import { countRefused, requireNoDebt } from '../subgraphs/common/server/request-counts.ts'
+import { countRefused, requireRequestLeft } from '../subgraphs/common/server/request-counts.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
@@ -42,8 +42,6 @@ import { chooseRequestId } from './request-id.ts'
 import { chooseCredentials } from './sessions/credentials.ts'
 
 const METHODS = 'GET, POST, OPTIONS'
-/** Ten errors of 500 characters, with their extensions. */
-const MAX_REFUSAL_CHARACTERS = 64 * 1024
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 
@@ -114,6 +112,10 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       store: (fileName, bytes, param) => files.store(fileName, bytes, param),
     })
   })
+  function countIfRefused(request: FastifyRequest, context: HttpContext, result: Pick<ExecutionResult, 'errors'>): void {
+    if (isRefused(result, request.body !== undefined)) void countRefused(inference, context).catch(() => undefined)
+  }
+
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
@@ -131,13 +133,13 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
         const files = new StoredFiles(parts.operations, context)
         forms.set(request, files)
         reply.raw.once('close', () => files.end())
-      } else if (countsBody(request, context)) await requireNoDebt(inference, context)
+      } else if (countsBody(request, context)) await requireRequestLeft(inference, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {
       const context = contexts.get(request)
-      if (context && countsBody(request, context) && isRefused(payload)) void countRefused(inference, context).catch(() => undefined)
+      if (context && countsBody(request, context) && hasErrors(payload)) countIfRefused(request, context, JSON.parse(payload))
       const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
       if (!context) return done(null, payload)
@@ -161,7 +163,10 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     async handler(request, reply) {
       const context = contexts.get(request)!
       if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
-      if (await parts.streams.answer(request, reply, context, context.isService)) return reply
+      const begun = (first: ExecutionResult) => {
+        if (countsBody(request, context)) countIfRefused(request, context, first)
+      }
+      if (await parts.streams.answer(request, reply, context, begun)) return reply
       return (await openApollo()).answer(request, reply, context)
     },
   })
@@ -182,13 +187,16 @@ function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpCont
   return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsWhenRefused(headers)
 }
 
+/** Whether a response begins with errors. */
+function hasErrors(payload: unknown): payload is string {
+  return typeof payload === 'string' && payload.startsWith('{"errors"')
+}
+
 /** The operation failed by its own fault. */
-function isRefused(payload: unknown): boolean {
-  if (typeof payload !== 'string' || !payload.startsWith('{"errors"') || payload.length > MAX_REFUSAL_CHARACTERS) return false
-  const { errors } = JSON.parse(payload) as { readonly errors: readonly { readonly extensions?: Record<string, unknown> }[] }
-  const { code, vendorCode } = errors[0]?.extensions ?? {}
+function isRefused({ errors }: Pick<ExecutionResult, 'errors'>, wasRead: boolean): boolean {
+  const { code, vendorCode } = errors?.[0]?.extensions ?? {}
   const known = toErrorCode(code)
-  return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null })
+  return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null }, wasRead)
 }
 
 /** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */

@@ -74,15 +74,18 @@ export class Operations {
         context.requestId,
       )
     }
+    let isLetIn = false
     try {
-      const answer = await this.#federation.execute(prepared, this.#judge(prepared, variables, context), context)
+      const coerced = this.#judge(prepared, variables, context)
+      isLetIn = true
+      const answer = await this.#federation.execute(prepared, coerced, context)
       this.#learn(prepared, answer, context)
       return this.#masked(answer, prepared, context.requestId)
     } catch (error) {
       return this.failed(error, context.requestId, prepared)
     } finally {
       // Also after a failure: the change may be stored, and only its response lost.
-      if (mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller, mayLiftRefusals(prepared))
+      if (isLetIn && mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller, mayLiftRefusals(prepared))
       context.signal.throwIfAborted()
     }
   }

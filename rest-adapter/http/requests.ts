@@ -10,7 +10,7 @@ import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/plain-body.ts'
 import { countsWhenRefused, isRefusal } from '../../subgraphs/common/server/refused-bodies.ts'
-import { countRefused, requireNoDebt } from '../../subgraphs/common/server/request-counts.ts'
+import { countRefused, requireRequestLeft } from '../../subgraphs/common/server/request-counts.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
@@ -169,7 +169,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     const isPassedOn = route.body === 'stream' || (route.body === 'upload' && !isJson(request))
     if (!isPassedOn && countsWhenRefused(request.headers)) {
       request.rest.keyJudged = true
-      await requireNoDebt(gateway, contextOf(request))
+      await requireRequestLeft(gateway, contextOf(request))
     }
     const heldBytes = isPassedOn ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
@@ -217,7 +217,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         () => error,
         (judgement) => toKisError(judgement, log, id),
       )
-    if (apiKey && request.routeOptions.config.route && countsWhenRefused(request.headers) && isRefusal(error))
+    if (apiKey && request.routeOptions.config.route && countsWhenRefused(request.headers) && isRefusal(error, request.body !== undefined))
       error.rateLimits = await countRefused(gateway, contextOf(request)).catch((failed) => {
         log.debug({ err: failed, requestId: id }, 'a refused request is not counted')
         return null

@@ -1,5 +1,5 @@
 /** Secrets with fewer characters are not looked for: such a text is in ordinary words, too. */
-const MIN_LENGTH = 8
+export const MIN_SECRET_LENGTH = 8
 /** Longest text that is searched, which takes milliseconds. Bodies of vendors' errors are cut at as many bytes. */
 const MAX_LENGTH = 64 * 2 ** 10
 /** Encodings inside one another that are read, such as the percent signs of a URL that are percent-encoded again. */
@@ -35,7 +35,7 @@ const HEX = /[\da-f]{16,}/gi
  * to be searched: then nothing of it may be shown. Its time is linear.
  */
 export function redactorOf(secrets: readonly string[]): (text: string) => string | null {
-  const forms = secrets.filter(({ length }) => length >= MIN_LENGTH).flatMap(formsOf)
+  const forms = secrets.filter(({ length }) => length >= MIN_SECRET_LENGTH).flatMap(formsOf)
   if (forms.length === 0) return (text) => text
   // The longest first: one form may contain another.
   const alternatives = [...new Set(forms)].sort((a, b) => b.length - a.length).map((form) => RegExp.escape(form))
@@ -65,7 +65,7 @@ function formsOf(secret: string): readonly string[] {
     JSON.stringify(secret).slice(1, -1),
     base64,
     base64.replaceAll('+', '-').replaceAll('/', '_'),
-  ].filter(({ length }) => length >= MIN_LENGTH)
+  ].filter(({ length }) => length >= MIN_SECRET_LENGTH)
 }
 
 /** What the text may say to a reader who decodes it. */

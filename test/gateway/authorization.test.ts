@@ -16,11 +16,16 @@ import {
   parse,
 } from 'graphql'
 import { describe, expect, it } from 'vitest'
+import { Documents } from '../../gateway/documents.ts'
+import { Federation } from '../../gateway/federation/federation.ts'
 import { Requirements } from '../../gateway/federation/requirements.ts'
+import { createMask } from '../../gateway/mask.ts'
+import { Operations } from '../../gateway/operations.ts'
 import { resolvers as billing } from '../../subgraphs/billing/resolvers/index.ts'
-import { SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
+import { type Principal, SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
 import { subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
 import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs.ts'
 import { CallLimits } from '../../subgraphs/inference/use-cases/calls/call-limits.ts'
@@ -30,7 +35,7 @@ import { Principals } from '../../subgraphs/inference/use-cases/calls/principals
 import { Suspects } from '../../subgraphs/inference/use-cases/runs/suspects.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
-import { collect, connect, KEY, makePrincipal, startGateway } from './support/start.ts'
+import { CONFIG, collect, connect, KEY, makePrincipal, startGateway } from './support/start.ts'
 
 /** A schema with each directive wherever it may stand. */
 const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
@@ -39,6 +44,7 @@ const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9"
     withScope: Int @requiresScopes(scopes: [["admin"]])
     withEither: Int @requiresScopes(scopes: [["admin", "operator"], ["billing:read"]])
     object: Secret thing: Thing mood: Mood token: Token }
+  type Mutation { updateApiKey: Int @requiresScopes(scopes: [["admin"]]) }
   type Subscription { ticks: Int @requiresScopes(scopes: [["admin"]]) }
   type Secret @requiresScopes(scopes: [["admin"]]) { n: Int }
   interface Thing { id: ID }
@@ -75,6 +81,34 @@ async function start(scopes: readonly Scope[]) {
   })
   return { ...gateway, reached }
 }
+
+it('forgets what is known of keys after a change of rules, and not after one that was denied', async () => {
+  const link = {
+    execute: async () => ({ data: { updateApiKey: 1 } }),
+    openBytes: () => Promise.reject(new Error('not asked')),
+    subscribe: () => {
+      throw new Error('not asked')
+    },
+    problems: async () => null,
+  }
+  await using federation = await Federation.open(compose(SDL), { billing: link, inference: link, knowledge: link })
+  const forgotten: string[] = []
+  const operations = new Operations(
+    new Documents(federation, true),
+    federation,
+    createMask(silentLog),
+    { watch: () => () => undefined },
+    { forgetAfterChange: ({ apiKeyId }, liftsRefusals) => void forgotten.push(`${apiKeyId} ${liftsRefusals}`) },
+    CONFIG,
+  )
+  const prepared = operations.prepare('mutation { updateApiKey }', undefined, 'req_1')
+  if (!('document' in prepared)) throw new Error(prepared.errors?.[0]?.message)
+  const run = async (caller: Principal) =>
+    (await operations.execute(prepared, {}, { caller, requestId: 'req_1', signal: new AbortController().signal })).errors?.length ?? 0
+  const tenant = makePrincipal(KEY)
+  expect([await run(tenant), await run({ ...tenant, scopes: ['admin'] })]).toEqual([1, 0])
+  expect(forgotten).toEqual([`${tenant.apiKeyId} true`])
+})
 
 describe('directives of authorization at the gateway', () => {
   for (const { what, query } of [

@@ -21,15 +21,23 @@ it('names what was signed, for one minute', async () => {
   const paths = bytePaths(clock, SECRET)
   const { path, expiresAt } = await paths.sign(FILE)
   expect(expiresAt.getTime() - clock.now().getTime()).toBe(60_000)
-  expect(await bytePaths(clock, SECRET).verify(path)).toEqual(FILE)
+  expect(await bytePaths(clock, SECRET).verify(path)).toMatchObject(FILE)
   clock.advance(60_000)
   await expect(paths.verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
+})
+
+it('tells paths apart that name the same at the same time, however each is written', async () => {
+  const paths = bytePaths(manualClock(), SECRET)
+  const [{ path }, other] = [await paths.sign(FILE), await paths.sign(FILE)]
+  const { id } = await paths.verify(path)
+  expect((await paths.verify(other.path)).id).not.toBe(id)
+  for (const again of [`${path}&a=1`, path.replace(/(?=.$)/, '%20')]) expect((await paths.verify(again)).id).toBe(id)
 })
 
 it('accepts the paths of both secrets while one replaces the other', async () => {
   const clock = manualClock()
   const { path } = await bytePaths(clock, OTHER).sign(FILE)
-  expect(await bytePaths(clock, SECRET, OTHER).verify(path)).toEqual(FILE)
+  expect(await bytePaths(clock, SECRET, OTHER).verify(path)).toMatchObject(FILE)
   await expect(bytePaths(clock, SECRET).verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
 })
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { KisError } from '../errors.ts'
 import type { SubgraphName } from '../link/subgraph.ts'
 import type { Clock } from '../process/clock.ts'
@@ -22,6 +23,9 @@ export interface ByteReference {
   readonly key: string
 }
 
+/** `id`: of the path, however it is written. No two have the same. */
+export type VerifiedReference = ByteReference & { readonly id: string }
+
 export interface SignedPath {
   readonly path: string
   readonly expiresAt: Date
@@ -31,7 +35,7 @@ export interface SignedPath {
 export interface BytePaths {
   sign(reference: ByteReference): Promise<SignedPath>
   /** @throws {KisError} `permission_denied`: the path is forged, or has expired */
-  verify(path: string): Promise<ByteReference>
+  verify(path: string): Promise<VerifiedReference>
 }
 
 export function ownerOf({ kind }: ByteReference): (typeof OWNERS)[ByteKind] {
@@ -50,6 +54,7 @@ export function bytePaths(clock: Clock, ...keys: readonly [Uint8Array, ...Uint8A
       const token = await new SignJWT({ kind, organizationId, key })
         .setProtectedHeader({ alg: 'HS256' })
         .setAudience(AUDIENCE)
+        .setJti(randomUUID())
         .setExpirationTime(expires)
         .sign(keys[0])
       return { path: `${BYTES_PATH}?${new URLSearchParams({ token })}`, expiresAt: new Date(expires * 1_000) }
@@ -65,10 +70,10 @@ export function bytePaths(clock: Clock, ...keys: readonly [Uint8Array, ...Uint8A
             const { payload } = await jwtVerify<ByteReference>(token, key, {
               audience: AUDIENCE,
               algorithms: ['HS256'],
-              requiredClaims: ['exp'],
+              requiredClaims: ['exp', 'jti'],
               currentDate: clock.now(),
             })
-            return { kind: payload.kind, organizationId: payload.organizationId, key: payload.key }
+            return { kind: payload.kind, organizationId: payload.organizationId, key: payload.key, id: payload.jti! }
           } catch {
             // Another key may have signed it.
           }

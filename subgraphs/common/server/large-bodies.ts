@@ -108,7 +108,7 @@ export class LargeBodies {
     if (raw.destroyed) throw this.#refusal(organization, bytes)
     const queue = this.#queues.get(organization)
     if (!queue && this.#fits(organization, bytes, isResponse)) return this.#take(organization, bytes, isResponse)
-    if (queue && queue.length >= MAX_WAITING) throw this.#refusal(organization, bytes)
+    if (queue && queue.length >= MAX_WAITING) throw this.#refusal(organization, queue[0]!.bytes)
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         clearTimeout(timer)

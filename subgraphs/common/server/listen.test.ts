@@ -184,6 +184,27 @@ it('counts a response of unknown length, which waits before it is read', async (
   await eventually(async () => (await fetch(url)).status === 200)
 })
 
+it('blames the organization for a queue that its own downloads have filled', async () => {
+  const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
+  // Two responses leave a mebibyte, into which the body would fit.
+  const bodies = new LargeBodies({ largestBytes: 4.5 * 1024 * 1024, waitMs: 30_000 })
+  let waiting = 0
+  app.addHook('onRequest', (request, reply) => bodies.admit(request, reply, () => 'org_1', 1_000_000))
+  app.addHook('onSend', (_request, reply, payload) => {
+    if (payload instanceof Readable) waiting++
+    return bodies.admitResponse(reply, payload, () => 'org_1')
+  })
+  app.get('/', async () => new Readable({ read() {} }))
+  app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => app.close())
+  for (let download = 0; download < 2 + 64; download++) fetch(url).catch(() => undefined)
+  await eventually(() => waiting === 2 + 64)
+  const body = JSON.stringify('x'.repeat(100_000))
+  const refused = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  expect(await refused.text()).toContain('Your organization has reached its limit')
+})
+
 describe('a client that is too slow', () => {
   it.each([
     ['sends nothing more', 0],

@@ -17,10 +17,10 @@ export function countsWhenRefused(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * The request itself was at fault. A limit that was reached refuses before the work, and a vendor's error ends a call
- * that counts already.
+ * The request itself was at fault, or above a limit of its key after its body was read. A limit may also refuse it
+ * before, and a vendor's error ends a call that counts already.
  */
-export function isRefusal({ code, vendorCode }: Pick<KisError, 'code' | 'vendorCode'>): boolean {
+export function isRefusal({ code, vendorCode }: Pick<KisError, 'code' | 'vendorCode'>, wasRead: boolean): boolean {
   const { status } = ERRORS[code]
-  return status >= 400 && status < 500 && status !== 401 && status !== 408 && status !== 429 && vendorCode === null
+  return status >= 400 && status < 500 && status !== 401 && status !== 408 && (status !== 429 || wasRead) && vendorCode === null
 }

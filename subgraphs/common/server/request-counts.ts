@@ -5,16 +5,26 @@ import { type Link, type LinkContext, request } from '../link/link.ts'
 /** Counts what is no call of a model against the limits of its key. The link is to inference, or to the gateway. */
 
 const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
-const OWED = gatewayOperation('query RateLimits { rateLimits { requests { limit } } }')
+const LEFT = gatewayOperation(`query RateLimits { rateLimits { ${LIMITS} } }`)
 const COUNT = gatewayOperation(`mutation CountRequest { countRequest { ${LIMITS} } }`)
 const COUNT_REFUSED = gatewayOperation(`mutation CountRefusedRequest { countRequest(isRefused: true) { ${LIMITS} } }`)
 
 /** Of a call that only counts. */
 const TIMEOUT_MS = 2_000
+const MINUTE_MS = 60_000
 
-/** @throws {KisError} `rate_limit_exceeded`: refused bodies have taken more requests than the key has */
-export async function requireNoDebt<Who>(link: Link<Who>, context: LinkContext<Who>): Promise<void> {
-  await unlessAway(link, OWED, context)
+/**
+ * Takes nothing. Call it before a large body is read, which would be refused after all the work of reading it.
+ * @throws {KisError} `rate_limit_exceeded`: the key has no request left, or owes one for a refused body
+ */
+export async function requireRequestLeft<Who>(link: Link<Who>, context: LinkContext<Who>): Promise<void> {
+  const rateLimits = (await unlessAway(link, LEFT, context))?.rateLimits ?? null
+  if (rateLimits?.requests?.remaining !== 0) return
+  const { limit, resetMs } = rateLimits.requests
+  // The first becomes free before all the others.
+  const retryAfterMs = Math.ceil(Math.max(1, resetMs - MINUTE_MS * (1 - 1 / Math.max(1, limit))))
+  const text = `Rate limit reached: the key may make ${limit} requests a minute. Try again in ${retryAfterMs / 1_000} s.`
+  throw new KisError('rate_limit_exceeded', text, { retryAfterMs, rateLimits })
 }
 
 /**

@@ -19,6 +19,15 @@ it('removes keys from each fact of an answer, whatever its name and form', () =>
     })
 })
 
+it('removes names of fields with a key, and long facts with one', () => {
+  const long = `${'A'.repeat(9_000)} ${KEY}`
+  for (let times = 0; times < 2; times++)
+    expect(redact({ id: 'a', [KEY]: 1, choices: [{ index: 0, [hidden]: { deep: KEY }, note: long, list: [long, 'b'] }] })).toEqual({
+      id: 'a',
+      choices: [{ index: 0, note: '…', list: ['…', 'b'] }],
+    })
+})
+
 it('leaves the texts of the model and signatures of vendors as they are', () => {
   const delta = { content: KEY, reasoning_content: KEY, tool_calls: [{ function: { arguments: KEY } }] }
   const message = { content: [{ type: 'text', text: KEY }], refusal: null, reasoning_details: [{ signature: hidden }] }

@@ -3,7 +3,7 @@ import type { FolderFile } from '../../subgraphs/common/adapters/sqlite/data-fol
 import { DOCUMENT_FILE } from '../../subgraphs/common/adapters/sqlite/documents/document-file.ts'
 import { inferenceFiles } from '../../subgraphs/inference/config.ts'
 import { BLOB_FILE } from '../../subgraphs/knowledge/adapters/sqlite/blob-file.ts'
-import { INDEX_VERSION } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index-schema.ts'
+import { INDEX_VERSION } from '../../subgraphs/knowledge/adapters/sqlite/tables/chunk-index-schema.ts'
 import { knowledgeFiles } from '../../subgraphs/knowledge/config.ts'
 
 /** The SQLite files of an embedded installation in a data folder. */

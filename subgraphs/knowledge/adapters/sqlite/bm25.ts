@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { readCounts } from './chunk-index-counts.ts'
-import type { CollectionRow, Tables } from './chunk-index-schema.ts'
+import { readCounts } from './tables/chunk-index-counts.ts'
+import type { CollectionRow, Tables } from './tables/chunk-index-schema.ts'
 
 /** BM25's saturation and length normalization, as the port states them. */
 const K1 = 1.2

@@ -15,7 +15,7 @@ import { full } from '../../../../test/support/soak.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { words } from '../../domain/text/text-analysis.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
-import { SMALL_COLLECTION } from './chunk-index-postings.ts'
+import { SMALL_COLLECTION } from './tables/chunk-index-postings.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('__fixtures__/write-until-killed.ts', import.meta.url))
 const KILLS = full(50)

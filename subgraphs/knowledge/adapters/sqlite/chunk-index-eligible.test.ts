@@ -6,7 +6,7 @@ import { silentLog } from '../../../common/process/log.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 import { eligibleChunks } from './chunk-index-eligible.ts'
-import { findCollection, nameTables, openReader } from './chunk-index-schema.ts'
+import { findCollection, nameTables, openReader } from './tables/chunk-index-schema.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-eligible-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

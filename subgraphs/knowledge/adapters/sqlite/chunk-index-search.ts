@@ -3,7 +3,7 @@ import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { Bm25 } from './bm25.ts'
 import { eligibleChunks } from './chunk-index-eligible.ts'
 import { refuse } from './chunk-index-refusal.ts'
-import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
+import { findCollection, nameTables, type Tables } from './tables/chunk-index-schema.ts'
 import { VectorCache } from './vector-cache.ts'
 
 /**

@@ -4,12 +4,19 @@ import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedCollection, IndexedDocument } from '../../ports/chunk-index.ts'
-import { encodeCounts, readCounts } from './chunk-index-counts.ts'
-import { rebuildEarlier } from './chunk-index-earlier.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
-import { createPostings, type EncodedChunk, readWordIds, removePostings, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
 import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
 import { refuse } from './chunk-index-refusal.ts'
+import { encodeCounts, readCounts } from './tables/chunk-index-counts.ts'
+import { rebuildEarlier } from './tables/chunk-index-earlier.ts'
+import {
+  createPostings,
+  type EncodedChunk,
+  readWordIds,
+  removePostings,
+  SMALL_COLLECTION,
+  writePostings,
+} from './tables/chunk-index-postings.ts'
 import {
   type CollectionRow,
   createTables,
@@ -21,8 +28,8 @@ import {
   nextCollection,
   openWriter,
   type Tables,
-} from './chunk-index-schema.ts'
-import { quantize } from './quantize.ts'
+} from './tables/chunk-index-schema.ts'
+import { quantize } from './tables/quantize.ts'
 
 /**
  * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is

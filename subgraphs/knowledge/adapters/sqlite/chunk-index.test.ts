@@ -9,7 +9,7 @@ import { silentLog } from '../../../common/process/log.ts'
 import { words } from '../../domain/text/text-analysis.ts'
 import type { ToTerms } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
-import { SMALL_COLLECTION } from './chunk-index-postings.ts'
+import { SMALL_COLLECTION } from './tables/chunk-index-postings.ts'
 
 const signal = new AbortController().signal
 const folder = mkdtempSync(join(tmpdir(), 'kis-chunk-index-'))

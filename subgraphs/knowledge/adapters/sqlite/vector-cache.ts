@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { exactSearch, MetricKind } from 'usearch'
-import type { CollectionRow, Tables } from './chunk-index-schema.ts'
-import { quantize } from './quantize.ts'
+import type { CollectionRow, Tables } from './tables/chunk-index-schema.ts'
+import { quantize } from './tables/quantize.ts'
 
 /** Bytes of vectors that a thread caches. Those of the collection searched longest ago leave first. */
 const MAX_BYTES = 192 * 2 ** 20

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
 import { readForm } from '../../subgraphs/common/uploads/form-stream.ts'
 
 /** Files of one request. */

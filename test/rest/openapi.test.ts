@@ -31,7 +31,7 @@ describe('schema/openapi.yaml', () => {
   })
 
   it('has what each query, mutation and subscription gives, but for those that docs/guide/graphql.md names', () => {
-    const adapter = [...globSync('rest-adapter/**/*.ts', { cwd: ROOT }), 'subgraphs/common/server/request-counts.ts']
+    const adapter = [...globSync('rest-adapter/**/*.ts', { cwd: ROOT }), 'subgraphs/common/server/bodies/request-counts.ts']
     const sources = adapter.map((file) => readFileSync(`${ROOT}${file}`, 'utf8')).join('\n')
     const page = readFileSync(`${ROOT}docs/guide/graphql.md`, 'utf8')
     const rows = page.slice(page.indexOf('## What only GraphQL has'), page.indexOf('## Partial answers')).matchAll(/^\| (`.*?) \|/gm)

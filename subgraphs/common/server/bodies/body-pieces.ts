@@ -1,5 +1,5 @@
 import type { FastifyRequest, RequestPayload } from 'fastify'
-import { KisError } from '../errors.ts'
+import { KisError } from '../../errors.ts'
 
 /** Pieces of a chunked body that may be of any length, such as the last of each write. */
 const FREE_PIECES = 4_096

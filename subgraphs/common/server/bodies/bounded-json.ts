@@ -1,4 +1,4 @@
-import { KisError } from '../errors.ts'
+import { KisError } from '../../errors.ts'
 
 /**
  * Items of lists and fields of objects of one body. 300,000 tokens to embed are the longest list; the longest

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ERRORS } from '../../../schema/errors.ts'
-import type { KisError } from '../errors.ts'
+import { ERRORS } from '../../../../schema/errors.ts'
+import type { KisError } from '../../errors.ts'
 
 /** Reading and parsing a body of this size takes about as long as the rest of a request. */
 const COUNTED_BODY_BYTES = 64 * 1024

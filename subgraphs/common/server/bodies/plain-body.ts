@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { KisError } from '../errors.ts'
+import { KisError } from '../../errors.ts'
 
 /**
  * Bodies are not inflated: one of 20 MB could become gigabytes. As they are, they would be taken for broken JSON or for

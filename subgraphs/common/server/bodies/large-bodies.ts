@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { KisError, TooBusy } from '../errors.ts'
-import { sizeText } from '../sizes.ts'
+import { KisError, TooBusy } from '../../errors.ts'
+import { sizeText } from '../../sizes.ts'
 import { readContentLength } from './refused-bodies.ts'
 
 /** Smaller bodies are accepted without a check: they cost no more than headers. */

@@ -1,6 +1,6 @@
-import { gatewayOperation, type OperationText } from '../../../schema/operations.ts'
-import { KisError } from '../errors.ts'
-import { type Link, type LinkContext, request } from '../link/link.ts'
+import { gatewayOperation, type OperationText } from '../../../../schema/operations.ts'
+import { KisError } from '../../errors.ts'
+import { type Link, type LinkContext, request } from '../../link/link.ts'
 
 /** Counts what is no call of a model against the limits of its key. The link is to inference, or to the gateway. */
 

@@ -53,7 +53,7 @@ async function upload(content: Uint8Array, name = 'meeting.wav'): Promise<string
   const input = { file_name: name, content_base64: Buffer.from(content).toString('base64') }
   return (await caller.rest('POST', '/v1/files', input)).body.message.id
 }
-/** The sound of this test alone: the same bytes would be the same document. */
+/** The sound of this test alone: the same bytes would be the same document. A file of less than 2 s cannot be one of 3. */
 const sound = (seconds: number) => Buffer.from(wav(seconds))
 
 it('are found by what is said, with its times, in every way that documents are read', async () => {
@@ -101,9 +101,9 @@ it('name their own model, alone or among many, and fail by name where it gives n
   const collection = await newCollection(caller, 'embed')
   const before = await spent()
   const documents = [
-    { file_id: await upload(sound(1.1)), transcription_model: 'speech' },
-    { file_id: await upload(sound(1.2)), transcription_model: 'speech-segmentless' },
-    { file_id: await upload(sound(1.3)) },
+    { file_id: await upload(sound(2.1)), transcription_model: 'speech' },
+    { file_id: await upload(sound(2.2)), transcription_model: 'speech-segmentless' },
+    { file_id: await upload(sound(2.3)) },
   ]
   const { body } = await caller.rest('POST', `/v1/collections/${collection.id}/documents/attach`, { documents })
   expect(body.data.map(({ error }: Json) => error?.code ?? null)).toEqual([null, null, 'unsupported_file_type'])
@@ -127,7 +127,7 @@ it('are paid once when the service is killed while a model listens', async () =>
   await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'speech-gate' })
   const before = await spent()
   const heard = mock.transcriptions
-  const file_id = await upload(sound(1.4))
+  const file_id = await upload(sound(2.4))
   const { body } = await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id })
   await eventually(() => mock.transcriptions === heard + 1)
   expect((await caller.rest('GET', `/v1/collections/${collection.id}/documents/${body.id}`)).body).toMatchObject({

@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** The wait for `ready`. A process that takes longer has failed. */
 const READY_MS = 60_000
-const KIS = [process.execPath, join(ROOT, 'cli/kis.js')]
+/** As `npm start`. */
+const KIS = [process.execPath, '--max-semi-space-size=8', join(ROOT, 'cli/kis.js')]
 
 /** One process of the service, started the way a user starts it. */
 export class ServiceProcess {

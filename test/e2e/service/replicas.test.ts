@@ -301,7 +301,7 @@ await onBothEngines('two replicas of each role', (start) => {
       await balancedWallet(caller)
     }, 120_000)
 
-    it('no request fails while every process behind the rest-adapter is restarted with a new secret, one after the other', async () => {
+    it('no request fails while every process behind the rest-adapter is restarted with a new secret, half of them at a time', async () => {
       const caller = await newOrganization(operator, service)
       const idle = await newOrganization(operator, service)
       const place = receiver.at('/used')
@@ -352,9 +352,10 @@ await onBothEngines('two replicas of each role', (start) => {
       )
       const restarted = [...service.processes.keys()].filter((name) => !name.startsWith('rest-adapter'))
       expect(restarted).toHaveLength(8)
-      // As operators do it. Four starts at once would take the whole machine from the calls.
-      for (const number of ['1', '2'])
-        for (const name of restarted.filter((one) => one.endsWith(number))) expect(await service.restart(name)).toBe(0)
+      for (const number of ['1', '2']) {
+        const half = restarted.filter((name) => name.endsWith(number))
+        expect(await Promise.all(half.map((name) => service.restart(name)))).toEqual(half.map(() => 0))
+      }
       isOver = true
       await Promise.all(work)
       expect(failures).toEqual([])

@@ -13,6 +13,9 @@ FROM node:24.21.0-trixie-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
+# Libraries for other systems, source maps and tests of packages are half of it.
+RUN system=$(node -p 'process.platform + "." + process.arch') && cd node_modules && \
+    find onnxruntime-node/bin usearch/prebuilds -type f ! -regex ".*/${system}/.*" -delete && find . '(' -name '*.map' -o -name '*.test.ts' -o -name '*.test.tsx' ')' -delete
 
 FROM node:24.21.0-trixie-slim
 LABEL org.opencontainers.image.title="Knowledge and Inference Service" \

@@ -32,7 +32,10 @@ const MAX_KEYS = 10_000
 const MAX_KEY_LOOKUPS = 1_000
 /** The same for access tokens. They wait for their issuer, and leave the lookups of keys alone when it hangs. */
 const MAX_TOKEN_LOOKUPS = 100
-/** A lookup is one read. It may take seconds while processes start on the same cores. Callers notice within this time that billing is stopped. */
+/**
+ * A lookup is one read, which takes seconds while processes start on the same cores. Callers learn within this time that
+ * billing is stopped.
+ */
 const LOOKUP_TIMEOUT_MS = 4_000
 /** A key in use is looked up again this long before its answer is too old. So its callers wait only for a slow billing. */
 const REFRESH_MS = 2_000

@@ -72,8 +72,13 @@ export class Layers {
     const options = sessionOptions(threads, directory)
     // In one piece, which goes back to the system. `readFile` would read many, and then join them.
     const model = readFileSync(new URL(NETWORK_FILE, directory))
-    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE }))
-      sessions.push(await InferenceSession.create(fasterNetwork(part), options))
+    for (const part of modelParts(model, { cuts, outputs, from, file: NETWORK_FILE })) {
+      const network = fasterNetwork(part)
+      sessions.push(await InferenceSession.create(network, options))
+      // The session has its own copy. These megabytes would stay until the next collection of garbage.
+      for (const { buffer } of [part, network]) (buffer as ArrayBuffer).transfer(0)
+    }
+    ;(model.buffer as ArrayBuffer).transfer(0)
     return new Layers(sessions)
   }
 

@@ -135,13 +135,15 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
         const files = new StoredFiles(parts.operations, context)
         forms.set(request, files)
         reply.raw.once('close', () => files.end())
-      } else if (countsBody(request, context)) await requireRequestLeft(inference, context)
+      }
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
+      if (!countsBody(request, context)) return
+      // After the wait for room: others may have taken the last request meanwhile.
+      await requireRequestLeft(inference, context)
       // Also when the client has left.
-      if (countsBody(request, context))
-        reply.raw.once('close', () => {
-          if (!counted.has(request)) void countBody(inference, context).catch(() => undefined)
-        })
+      reply.raw.once('close', () => {
+        if (!counted.has(request)) void countBody(inference, context).catch(() => undefined)
+      })
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {

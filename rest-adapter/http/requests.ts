@@ -172,16 +172,16 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     requirePlainBody(request.headers)
     route.refuse?.(request, config)
     const isPassedOn = route.body === 'stream' || (route.body === 'upload' && !isJson(request))
-    if (!isPassedOn && countsBySize(request.headers)) {
-      request.rest.keyJudged = true
-      await requireRequestLeft(gateway, contextOf(request))
-      // Also when the client has left. What tells the rest of the limit has counted itself.
-      reply.raw.once('close', () => {
-        if (reply.statusCode < 400 && !reply.hasHeader('x-ratelimit-limit-requests')) void countLarge(request)
-      })
-    }
     const heldBytes = isPassedOn ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
+    if (isPassedOn || !countsBySize(request.headers)) return
+    request.rest.keyJudged = true
+    // After the wait for room: others may have taken the last request meanwhile.
+    await requireRequestLeft(gateway, contextOf(request))
+    // Also when the client has left. What tells the rest of the limit has counted itself.
+    reply.raw.once('close', () => {
+      if (reply.statusCode < 400 && !reply.hasHeader('x-ratelimit-limit-requests')) void countLarge(request)
+    })
   })
 
   app.addHook('preParsing', endTinyPieces)

@@ -292,6 +292,23 @@ describe('limits of a key, by the official client', () => {
       expect(await remaining(caller)).toBe(10 - requests)
     })
 
+    it.each(['/graphql', '/v1/files'])('each of many large bodies at once, at %s: those that wait are not read', async (path) => {
+      const caller = await keyWith({ scopes: ['inference', 'knowledge:write'], requests_per_minute: 1 })
+      const text = 'x'.repeat(12_000_000)
+      const body = JSON.stringify(
+        path === '/graphql' ? { query: '{ __typename }', variables: { text } } : { file_name: 'x.txt', content_base64: text },
+      )
+      const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' }
+      const post = async () => {
+        const response = await fetch(path === '/graphql' ? service.graphql : service.rest + path, { method: 'POST', headers, body })
+        await response.text()
+        return response.status
+      }
+      const codes = await Promise.all(Array.from({ length: 16 }, post))
+      // Five fit at once.
+      expect(codes.filter((code) => code !== 429).length).toBeLessThanOrEqual(7)
+    })
+
     it('a body above 64 KiB whose client leaves', async () => {
       const caller = await keyWith({ requests_per_minute: 10 })
       const gone = new AbortController()

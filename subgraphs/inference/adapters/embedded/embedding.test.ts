@@ -237,6 +237,18 @@ describe('a model that fails', () => {
     expect(await engines.problems()).toEqual([])
   })
 
+  it('fails calls with a clear error on a system for which the runtime has no build', async () => {
+    const file = join(folder, 'no-build.ts')
+    writeFileSync(file, "throw new Error('no build for this system')")
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
+    for (let call = 0; call < 2; call += 1)
+      await expect(thread.tokenize(['x'], NEVER)).rejects.toMatchObject({
+        code: 'engine_unavailable',
+        message: expect.stringContaining('cannot be loaded'),
+      })
+    expect(await thread.problems()).toEqual([expect.stringContaining('no build for this system')])
+  })
+
   it('is loaded by its first call, and its files are looked at before', async () => {
     const file = join(folder, 'first.ts')
     const started = join(folder, 'started')

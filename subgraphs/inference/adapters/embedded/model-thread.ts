@@ -166,16 +166,17 @@ export class ModelThread implements AsyncDisposable {
 
   async #run<T>(name: 'embed' | 'tokenize', task: unknown): Promise<T> {
     const { pool } = await this.#ready()
-    return this.#runIn<T>(pool, name, task)
-  }
-
-  async #runIn<T>(pool: Piscina, name: string, task: unknown): Promise<T> {
-    const reply: Reply<T> = await pool.run(task, { name }).catch((error: unknown) => {
+    const reply = await this.#send<T>(pool, name, task).catch((error: unknown) => {
       if (!this.#isClosed) this.#log.error({ err: error }, 'the thread of the embedded model has died')
       throw unavailable('The embedded model has stopped.', error)
     })
     if ('error' in reply) throw new KisError('engine_error', 'The embedded model failed.', { cause: reply.error })
     return reply.value
+  }
+
+  /** Rejects only if the thread has died, or its code cannot be loaded. */
+  #send<T>(pool: Piscina, name: string, task: unknown): Promise<Reply<T>> {
+    return pool.run(task, { filename: this.#file.href, name })
   }
 
   async #ready(): Promise<Thread> {
@@ -189,7 +190,7 @@ export class ModelThread implements AsyncDisposable {
     if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
     const workerData: ThreadInput = { modelDirectory: this.#directory.href }
     const pool = new Piscina({
-      ...{ filename: this.#file.href, workerData, minThreads: 0, maxThreads: 1, idleTimeout: Number.POSITIVE_INFINITY },
+      ...{ workerData, minThreads: 0, maxThreads: 1, idleTimeout: Number.POSITIVE_INFINITY },
       // One of the network, one of the tokenizer, and one that loads the model.
       concurrentTasksPerWorker: 3,
       // Otherwise a thread that waits for a call would not hear that the network is done.
@@ -200,19 +201,23 @@ export class ModelThread implements AsyncDisposable {
     pool.on('workerDestroy', () => {
       if (this.#thread === thread) this.#thread = undefined
     })
-    pool.on('error', (error: unknown) => this.#log.error({ err: error }, 'the thread of the embedded model has died'))
+    pool.on('error', (error: unknown) => {
+      this.#log.error({ err: error }, 'the thread of the embedded model has died')
+      // Fails a call that waits for the thread to start.
+      void pool.destroy()
+    })
     return thread
   }
 
   async #load(pool: Piscina): Promise<Thread> {
     try {
-      const vocabulary = await this.#runIn<number>(pool, 'load', null)
+      const reply = await this.#send<number>(pool, 'load', null)
+      if ('error' in reply) throw reply.error
       this.#problem = null
-      return { pool, vocabulary }
+      return { pool, vocabulary: reply.value }
     } catch (error) {
-      const { cause = error } = error as Error
-      this.#problem = cannotLoad(cause)
-      if (!this.#isClosed) this.#log.error({ err: cause }, 'the embedded model cannot be loaded')
+      this.#problem = cannotLoad(error)
+      if (!this.#isClosed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
       // The files may be repaired: the next call tries again.
       await pool.destroy()
       throw unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)

@@ -1,0 +1,307 @@
+import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { Pdfjs } from './pdfjs.ts'
+
+/** Stands for a gap without a space: a word gap, or wide kerning. */
+export const BARE_GAP = '\u200a'
+
+/** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
+const MAX_ITEMS = 100_000
+
+/**
+ * The gaps between the glyphs of an item, as shares of the letter size. From `WORD_GAP` on it is a gap between words, or
+ * wide kerning. A glyph further away begins an item, so that cells can be told apart.
+ */
+const KERNING = 0.03
+const WORD_GAP = 0.102
+const ITEM_GAP = 0.35
+/** A glyph begins an item if it is further back, or further above or below, than these shares of the letter size. */
+const BACK = 0.2
+const ASIDE = 0.25
+/** Glyphs of an item have directions whose cosine is at least this. */
+const SAME_DIRECTION = 0.99
+
+export type Matrix = readonly [number, number, number, number, number, number]
+
+const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
+
+/** Glyphs that stand beside one another, in the order in which the page shows them. */
+export interface GlyphItem {
+  readonly glyphs: readonly string[]
+  /** From letters of size 1 to the coordinates of the page. */
+  readonly transform: Matrix
+  readonly width: number
+  readonly font: Font
+}
+
+/** What pdf.js says of a font. */
+export interface Font {
+  readonly loadedName: string
+  readonly name: string
+  readonly vertical?: boolean
+  readonly isType3Font?: boolean
+  readonly fontMatrix?: readonly number[]
+  readonly bbox?: readonly number[]
+}
+
+/** A glyph of the operators that show text. */
+interface Glyph {
+  /** The letters, in logical order. */
+  readonly unicode: string
+  readonly width: number
+  readonly vmetric?: readonly [number, number, number] | null
+  readonly isSpace: boolean
+}
+
+/** The state of text (ISO 32000-1, 9.3). */
+interface TextState {
+  readonly ctm: Matrix
+  readonly matrix: Matrix
+  readonly lineMatrix: Matrix
+  readonly font: Font | undefined
+  readonly size: number
+  readonly charSpacing: number
+  readonly wordSpacing: number
+  readonly scale: number
+  readonly leading: number
+  readonly rise: number
+}
+
+/**
+ * Reads the glyphs that a page shows from pdf.js' list of its operators. pdf.js' own text reverses right-to-left runs, and
+ * with them the letters of glyphs that have several, such as lam-alef.
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ */
+export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }: Pdfjs): Promise<readonly GlyphItem[]> {
+  const { fnArray, argsArray } = await page.getOperatorList({ annotationMode: AnnotationMode.DISABLE })
+  const operators = fnArray.map((operator, index) => ({ operator, values: (argsArray[index] ?? []) as readonly unknown[] }))
+  const names = operators.flatMap(({ operator, values }) =>
+    operator === OPS.setFont ? [values[0]] : operator === OPS.setGState ? [fontOfState(values)?.[0]] : [],
+  )
+  const fonts = await readFonts(page, new Set(names.filter((name) => typeof name === 'string')))
+  const items = new ItemBuilder(page)
+  const text = new TextMachine(items, fonts)
+  // The operators of a soft mask draw transparency, not text.
+  let masks = 0
+  for (const { operator, values } of operators) {
+    if (operator === OPS.beginGroup && isMask(values)) masks += 1
+    else if (operator === OPS.endGroup && isMask(values)) masks -= 1
+    else if (masks === 0) run(operator, values)
+  }
+  items.end()
+  return items.all
+
+  function run(operator: number, values: readonly unknown[]): void {
+    const numbers = values as readonly number[]
+    if (operator === OPS.showText) text.show(values[0] as readonly (Glyph | number)[])
+    else if (operator === OPS.setTextMatrix) text.setMatrix(values[0] as Matrix)
+    else if (operator === OPS.moveText) text.move(numbers[0]!, numbers[1]!)
+    else if (operator === OPS.setLeadingMoveText) text.set({ leading: -numbers[1]! }).move(numbers[0]!, numbers[1]!)
+    else if (operator === OPS.nextLine) text.nextLine()
+    else if (operator === OPS.setFont) text.setFont(values as readonly [string, number])
+    else if (operator === OPS.setGState) text.setFont(fontOfState(values))
+    else if (operator === OPS.setCharSpacing) text.set({ charSpacing: numbers[0]! })
+    else if (operator === OPS.setWordSpacing) text.set({ wordSpacing: numbers[0]! })
+    else if (operator === OPS.setHScale) text.set({ scale: numbers[0]! / 100 })
+    else if (operator === OPS.setLeading) text.set({ leading: numbers[0]! })
+    else if (operator === OPS.setTextRise) text.set({ rise: numbers[0]! })
+    else if (operator === OPS.beginText) text.setMatrix(IDENTITY)
+    else if (operator === OPS.save) text.save()
+    else if (operator === OPS.restore) text.restore()
+    else if (operator === OPS.transform) text.transform(values as unknown as Matrix)
+    else if (operator === OPS.paintFormXObjectBegin) {
+      items.end()
+      text.save()
+      if (values[0]) text.transform(values[0] as Matrix)
+    } else if (operator === OPS.paintFormXObjectEnd) {
+      items.end()
+      text.restore()
+    } else if (operator === OPS.beginMarkedContent || operator === OPS.beginMarkedContentProps || operator === OPS.endMarkedContent)
+      items.end()
+  }
+}
+
+function isMask([group]: readonly unknown[]): boolean {
+  return Boolean((group as { readonly smask?: unknown } | undefined)?.smask)
+}
+
+/** Returns the name and the size of the font that a graphics state sets. */
+function fontOfState([entries]: readonly unknown[]): readonly [string, number] | undefined {
+  return (entries as readonly (readonly [string, never])[]).find(([key]) => key === 'Font')?.[1]
+}
+
+async function readFonts({ commonObjs }: PDFPageProxy, names: ReadonlySet<string>): Promise<ReadonlyMap<string, Font>> {
+  const read = (name: string) => new Promise<unknown>((resolve) => commonObjs.get(name, resolve))
+  const found = await Promise.all([...names].map(async (name) => [name, await read(name)] as const))
+  // A font that cannot be read is the text of its error.
+  return new Map(found.flatMap(([name, font]) => (typeof font === 'object' ? [[name, font as Font] as const] : [])))
+}
+
+/** Runs the operators of text (ISO 32000-1, 9.4), and puts each glyph where they place it. */
+class TextMachine {
+  readonly #items: ItemBuilder
+  readonly #fonts: ReadonlyMap<string, Font>
+  readonly #saved: TextState[] = []
+  #state: TextState = {
+    ctm: IDENTITY,
+    matrix: IDENTITY,
+    lineMatrix: IDENTITY,
+    font: undefined,
+    size: 0,
+    charSpacing: 0,
+    wordSpacing: 0,
+    scale: 1,
+    leading: 0,
+    rise: 0,
+  }
+
+  constructor(items: ItemBuilder, fonts: ReadonlyMap<string, Font>) {
+    this.#items = items
+    this.#fonts = fonts
+  }
+
+  set(state: Partial<TextState>): this {
+    this.#state = { ...this.#state, ...state }
+    return this
+  }
+
+  setFont(font: readonly [string, number] | undefined): void {
+    if (font) this.#change({ ...this.#state, font: this.#fonts.get(font[0]), size: font[1] })
+  }
+
+  save(): void {
+    this.#saved.push(this.#state)
+  }
+
+  restore(): void {
+    this.#change(this.#saved.pop() ?? this.#state)
+  }
+
+  /** An item has one font. */
+  #change(state: TextState): void {
+    if (state.font !== this.#state.font || state.size !== this.#state.size) this.#items.end()
+    this.#state = state
+  }
+
+  transform(matrix: Matrix): void {
+    this.set({ ctm: multiplied(this.#state.ctm, matrix) })
+  }
+
+  setMatrix(matrix: Matrix): void {
+    this.set({ matrix, lineMatrix: matrix })
+  }
+
+  move(x: number, y: number): void {
+    this.setMatrix(multiplied(this.#state.lineMatrix, [1, 0, 0, 1, x, y]))
+  }
+
+  nextLine(): void {
+    this.move(0, -this.#state.leading)
+  }
+
+  show(glyphs: readonly (Glyph | number)[]): void {
+    const { ctm, matrix, lineMatrix, font, size, charSpacing, wordSpacing, scale, rise } = this.#state
+    if (!font) return
+    const whole = multiplied(ctm, matrix)
+    const [a, b, c, d] = multiplied(whole, [size * scale, 0, 0, heightOf(font, size), 0, 0])
+    const unit = Math.abs(size) * Math.hypot(ctm[0], ctm[1]) * Math.hypot(lineMatrix[0], lineMatrix[1])
+    const perWidth = (font.fontMatrix?.[0] ?? 0.001) * size
+    const at = (x: number, y: number) => multiplied(whole, [1, 0, 0, 1, x, y + rise])
+    let [x, y] = [0, 0]
+    for (const glyph of glyphs) {
+      if (typeof glyph === 'number') {
+        if (font.vertical) y -= (glyph * size) / 1000
+        else x -= ((glyph * size) / 1000) * scale
+        continue
+      }
+      const spacing = charSpacing + (glyph.isSpace ? wordSpacing : 0)
+      const [width, height] = font.vertical ? [0, (glyph.vmetric?.[0] ?? -glyph.width) * perWidth] : [glyph.width * perWidth * scale, 0]
+      const [, , , , x0, y0] = at(x, y)
+      const [, , , , x1, y1] = at(x + width, y + height)
+      this.#items.add(glyph.unicode, { transform: [a, b, c, d, x0, y0], x1, y1, unit, font })
+      if (font.vertical) y += height - spacing
+      else x += width + spacing * scale
+    }
+    this.set({ matrix: multiplied(matrix, [1, 0, 0, 1, x, y]) })
+  }
+}
+
+/** Returns the height of letters. Fonts whose glyphs are drawings often have size 1, and scale their drawings. */
+function heightOf({ isType3Font, fontMatrix, bbox }: Font, size: number): number {
+  const height = isType3Font && size <= 1 && fontMatrix && bbox ? (bbox[3]! - bbox[1]!) * fontMatrix[3]! : 0
+  return height > 0 ? size * height : size
+}
+
+interface Placed {
+  readonly transform: Matrix
+  /** Where the glyph ends. */
+  readonly x1: number
+  readonly y1: number
+  /** The letter size, in the coordinates of the page. */
+  readonly unit: number
+  readonly font: Font
+}
+
+/** Joins glyphs to items. */
+class ItemBuilder {
+  readonly all: GlyphItem[] = []
+  readonly #page: PDFPageProxy
+  #open: (Placed & { readonly first: Matrix; readonly glyphs: string[] }) | undefined
+  /** True if the last glyph was a space. */
+  #isSpaced = false
+
+  constructor(page: PDFPageProxy) {
+    this.#page = page
+  }
+
+  add(text: string, placed: Placed): void {
+    if (/^\s/.test(text)) this.#isSpaced = true
+    const letters = text.trimStart()
+    if ((letters === '' && text !== '') || this.#isBeside(placed)) return
+    const isMark = /^\p{Mn}+$/u.test(letters)
+    if (this.#open && !isMark) this.#separate(this.#open, placed)
+    const { first = placed.transform, glyphs = [] } = this.#open ?? {}
+    if (this.#isSpaced && glyphs.length > 0) glyphs.push(' ')
+    this.#isSpaced = false
+    glyphs.push(letters)
+    this.#open = { ...placed, first, glyphs }
+  }
+
+  /** Reports whether a glyph is outside the page. */
+  #isBeside({ transform: [, , , , x0, y0], x1, y1 }: Placed): boolean {
+    const [left, bottom, right, top] = this.#page.view as [number, number, number, number]
+    return Math.max(x0, x1) < left || Math.min(x0, x1) > right || Math.max(y0, y1) < bottom || Math.min(y0, y1) > top
+  }
+
+  /** Ends the open item, or adds a gap to it, if the next glyph is not right behind. */
+  #separate(open: Placed & { readonly glyphs: string[] }, { transform: [a, b, c, d, x, y], unit, font }: Placed): void {
+    const [u, v] = font.vertical ? [-c, -d] : [a, b]
+    const [p, q] = font.vertical ? [-open.transform[2], -open.transform[3]] : [open.transform[0], open.transform[1]]
+    const length = Math.hypot(u, v)
+    const forward = (u * (x - open.x1) + v * (y - open.y1)) / length / unit
+    const aside = Math.abs(u * (y - open.y1) - v * (x - open.x1)) / length
+    const height = font.vertical ? Math.hypot(a, b) : Math.hypot(c, d)
+    const isTurned = u * p + v * q < SAME_DIRECTION * length * Math.hypot(p, q)
+    if (isTurned || !(forward >= -BACK && forward <= ITEM_GAP) || aside > ASIDE * height) this.end()
+    else if (forward > WORD_GAP) {
+      open.glyphs.push(this.#isSpaced ? ' ' : BARE_GAP)
+      this.#isSpaced = false
+    } else if (forward <= KERNING) this.#isSpaced = false
+  }
+
+  end(): void {
+    this.#isSpaced = false
+    if (!this.#open) return
+    const { first, glyphs, x1, y1, font } = this.#open
+    this.#open = undefined
+    if (glyphs.every((glyph) => glyph.trim() === '')) return
+    if (this.all.length === MAX_ITEMS)
+      throw new ParseFailure('limit_exceeded', `Page ${this.#page.pageNumber} has more than ${MAX_ITEMS} pieces of text.`)
+    const width = font.vertical ? Math.hypot(first[0], first[1]) : Math.hypot(x1 - first[4], y1 - first[5])
+    this.all.push({ glyphs, transform: first, width, font })
+  }
+}
+
+export function multiplied([a, b, c, d, e, f]: Matrix, [p, q, r, s, t, u]: Matrix): Matrix {
+  return [a * p + c * q, b * p + d * q, a * r + c * s, b * r + d * s, a * t + c * u + e, b * t + d * u + f]
+}

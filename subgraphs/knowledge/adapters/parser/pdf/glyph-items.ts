@@ -18,8 +18,12 @@ const ITEM_GAP = 0.35
 /** A glyph begins an item if it is further back, or further above or below, than these shares of the letter size. */
 const BACK = 0.2
 const ASIDE = 0.25
+/** A vowel mark that is placed separately belongs to a letter that is at most this far away, as a share of the letter size. */
+const MARK_AWAY = 1
 /** Glyphs of an item have directions whose cosine is at least this. */
 const SAME_DIRECTION = 0.99
+/** Glyphs of an item have sizes that differ by less than this share. */
+const SAME_SIZE = 0.02
 
 export type Matrix = readonly [number, number, number, number, number, number]
 
@@ -246,8 +250,10 @@ interface Placed {
 class ItemBuilder {
   readonly all: GlyphItem[] = []
   readonly #page: PDFPageProxy
-  #open: (Placed & { readonly first: Matrix; readonly glyphs: string[] }) | undefined
-  /** True if the last glyph was a space. */
+  #open: { readonly first: Matrix; readonly glyphs: string[] } | undefined
+  /** The last letter. */
+  #last: Placed | undefined
+  /** True if a space follows the last letter. */
   #isSpaced = false
 
   constructor(page: PDFPageProxy) {
@@ -257,14 +263,18 @@ class ItemBuilder {
   add(text: string, placed: Placed): void {
     if (/^\s/.test(text)) this.#isSpaced = true
     const letters = text.trimStart()
-    if ((letters === '' && text !== '') || this.#isBeside(placed)) return
+    if ((letters === '' && text !== '') || /\p{Cf}$/u.test(text) || this.#isBeside(placed)) return
     const isMark = /^\p{Mn}+$/u.test(letters)
-    if (this.#open && !isMark) this.#separate(this.#open, placed)
+    const gap = this.#last ? gapBetween(this.#last, placed, isMark ? MARK_AWAY : ASIDE) : Infinity
+    if (!(isMark ? Math.abs(gap) <= MARK_AWAY : gap >= -BACK && gap <= ITEM_GAP)) this.end()
     const { first = placed.transform, glyphs = [] } = this.#open ?? {}
-    if (this.#isSpaced && glyphs.length > 0) glyphs.push(' ')
+    if (this.#isSpaced && gap > KERNING && (this.#open || gap <= ITEM_GAP)) glyphs.push(' ')
+    else if (gap > WORD_GAP && !isMark && this.#open) glyphs.push(BARE_GAP)
     this.#isSpaced = false
     glyphs.push(letters)
-    this.#open = { ...placed, first, glyphs }
+    // A mark is drawn on a letter, so the next letter follows that letter.
+    if (!isMark || !this.#open) this.#last = placed
+    this.#open = { first, glyphs }
   }
 
   /** Reports whether a glyph is outside the page. */
@@ -273,26 +283,10 @@ class ItemBuilder {
     return Math.max(x0, x1) < left || Math.min(x0, x1) > right || Math.max(y0, y1) < bottom || Math.min(y0, y1) > top
   }
 
-  /** Ends the open item, or adds a gap to it, if the next glyph is not right behind. */
-  #separate(open: Placed & { readonly glyphs: string[] }, { transform: [a, b, c, d, x, y], unit, font }: Placed): void {
-    const [u, v] = font.vertical ? [-c, -d] : [a, b]
-    const [p, q] = font.vertical ? [-open.transform[2], -open.transform[3]] : [open.transform[0], open.transform[1]]
-    const length = Math.hypot(u, v)
-    const forward = (u * (x - open.x1) + v * (y - open.y1)) / length / unit
-    const aside = Math.abs(u * (y - open.y1) - v * (x - open.x1)) / length
-    const height = font.vertical ? Math.hypot(a, b) : Math.hypot(c, d)
-    const isTurned = u * p + v * q < SAME_DIRECTION * length * Math.hypot(p, q)
-    if (isTurned || !(forward >= -BACK && forward <= ITEM_GAP) || aside > ASIDE * height) this.end()
-    else if (forward > WORD_GAP) {
-      open.glyphs.push(this.#isSpaced ? ' ' : BARE_GAP)
-      this.#isSpaced = false
-    } else if (forward <= KERNING) this.#isSpaced = false
-  }
-
   end(): void {
-    this.#isSpaced = false
     if (!this.#open) return
-    const { first, glyphs, x1, y1, font } = this.#open
+    const { first, glyphs } = this.#open
+    const { x1, y1, font } = this.#last!
     this.#open = undefined
     if (glyphs.every((glyph) => glyph.trim() === '')) return
     if (this.all.length === MAX_ITEMS)
@@ -300,6 +294,17 @@ class ItemBuilder {
     const width = font.vertical ? Math.hypot(first[0], first[1]) : Math.hypot(x1 - first[4], y1 - first[5])
     this.all.push({ glyphs, transform: first, width, font })
   }
+}
+
+/** Returns how far a glyph is behind another, in letter sizes. Infinity: it is on another line, or has another direction or size. */
+function gapBetween(last: Placed, { transform: [a, b, c, d, x, y], unit, font }: Placed, mostAside: number): number {
+  const [u, v, height] = font.vertical ? [-c, -d, Math.hypot(a, b)] : [a, b, Math.hypot(c, d)]
+  const [p, q] = font.vertical ? [-last.transform[2], -last.transform[3]] : [last.transform[0], last.transform[1]]
+  const [length, before] = [Math.hypot(u, v), Math.hypot(p, q)]
+  const isTurned = u * p + v * q < SAME_DIRECTION * length * before
+  const aside = Math.abs(u * (y - last.y1) - v * (x - last.x1)) / length
+  if (isTurned || Math.abs(length - before) > SAME_SIZE * length || aside > mostAside * height) return Infinity
+  return (u * (x - last.x1) + v * (y - last.y1)) / length / unit
 }
 
 export function multiplied([a, b, c, d, e, f]: Matrix, [p, q, r, s, t, u]: Matrix): Matrix {

@@ -78,16 +78,17 @@ interface TextState {
  */
 export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }: Pdfjs): Promise<readonly GlyphItem[]> {
   const { fnArray, argsArray } = await page.getOperatorList({ annotationMode: AnnotationMode.DISABLE })
-  const operators = fnArray.map((operator, index) => ({ operator, values: (argsArray[index] ?? []) as readonly unknown[] }))
-  const names = operators.flatMap(({ operator, values }) =>
-    operator === OPS.setFont ? [values[0]] : operator === OPS.setGState ? [fontOfState(values)?.[0]] : [],
-  )
-  const fonts = await readFonts(page, new Set(names.filter((name) => typeof name === 'string')))
+  const fonts = new Map<string, Font | undefined>()
+  for (const [at, operator] of fnArray.entries()) {
+    const name = operator === OPS.setFont ? argsArray[at][0] : operator === OPS.setGState ? fontOfState(argsArray[at])?.[0] : undefined
+    if (name !== undefined && !fonts.has(name)) fonts.set(name, await readFont(page, name))
+  }
   const items = new ItemBuilder(page)
   const text = new TextMachine(items, fonts)
   // The operators of a soft mask draw transparency, not text.
   let masks = 0
-  for (const { operator, values } of operators) {
+  for (const [at, operator] of fnArray.entries()) {
+    const values: readonly unknown[] = argsArray[at] ?? []
     if (operator === OPS.beginGroup && isMask(values)) masks += 1
     else if (operator === OPS.endGroup && isMask(values)) masks -= 1
     else if (masks === 0) run(operator, values)
@@ -134,17 +135,16 @@ function fontOfState([entries]: readonly unknown[]): readonly [string, number] |
   return (entries as readonly (readonly [string, never])[]).find(([key]) => key === 'Font')?.[1]
 }
 
-async function readFonts({ commonObjs }: PDFPageProxy, names: ReadonlySet<string>): Promise<ReadonlyMap<string, Font>> {
-  const read = (name: string) => new Promise<unknown>((resolve) => commonObjs.get(name, resolve))
-  const found = await Promise.all([...names].map(async (name) => [name, await read(name)] as const))
-  // A font that cannot be read is the text of its error.
-  return new Map(found.flatMap(([name, font]) => (typeof font === 'object' ? [[name, font as Font] as const] : [])))
+/** Returns undefined for a font that cannot be read. pdf.js gives the text of its error. */
+async function readFont({ commonObjs }: PDFPageProxy, name: string): Promise<Font | undefined> {
+  const font = await new Promise<unknown>((resolve) => commonObjs.get(name, resolve))
+  return typeof font === 'object' ? (font as Font) : undefined
 }
 
 /** Runs the operators of text (ISO 32000-1, 9.4), and puts each glyph where they place it. */
 class TextMachine {
   readonly #items: ItemBuilder
-  readonly #fonts: ReadonlyMap<string, Font>
+  readonly #fonts: ReadonlyMap<string, Font | undefined>
   readonly #saved: TextState[] = []
   #state: TextState = {
     ctm: IDENTITY,
@@ -159,7 +159,7 @@ class TextMachine {
     rise: 0,
   }
 
-  constructor(items: ItemBuilder, fonts: ReadonlyMap<string, Font>) {
+  constructor(items: ItemBuilder, fonts: ReadonlyMap<string, Font | undefined>) {
     this.#items = items
     this.#fonts = fonts
   }

@@ -41,12 +41,11 @@ export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   }
 }
 
-/** Text needs no pictures, and no fonts that can be drawn. */
+/** Text needs no pictures. */
 const OPTIONS = {
   verbosity: 0,
   maxImageSize: 0,
   isEvalSupported: false,
-  disableFontFace: false,
   useSystemFonts: false,
   useWorkerFetch: false,
   useWasm: false,

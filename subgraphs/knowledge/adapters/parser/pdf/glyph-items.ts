@@ -126,6 +126,25 @@ export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }
   }
 }
 
+/**
+ * Reads the text of a page as pdf.js puts it together. It takes less memory where the page has many drawings. Returns
+ * undefined for a page with right-to-left letters.
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ */
+export async function readTextItems(page: PDFPageProxy): Promise<readonly GlyphItem[] | undefined> {
+  const { items } = await page.getTextContent({ disableNormalization: true })
+  const texts = items.filter((item) => 'str' in item).filter(({ str }) => str.trim() !== '')
+  if (texts.some(({ str }) => /[\p{Script=Arabic}\p{Script=Hebrew}]/u.test(str))) return undefined
+  if (texts.length > MAX_ITEMS) throw tooMany(page)
+  return texts.map(({ str, transform, width, fontName }) => {
+    return { glyphs: [...str], transform: transform as unknown as Matrix, width, font: { loadedName: fontName, name: '' } }
+  })
+}
+
+function tooMany({ pageNumber }: PDFPageProxy): ParseFailure {
+  return new ParseFailure('limit_exceeded', `Page ${pageNumber} has more than ${MAX_ITEMS} pieces of text.`)
+}
+
 function isMask([group]: readonly unknown[]): boolean {
   return Boolean((group as { readonly smask?: unknown } | undefined)?.smask)
 }
@@ -289,8 +308,7 @@ class ItemBuilder {
     const { x1, y1, font } = this.#last!
     this.#open = undefined
     if (glyphs.every((glyph) => glyph.trim() === '')) return
-    if (this.all.length === MAX_ITEMS)
-      throw new ParseFailure('limit_exceeded', `Page ${this.#page.pageNumber} has more than ${MAX_ITEMS} pieces of text.`)
+    if (this.all.length === MAX_ITEMS) throw tooMany(this.#page)
     const width = font.vertical ? Math.hypot(first[0], first[1]) : Math.hypot(x1 - first[4], y1 - first[5])
     this.all.push({ glyphs, transform: first, width, font })
   }

@@ -26,6 +26,11 @@ const IF_SHOWN = `If they show text, ${USE_OCR}.`
 /** Each report becomes an event of the document, as each batch of its passages does. */
 const PAGES_PER_REPORT = 16
 
+/** The bytes of a page with some 200,000 lines, whose operators take 350 MB. */
+const MANY_DRAWINGS_BYTES = 3 * 1024 * 1024
+
+type OpenPdf = Pdf & { readonly hasManyDrawings: boolean }
+
 interface Page {
   readonly number: number
   /** The height of the first frame. */
@@ -50,8 +55,8 @@ interface Page {
  * @throws {ParseFailure} `no_text` if no page has readable text.
  */
 export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
-  checkPdfStreams(bytes, limits.maxInflatedBytes)
-  const pdf = await openPdf(bytes)
+  const hasManyDrawings = checkPdfStreams(bytes, limits.maxInflatedBytes) > MANY_DRAWINGS_BYTES
+  const pdf = { ...(await openPdf(bytes)), hasManyDrawings }
   const total = pdf.document.numPages
   if (total > limits.maxPages)
     throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
@@ -106,7 +111,7 @@ function hasLetters(frames: readonly (readonly Row[])[]): boolean {
   )
 }
 
-async function readPages(pdf: Pdf, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
+async function readPages(pdf: OpenPdf, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
   const pages: Page[] = []
   const total = pdf.document.numPages
   onPages(0, total)
@@ -131,10 +136,10 @@ async function readPages(pdf: Pdf, limits: ParserLimits, { onPages }: DocumentBu
 }
 
 /** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */
-async function readPage({ document, pdfjs }: Pdf, number: number, brackets: Brackets): Promise<Page> {
+async function readPage({ document, pdfjs, hasManyDrawings }: OpenPdf, number: number, brackets: Brackets): Promise<Page> {
   try {
     const page = await document.getPage(number)
-    const { width, height, frames: found } = await readFrames(page, pdfjs)
+    const { width, height, frames: found } = await readFrames(page, pdfjs, hasManyDrawings)
     page.cleanup()
     const frames = found.map(({ runs }) => toRows(brackets.corrected(runs)))
     const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))

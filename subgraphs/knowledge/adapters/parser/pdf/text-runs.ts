@@ -1,6 +1,6 @@
 import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { resolveBareGaps } from './bare-gaps.ts'
-import { type GlyphItem, type Matrix, multiplied, readGlyphItems } from './glyph-items.ts'
+import { type GlyphItem, type Matrix, multiplied, readGlyphItems, readTextItems } from './glyph-items.ts'
 import type { Pdfjs } from './pdfjs.ts'
 
 /** The largest slope of a level line, because scans are seldom straight. */
@@ -36,9 +36,10 @@ export interface PageText {
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
+ * @param hasManyDrawings true if memory for all operators of a page may be short
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
-export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs): Promise<PageText> {
+export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs, hasManyDrawings = false): Promise<PageText> {
   const { transform, width, height } = page.getViewport({ scale: 1 })
   // The matrices of pdf.js are lists of six numbers.
   const view = transform as unknown as Matrix
@@ -47,7 +48,8 @@ export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs): Promise<Page
     runs: [],
     height: own,
   }))
-  for (const item of await readGlyphItems(page, pdfjs)) {
+  const items = (hasManyDrawings ? await readTextItems(page) : undefined) ?? (await readGlyphItems(page, pdfjs))
+  for (const item of items) {
     const { turn, run } = placed(item, view)
     frames[turn]!.runs.push(run)
   }

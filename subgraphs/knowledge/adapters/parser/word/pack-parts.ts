@@ -8,8 +8,8 @@ import type { ZipArchive } from '../zip.ts'
  * @throws {ParseFailure} `limit_exceeded` as `ZipArchive` does.
  */
 export async function packParts(archive: ZipArchive, names: readonly string[]): Promise<Buffer> {
-  const files: Buffer[] = []
-  const directory: Buffer[] = []
+  const files: Uint8Array[] = []
+  const directory: Uint8Array[] = []
   let offset = 0
   for (const name of names) {
     const content = await archive.read(name).catch((error: unknown) => {

@@ -9,8 +9,8 @@ export const BARE_GAP = '\u200a'
 const MAX_ITEMS = 100_000
 
 /**
- * The gaps between the glyphs of an item, as shares of the letter size. From `WORD_GAP` on it is a gap between words, or
- * wide kerning. A glyph further away begins an item, so that cells can be told apart.
+ * The gaps between the glyphs of an item, as shares of the letter size. From `WORD_GAP` on it is a gap between words,
+ * or wide kerning. A glyph further away begins an item, so that cells can be told apart.
  */
 const KERNING = 0.03
 const WORD_GAP = 0.102
@@ -18,7 +18,7 @@ const ITEM_GAP = 0.35
 /** A glyph begins an item if it is further back, or further above or below, than these shares of the letter size. */
 const BACK = 0.2
 const ASIDE = 0.25
-/** A vowel mark that is placed separately belongs to a letter that is at most this far away, as a share of the letter size. */
+/** A vowel mark that is placed separately is at most this far from its letter, as a share of the letter size. */
 const MARK_AWAY = 1
 /** Glyphs of an item have directions whose cosine is at least this. */
 const SAME_DIRECTION = 0.99
@@ -72,8 +72,8 @@ interface TextState {
 }
 
 /**
- * Reads the glyphs that a page shows from pdf.js' list of its operators. pdf.js' own text reverses right-to-left runs, and
- * with them the letters of glyphs that have several, such as lam-alef.
+ * Reads the glyphs that a page shows from pdf.js' list of its operators. pdf.js' own text reverses right-to-left runs,
+ * and with them the letters of glyphs that have several, such as lam-alef.
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
 export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }: Pdfjs): Promise<readonly GlyphItem[]> {
@@ -116,11 +116,10 @@ export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }
     else if (operator === OPS.transform) text.transform(values as unknown as Matrix)
     else if (operator === OPS.paintFormXObjectBegin) {
       items.end()
-      text.save()
-      if (values[0]) text.transform(values[0] as Matrix)
+      text.beginForm((values[0] as Matrix | null) ?? IDENTITY)
     } else if (operator === OPS.paintFormXObjectEnd) {
       items.end()
-      text.restore()
+      text.endForm()
     } else if (operator === OPS.beginMarkedContent || operator === OPS.beginMarkedContentProps || operator === OPS.endMarkedContent)
       items.end()
   }
@@ -164,7 +163,8 @@ async function readFont({ commonObjs }: PDFPageProxy, name: string): Promise<Fon
 class TextMachine {
   readonly #items: ItemBuilder
   readonly #fonts: ReadonlyMap<string, Font | undefined>
-  readonly #saved: TextState[] = []
+  #saved: TextState[] = []
+  readonly #forms: { readonly saved: TextState[]; readonly state: TextState }[] = []
   #state: TextState = {
     ctm: IDENTITY,
     matrix: IDENTITY,
@@ -198,6 +198,19 @@ class TextMachine {
 
   restore(): void {
     this.#change(this.#saved.pop() ?? this.#state)
+  }
+
+  /** A form cannot restore what was saved outside of it. */
+  beginForm(matrix: Matrix): void {
+    this.#forms.push({ saved: this.#saved, state: this.#state })
+    this.#saved = []
+    this.transform(matrix)
+  }
+
+  endForm(): void {
+    const { saved, state } = this.#forms.pop() ?? { saved: this.#saved, state: this.#state }
+    this.#saved = saved
+    this.#change(state)
   }
 
   /** An item has one font. */
@@ -314,7 +327,10 @@ class ItemBuilder {
   }
 }
 
-/** Returns how far a glyph is behind another, in letter sizes. Infinity: it is on another line, or has another direction or size. */
+/**
+ * Returns how far a glyph is behind another, in letter sizes. Returns infinity if it is on another line, or has another
+ * direction or size.
+ */
 function gapBetween(last: Placed, { transform: [a, b, c, d, x, y], unit, font }: Placed, mostAside: number): number {
   const [u, v, height] = font.vertical ? [-c, -d, Math.hypot(a, b)] : [a, b, Math.hypot(c, d)]
   const [p, q] = font.vertical ? [-last.transform[2], -last.transform[3]] : [last.transform[0], last.transform[1]]

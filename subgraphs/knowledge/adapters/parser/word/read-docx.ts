@@ -23,8 +23,8 @@ const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } a
 
 /**
  * Reads a Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes,
- * headers and footers once. mammoth reads the body if it has nothing that mammoth leaves out. If the XML is damaged, mammoth reads what it can, and the document gets the warning
- * `structure_lost`.
+ * headers and footers once. mammoth reads the body if it has nothing that mammoth leaves out. If the XML is damaged,
+ * mammoth reads what it can, and the document gets the warning `structure_lost`.
  * @throws {ParseFailure} `corrupt` if mammoth cannot read the document either.
  * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
  */

@@ -2,15 +2,16 @@ import mammoth from 'mammoth'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
+import { relationshipsOf } from '../xml/office-package.ts'
 import { findAttribute, readXml, type XmlElement } from '../xml/xml.ts'
 import type { ZipArchive } from '../zip.ts'
 import { packParts } from './pack-parts.ts'
 import type { WordStyle } from './word-styles.ts'
 
-/** The bytes of the largest body that mammoth reads. It holds the whole body, and takes 4 times the CPU of `read-docx.ts`. */
+/** The bytes of the largest body that mammoth reads. It holds it whole, and takes 4 times the CPU of `read-docx.ts`. */
 const MAX_XML_BYTES = 512 * 1024
 
-/** Elements of which mammoth does not say all that Word shows: numbers, merged cells, boxes, notes, hidden text, fields. */
+/** Elements of numbers, merged cells, boxes, notes, hidden text and fields. mammoth does not tell all that Word shows. */
 const MORE = new Set(
   'numPr gridSpan vMerge hMerge cellDel txbxContent AlternateContent footnoteReference endnoteReference vanish outlineLvl fldSimple checkbox checkBox sym'.split(
     ' ',
@@ -32,14 +33,14 @@ interface Part {
 type Styles = ReadonlyMap<string, WordStyle>
 
 /**
- * Reads the body of a Word document with mammoth. Returns undefined if it is too large, or has what mammoth does not read.
+ * Reads the body of a Word document with mammoth. Returns undefined if it is too large, or has what mammoth does not
+ * read.
  * @param main the name of the part with the body
  * @throws {ParseFailure} `corrupt` if the XML of the body is not well-formed.
  */
 export async function readPlainBody(archive: ZipArchive, main: string, styles: Styles, limits: ParserLimits): Promise<Part | undefined> {
   if (!(await isPlain(archive, main, styles, limits))) return undefined
-  const relationships = main.replace(/[^/]*$/, '_rels/$&.rels')
-  const buffer = await packParts(archive, ['[Content_Types].xml', '_rels/.rels', main, relationships])
+  const buffer = await packParts(archive, ['[Content_Types].xml', '_rels/.rels', main, relationshipsOf(main)])
   let body: Part | undefined
   const transformDocument = (document: Part) => {
     body = document

@@ -16,8 +16,8 @@ const NAMED: Readonly<Record<string, string>> = {
   '@hyzyla/pdfium/dist/index.esm.browser.js': '`exports` of its package.json',
   'pdfjs-dist/legacy/build/pdf.mjs': 'pdf.js asks for it on Node; https://github.com/mozilla/pdf.js/wiki/Frequently-Asked-Questions',
   'pdfjs-dist/package.json': 'the folder of `cMapUrl`; https://mozilla.github.io/pdf.js/api/draft/module-pdfjsLib.html',
-  'tesseract.js-core/tesseract-core-simd-lstm.js': 'its README: the builds to choose from',
-  'tesseract.js-core/tesseract-core-simd-lstm.wasm': 'its README: the builds to choose from',
+  'tesseract.js-core/tesseract-core-simd-lstm.js': 'one of its builds, of which its user chooses',
+  'tesseract.js-core/tesseract-core-simd-lstm.wasm': 'one of its builds, of which its user chooses',
 }
 /** `subgraphs/common/http-client.ts` says why. */
 const UNDICI = /^undici\/lib\//

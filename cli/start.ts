@@ -208,7 +208,7 @@ class Start {
       }
       case 'inference': {
         const billing = this.#remote('billing')
-        const clock = this.#watchClock(billing)
+        const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
         this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
@@ -220,7 +220,7 @@ class Start {
       }
       case 'knowledge': {
         const billing = this.#remote('billing')
-        const clock = this.#watchClock(billing)
+        const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
         this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
@@ -232,6 +232,7 @@ class Start {
       }
       case 'gateway': {
         const links = { billing: this.#remote('billing'), knowledge: this.#remote('knowledge'), inference: this.#remote('inference') }
+        this.#watchClock(links.billing, { service: this.#role } as Caller, 'billing')
         const gateway = await this.#gateway(links)
         const portal = await this.#portal()
         const problems = () => problemsOf(links)
@@ -248,6 +249,7 @@ class Start {
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
+        this.#watchClock(gateway, null, 'gateway')
         const adapter = await this.#restAdapter(gateway)
         const problems = async () => (await gateway.problems(GATEWAY_READY_MS)) ?? ['gateway']
         const ready = await this.#listen(
@@ -465,8 +467,6 @@ class Start {
         urls: this.#config.urls[name],
         what: name,
         telemetry: this.#telemetry,
-        // All processes follow billing's clock.
-        ...(name === 'billing' && { clock: this.#basics.clock }),
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
       }),
@@ -481,7 +481,6 @@ class Start {
         urls: this.#config.urls.gateway,
         what: 'gateway',
         telemetry: this.#telemetry,
-        clock: this.#basics.clock,
         patience: GATEWAY_PATIENCE,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
@@ -507,19 +506,23 @@ class Start {
     return `ready ${server.url}`
   }
 
-  /** Sets this process's clock by billing's first answer. Nothing gets a date before. */
-  #watchClock(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
+  /** Has this process follow the clock of another part, which follows billing's. Where it matters, nothing gets a date before. */
+  #watchClock<Who>(
+    part: RemoteLink<Who>,
+    caller: Who,
+    name: SubgraphName | 'gateway',
+  ): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
     let isSet = false
     let problem = 'no answer yet'
     const asked = async () => {
       while (!isSet) {
-        const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-        isSet = await billing.execute({ query: 'query Health { __typename }' }, context).then(
+        const read = () => part.readClock({ caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
+        isSet = await this.#basics.clock.follow(read).then(
           () => true,
           (error) => {
-            problem = describeSilence(error, this.#config.urls.billing)
+            problem = describeSilence(error, this.#config.urls[name])
             return false
           },
         )
@@ -529,7 +532,7 @@ class Start {
     const opened = asked()
     // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
-    return { opened, problems: () => (isSet ? [] : [`billing: ${problem}`]) }
+    return { opened, problems: () => (isSet ? [] : [`${name}: ${problem}`]) }
   }
 
   async #listen(

@@ -39,11 +39,13 @@ export class SharedClock implements Clock {
    * @throws the error of the first reading
    */
   async follow(read: () => Promise<Date>): Promise<void> {
-    const reading = async () => {
-      const sentAt = performance.now()
-      this.observe(await read(), sentAt)
-    }
-    await reading()
-    setInterval(() => reading().catch(() => undefined), READING_EVERY_MS).unref()
+    await this.setBy(read)
+    setInterval(() => this.setBy(read).catch(() => undefined), READING_EVERY_MS).unref()
+  }
+
+  /** Reads another clock once. */
+  async setBy(read: () => Promise<Date>): Promise<void> {
+    const sentAt = performance.now()
+    this.observe(await read(), sentAt)
   }
 }

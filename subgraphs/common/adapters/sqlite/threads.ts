@@ -3,8 +3,8 @@ import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
 import { type Damaged, Unfit } from '../../process/opening.ts'
+import { Thread, ThreadUnavailable } from '../../process/threads/thread.ts'
 import type { FileCall } from '../../process/threads/thread-calls.ts'
-import { MAX_CALLS, ThreadPool, ThreadUnavailable } from '../../process/threads/thread-pool.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write. The log gets one line in this time. */
@@ -70,26 +70,26 @@ export class StoreFile {
 }
 
 /** Commits documents, of all files: single writes, of which each waits for the disk. */
-export const COMMITS = new ThreadPool({ maxThreads: 1, callsPerThread: MAX_CALLS })
+export const COMMITS = new Thread()
 /** Writes blobs and the chunk index, whose transactions take up to 100 ms. */
-export const BULK_WRITES = new ThreadPool({ maxThreads: 1, callsPerThread: MAX_CALLS })
+export const BULK_WRITES = new Thread()
 /** Reads what would block the event loop too long, from all files. Runs once there is such a read. */
-export const SCANS = new ThreadPool({ maxThreads: 1, callsPerThread: MAX_CALLS })
+export const SCANS = new Thread()
 
 /**
  * Calls `script` over a prepared file, in a thread that other files share. Storage failures arrive as
  * `service_unavailable`, errors that `revive` knows as what it makes of them.
  */
 export class FileThread implements AsyncDisposable {
-  readonly #pool: ThreadPool
+  readonly #thread: Thread
   readonly #script: URL
   readonly #file: StoreFile
   readonly #revive: (error: Error) => unknown
   #isClosed = false
 
   /** `script` exports a `call` of `servingFiles`. */
-  constructor(pool: ThreadPool, script: URL, file: StoreFile, revive = (error: Error): unknown => error) {
-    this.#pool = pool
+  constructor(thread: Thread, script: URL, file: StoreFile, revive = (error: Error): unknown => error) {
+    this.#thread = thread
     this.#script = script
     this.#file = file
     this.#revive = revive
@@ -98,7 +98,7 @@ export class FileThread implements AsyncDisposable {
   async call<T>(method: string, args: readonly unknown[], transfer?: readonly Transferable[]): Promise<T> {
     if (this.#isClosed) throw new ServiceUnavailable(this.#file.what)
     try {
-      return await this.#pool.call<T>(this.#script, { file: this.#file.path, method, args } satisfies FileCall, transfer)
+      return await this.#thread.call<T>(this.#script, { file: this.#file.path, method, args } satisfies FileCall, transfer)
     } catch (error) {
       throw this.#file.toCallerError(error, this.#revive)
     }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { ThreadLimits } from '../../../common/process/threads/thread.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
 import { AjvSchemaJudge } from './schema-judge.ts'
 
@@ -10,8 +11,8 @@ afterEach(async () => {
   for (const judge of open.splice(0)) await judge[Symbol.asyncDispose]()
 })
 
-function judgeWith(limits: { readonly timeMs?: number; readonly heapMb?: number } = {}): AjvSchemaJudge {
-  const judge = new AjvSchemaJudge({ timeMs: 2_000, heapMb: 128, ...limits })
+function judgeWith(limits: Partial<ThreadLimits> = {}): AjvSchemaJudge {
+  const judge = new AjvSchemaJudge({ cpuMs: 500, wallMs: 20_000, heapMb: 128, ...limits })
   open.push(judge)
   return judge
 }
@@ -78,7 +79,7 @@ describe('AjvSchemaJudge', () => {
     const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
     expect(await longestPause(attack)).toBeLessThan(400)
     // What runs may grow, so either bound may end it first.
-    const reason = /^Checking a value against it takes (longer than 2000 ms|more than 128 MB of memory)\.$/
+    const reason = /^Checking a value against it takes (longer than 500 ms|more than 128 MB of memory)\.$/
     await expect(attack).rejects.toSatisfy((error) => error instanceof SchemaFailure && reason.test(error.message))
     expect(await next).toMatchObject([{ keyword: 'pattern' }])
   })
@@ -93,7 +94,7 @@ describe('AjvSchemaJudge', () => {
   })
 
   it('ends what takes too much memory', async () => {
-    const judge = judgeWith({ timeMs: 60_000, heapMb: 48 })
+    const judge = judgeWith({ cpuMs: 60_000, wallMs: 60_000, heapMb: 48 })
     const items = JSON.stringify(Array.from({ length: 400_000 }, () => 1))
     const schema = { items: { allOf: Array.from({ length: 50 }, () => ({ type: 'string' })) } }
     await expect(judge.judge('org_a', schema, items, signal)).rejects.toThrow(
@@ -103,7 +104,7 @@ describe('AjvSchemaJudge', () => {
   })
 
   it('judges by a pattern in linear time, however it is written', async () => {
-    const judge = judgeWith({ timeMs: 10_000 })
+    const judge = judgeWith({ cpuMs: 10_000 })
     const schema = { pattern: '^(a+)+$', propertyNames: { pattern: '^(a|a)*$' }, patternProperties: { '^(a|aa)+$': { type: 'number' } } }
     const text = `${'a'.repeat(100_000)}!`
     expect(await judge.judge('org_a', schema, JSON.stringify(text), signal)).toMatchObject([{ keyword: 'pattern' }])

@@ -1,4 +1,4 @@
-import { FairThreads, ThreadLimitExceeded } from '../../../common/process/threads/thread-pool.ts'
+import { FairThreads, ThreadLimitExceeded, type ThreadLimits } from '../../../common/process/threads/thread.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure, type SchemaFault, type SchemaJudge } from '../../ports/schema-judge.ts'
 import type { Answer, Question } from './judging.ts'
@@ -10,18 +10,18 @@ const MAX_THREADS = 2
 /** Waiting questions of one organization: more than its runs ask at once. Each has a text of up to a megabyte. */
 const MAX_WAITING = 500
 const THREAD = new URL('./judge-thread.ts', import.meta.url)
-/** Real schemas take milliseconds, and a busy machine several times as long. Ajv takes about 15 MB. */
-const LIMITS = { timeMs: 5_000, heapMb: 128 }
+/** Real schemas take milliseconds. Ajv takes about 15 MB. */
+const LIMITS: ThreadLimits = { cpuMs: 1_000, wallMs: 10_000, heapMb: 128 }
 const IDLE_MS = 300_000
 
 /** Checks with Ajv, in threads that are ended when a check takes too long. */
 export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
-  readonly #limits: typeof LIMITS
+  readonly #limits: ThreadLimits
   readonly #threads: FairThreads
 
   constructor(limits = LIMITS) {
     this.#limits = limits
-    this.#threads = new FairThreads('schema check', { maxThreads: MAX_THREADS, idleMs: IDLE_MS, ...limits })
+    this.#threads = new FairThreads('schema check', { maxThreads: MAX_THREADS, limits, idleMs: IDLE_MS })
   }
 
   async check(organizationId: string, schema: ProtocolObject, signal: AbortSignal): Promise<void> {
@@ -46,7 +46,7 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   }
 
   #failureOf({ limit }: ThreadLimitExceeded): SchemaFailure {
-    const most = limit === 'time' ? `longer than ${this.#limits.timeMs} ms` : `more than ${this.#limits.heapMb} MB of memory`
+    const most = limit === 'time' ? `longer than ${this.#limits.cpuMs} ms` : `more than ${this.#limits.heapMb} MB of memory`
     return new SchemaFailure(`Checking a value against it takes ${most}.`)
   }
 }

@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import { FairThreads } from '../../../common/process/threads/thread-pool.ts'
+import { FairThreads } from '../../../common/process/threads/thread.ts'
 import type { AudioFormat, AudioReader } from '../../ports/audio-reader.ts'
 import type { Found, Question } from './thread.ts'
 
@@ -28,7 +28,8 @@ const IDLE_MS = 60_000
  * can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so they run in threads with a deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
-  const threads = new FairThreads('audio reader', { maxThreads: MAX_THREADS, timeMs: maxReadMs, heapMb: HEAP_MB, idleMs: IDLE_MS })
+  const limits = { cpuMs: maxReadMs, wallMs: maxReadMs, heapMb: HEAP_MB }
+  const threads = new FairThreads('audio reader', { maxThreads: MAX_THREADS, limits, idleMs: IDLE_MS })
   return {
     async read(bytes, organizationId, signal) {
       const format = detectFormat(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))

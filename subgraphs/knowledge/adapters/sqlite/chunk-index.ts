@@ -7,8 +7,8 @@ import { BULK_WRITES, FileThread, StoreFile } from '../../../common/adapters/sql
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
+import { type Caller, FairThreads } from '../../../common/process/threads/thread.ts'
 import type { FileCall } from '../../../common/process/threads/thread-calls.ts'
-import { type Caller, FairThreads } from '../../../common/process/threads/thread-pool.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type {
   ChunkCandidate,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { FairThreads, ThreadLimitExceeded, ThreadPool, type ThreadPoolOptions, ThreadUnavailable } from './thread-pool.ts'
+import { FairThreads, Thread, ThreadLimitExceeded, type ThreadLimits, type ThreadOptions, ThreadUnavailable } from './thread.ts'
 
 const fixture = (name: string) => new URL(`./__fixtures__/${name}.ts`, import.meta.url)
 const QUESTIONS = fixture('questions')
@@ -8,8 +8,16 @@ const COUNTER = fixture('counter')
 
 const { signal } = new AbortController()
 
-function startThreads({ file = QUESTIONS, ...options }: Partial<ThreadPoolOptions> & { readonly file?: URL } = {}) {
-  const threads = new FairThreads('test', { maxThreads: 1, timeMs: 20_000, heapMb: 64, ...options })
+const LIMITS = { cpuMs: 20_000, wallMs: 20_000, heapMb: 64 }
+
+interface TestOptions extends Omit<ThreadOptions, 'limits'> {
+  readonly file?: URL
+  readonly maxThreads?: number
+  readonly limits?: Partial<ThreadLimits>
+}
+
+function startThreads({ file = QUESTIONS, maxThreads = 1, limits, ...options }: TestOptions = {}) {
+  const threads = new FairThreads('test', { maxThreads, limits: { ...LIMITS, ...limits }, ...options })
   return {
     ask: (organizationId: string, question: string, maxWaiting = 3, its = signal) =>
       threads.call<number>(file, question, { organizationId, maxWaiting, signal: its }),
@@ -29,12 +37,17 @@ describe('threads in which organizations take turns', () => {
     ['time', 'spin'],
     ['memory', 'fill'],
   ])('a call that takes too much %s ends the thread, and the next has a new one', async (limit, question) => {
-    await using threads = startThreads({ timeMs: limit === 'time' ? 1_000 : 60_000 })
+    await using threads = startThreads({ limits: limit === 'time' ? { cpuMs: 200 } : { cpuMs: 60_000, wallMs: 60_000 } })
     expect(await threads.ask('org_a', 'count')).toBe(1)
     const failed = threads.ask('org_a', question)
     const next = threads.ask('org_b', 'count')
     await expect(failed).rejects.toSatisfy((error) => error instanceof ThreadLimitExceeded && error.limit === limit)
     expect(await next).toBe(1)
+  })
+
+  it('limits wall time, too', async () => {
+    await using threads = startThreads({ limits: { wallMs: 200 } })
+    await expect(threads.ask('org_a', 'spin')).rejects.toBeInstanceOf(ThreadLimitExceeded)
   })
 
   it('organizations take turns', async () => {
@@ -46,7 +59,7 @@ describe('threads in which organizations take turns', () => {
   })
 
   it('one organization uses all threads but one, which the next finds free', async () => {
-    await using threads = startThreads({ maxThreads: 3, timeMs: 2_000 })
+    await using threads = startThreads({ maxThreads: 3, limits: { wallMs: 5_000 } })
     const spinning = ['org_a', 'org_a', 'org_a'].map((organizationId) => threads.ask(organizationId, 'spin').catch(() => 'ended'))
     expect(await Promise.race([...spinning, threads.ask('org_b', 'count')])).toBe(1)
     await Promise.all(spinning)
@@ -66,7 +79,7 @@ describe('threads in which organizations take turns', () => {
   })
 
   it('forgets a call whose caller has left, and runs the others', async () => {
-    await using threads = startThreads({ timeMs: 1_000 })
+    await using threads = startThreads({ limits: { cpuMs: 200 } })
     const leaving = new AbortController()
     const left = ['spin', 'count'].map((question) => threads.ask('org_a', question, 3, leaving.signal))
     const next = threads.ask('org_a', 'count')
@@ -104,7 +117,7 @@ describe('threads in which organizations take turns', () => {
     await expect(threads.ask('org_a', 'count')).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 
-  it('waits for a running call without a time limit when it ends', async () => {
+  it('waits for a running call without limits when it ends', async () => {
     const threads = new FairThreads('test', { maxThreads: 1 })
     const running = threads.call<number>(QUESTIONS, 'count', { organizationId: 'org_a' })
     await threads[Symbol.asyncDispose]()
@@ -114,10 +127,10 @@ describe('threads in which organizations take turns', () => {
 
 describe('a thread that serves files', () => {
   const start = () => {
-    const pool = new ThreadPool({ maxThreads: 1, callsPerThread: 100 })
+    const thread = new Thread()
     return {
-      call: (file: string, method: string) => pool.call<number>(COUNTER, { file, method, args: [] }),
-      [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+      call: (file: string, method: string) => thread.call<number>(COUNTER, { file, method, args: [] }),
+      [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
     }
   }
 

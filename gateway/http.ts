@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ExecutionResult, GraphQLError } from 'graphql'
 import { ERRORS, toErrorCode } from '../schema/errors.ts'
@@ -26,7 +26,6 @@ import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
 import { FACTS_HEADER } from '../subgraphs/common/telemetry/request-facts.ts'
 import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
-import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import type { ApolloOverHttp } from './apollo-over-http.ts'
 import { checkText, type Documents } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -34,8 +33,6 @@ import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { Mask } from './mask.ts'
-import { isMultipart, readMultipart, requirePreflight } from './multipart/read-multipart.ts'
-import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
@@ -92,8 +89,6 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
   const { mask, log, maxBodyBytes, bodies, inference, introspection: hasPage } = parts
   const { requests } = parts.telemetry
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
-  /** Of requests that are forms. */
-  const forms = new WeakMap<FastifyRequest, StoredFiles>()
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeContentTypeParser('application/json')
@@ -104,13 +99,6 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       return done(error as KisError)
     }
     return parseJson(request, text as string, done)
-  })
-  app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, stream: IncomingMessage) => {
-    const files = forms.get(request)!
-    return readMultipart(request.headers, stream, {
-      judge: (operation) => canRun(operation, parts, contexts.get(request)!),
-      store: (fileName, bytes, param) => files.store(fileName, bytes, param),
-    })
   })
   function countIfRefused(request: FastifyRequest, context: HttpContext, result: Pick<ExecutionResult, 'errors'>): void {
     if (isRefused(result, request.body !== undefined)) void countRefused(inference, context).catch(() => undefined)
@@ -127,14 +115,9 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
       requirePlainBody(request.headers)
-      const isForm = isMultipart(request.headers)
-      if (isForm) {
-        requirePreflight(request.headers)
-        const files = new StoredFiles(parts.operations, context)
-        forms.set(request, files)
-        reply.raw.once('close', () => files.end())
-      } else if (countsBody(request, context)) await requireRequestLeft(inference, context)
-      await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
+      requireNoForm(request.headers)
+      if (countsBody(request, context)) await requireRequestLeft(inference, context)
+      await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {
@@ -182,9 +165,19 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
   )
 }
 
-/** A process of this service counts the requests that it passes on itself. A form holds little of its files. */
+/** @throws {KisError} `unsupported_value`: the body is a form, such as a multipart request with files */
+function requireNoForm({ 'content-type': type }: IncomingHttpHeaders): void {
+  if (!type?.toLowerCase().startsWith('multipart/form-data')) return
+  throw new KisError(
+    'unsupported_value',
+    '`/graphql` takes no multipart requests. Upload the file with `POST /v1/files`, or by tus at `/v1/uploads/tus`.',
+    { param: 'content-type' },
+  )
+}
+
+/** A process of this service counts the requests that it passes on itself. */
 function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpContext): boolean {
-  return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsWhenRefused(headers)
+  return !isService && hasRequestLimit(caller) && countsWhenRefused(headers)
 }
 
 /** Whether a response begins with errors. */
@@ -280,20 +273,6 @@ function withQueryText(body: OperationReference, persisted: PersistedOperations,
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
   return { ...rest, query: persisted.findText(body, caller) }
-}
-
-/**
- * Judges an operation before its files come in. If it cannot run, Apollo Server says why.
- * @throws {KisError} the caller may not run it, or its text is not found
- */
-function canRun(operation: OperationReference & { readonly operationName?: unknown }, parts: HttpParts, context: HttpContext): boolean {
-  const { query } = withQueryText(operation, parts.persisted, context.caller)
-  const { operationName } = operation
-  if (typeof query !== 'string') return false
-  const prepared = parts.operations.prepare(query, typeof operationName === 'string' ? operationName : undefined, context.requestId)
-  if (!('document' in prepared)) return false
-  if (!context.isService) parts.persisted.requireOpen(prepared.hash, context.caller)
-  return true
 }
 
 function parsedOrNull(json: string | null): unknown {

@@ -47,6 +47,24 @@ describe('POST /graphql', () => {
     }
   })
 
+  it('refuses multipart requests, and names the routes that take files', async () => {
+    const { url, seen } = await startGateway()
+    for (const key of [KEY, UNKNOWN_KEY]) {
+      const body = new FormData()
+      body.append('operations', JSON.stringify({ query: '{ ping }', variables: { file: null } }))
+      body.append('map', JSON.stringify({ 0: ['variables.file'] }))
+      body.append('0', new File(['some text'], 'a.txt'))
+      const response = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body })
+      const { errors } = (await response.json()) as { errors: { message: string; extensions: object }[] }
+      if (key === UNKNOWN_KEY) expect(response.status).toBe(401)
+      else {
+        expect([response.status, errors[0]!.message]).toEqual([400, expect.stringMatching(/`POST \/v1\/files`.*`\/v1\/uploads\/tus`/)])
+        expect(errors[0]!.extensions).toMatchObject({ code: 'UNSUPPORTED_VALUE', param: 'content-type', shouldRetry: false })
+      }
+    }
+    expect(seen.operations).toEqual([])
+  })
+
   it('looks a key up once for many requests at once', async () => {
     const { post, lookups } = await startGateway()
     await Promise.all(Array.from({ length: 10 }, () => post({ query: '{ ping }' })))

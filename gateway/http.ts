@@ -88,6 +88,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
 function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOverHttp>, parts: HttpParts): void {
   const { mask, log, maxBodyBytes, bodies, inference, introspection: hasPage } = parts
   const { requests } = parts.telemetry
+  const cors = parts.origins.corsOfRoute(EXPOSED_HEADERS, METHODS)
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
@@ -107,11 +108,11 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
+    config: { cors },
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
       if (hasPage && asksForPage(request)) return sendPage(reply)
-      reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
       requirePlainBody(request.headers)
@@ -153,16 +154,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       return (await openApollo()).answer(request, reply, context)
     },
   })
-  app.options('/graphql', async ({ headers }, reply) =>
-    reply
-      .code(204)
-      .headers({
-        allow: METHODS,
-        ...parts.origins.answerHeaders(headers, EXPOSED_HEADERS),
-        ...parts.origins.preflightHeaders(headers, METHODS),
-      })
-      .send(),
-  )
+  app.options('/graphql', { config: { cors } }, async (_request, reply) => reply.code(204).header('allow', METHODS).send())
 }
 
 /** @throws {KisError} `unsupported_value`: the body is a form, such as a multipart request with files */

@@ -9,6 +9,7 @@ import type { Log } from '../subgraphs/common/process/log.ts'
 import type { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { bytesOf, serveDownloads } from './bytes.ts'
@@ -110,6 +111,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     refuse: refuseAtDoor(parts),
 
     async register(app) {
+      await enableCors(app)
       const registry = new SocketRegistry(PUBLIC_SOCKETS)
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })

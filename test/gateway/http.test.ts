@@ -190,7 +190,7 @@ describe('pages of other origins', () => {
       headers: { ...headers, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type' },
     })
   const readCors = ({ headers }: Response | { headers: Headers }) =>
-    ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
+    ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name)?.toLowerCase() ?? null)
   const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
   it('may use it by default, errors included', async () => {
@@ -209,7 +209,7 @@ describe('pages of other origins', () => {
   it('may use it, by HTTP and by sockets, only where the operator names them', async () => {
     const config = { ...CONFIG, origins: new Origins(new Set([page.origin])) }
     const { url, wsUrl } = await startGateway({ config })
-    expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin'])
+    expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin, access-control-request-headers'])
     expect(readCors(await preflight(url, { origin: 'https://evil.example.com' }))).toEqual([null, null, 'origin'])
     const opened = (options: object) =>
       new Promise<number | 'open'>((resolve) => {

@@ -9,15 +9,15 @@ import type { Link } from '../subgraphs/common/link/link.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { refusal } from '../subgraphs/common/process/socket-drain.ts'
-import { endTinyPieces } from '../subgraphs/common/server/bodies/body-pieces.ts'
+import { endTinyPieces } from '../subgraphs/common/server/admission/body-pieces.ts'
+import type { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
+import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bodies/bounded-json.ts'
 import { countsBySize, isRefusal } from '../subgraphs/common/server/bodies/counted-bodies.ts'
-import type { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
 import { requirePlainBody } from '../subgraphs/common/server/bodies/plain-body.ts'
 import { countBody, requireRequestLeft } from '../subgraphs/common/server/bodies/request-counts.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
-import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
@@ -56,7 +56,7 @@ export interface HttpParts {
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<LoadShedder, 'enter'>
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number

@@ -4,7 +4,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
 import { awaitAnswer, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
-import { type EntrySource, toCopy } from './entries.ts'
+import { COPIED, type EntrySource, toCopy } from './entries.ts'
 import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
 import { termMark } from './term-counts.ts'
 
@@ -147,7 +147,7 @@ async function copy(
   if (after === null) await awaitAnswer(client.indices.refresh({ index: old }))
   const { hits } = await awaitAnswer(
     client.search<EntrySource>(
-      { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: { excludes: ['copied'], exclude_vectors: false } },
+      { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: COPIED },
       { signal, requestTimeout: COPY_TIMEOUT_MS },
     ),
     signal,

@@ -16,7 +16,7 @@ import type {
   ToTerms,
 } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
-import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
+import { awaitAnswer, checkItems, elasticsearchClient, readStatus, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
 import { type ChunkSource, COPIED, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
 import {
@@ -237,12 +237,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const replaced = hits.hits.filter(({ _index }) => _index !== written)
       if (replaced.length > 0) {
         const operations = replaced.map(({ _id, _index }) => ({ delete: { _id: _id!, _index, routing: collectionId } }))
-        const { errors, items } = await awaitAnswer(
-          this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }),
-        )
-        for (const { delete: item } of errors ? items : []) {
-          if (item?.error) throw toFailure(item.status, `a chunk was not replaced, status ${item.status}, ${item.error.type}`)
-        }
+        const { items } = await awaitAnswer(this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }))
+        checkItems(items.map((item) => item.delete!))
       }
       after = Number(hits.hits.at(-1)!.sort![0])
     }
@@ -263,10 +259,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       operations: entries.flatMap(([_id, entry]) => [{ index: { _id } }, entry]),
     } as const
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
-      const { errors, items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
-      for (const { index } of errors ? items : []) {
-        if (index?.error) throw toFailure(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
-      }
+      const { items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+      checkItems(items.map(({ index }) => index!))
       // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
       // lost.
       const written = await writtenIndex(this.#client, this.#names, dimensions)

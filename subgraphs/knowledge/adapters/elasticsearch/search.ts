@@ -98,7 +98,7 @@ function nearest(vector: Float32Array, k: number, filter: estypes.QueryDslQueryC
   return { field: 'vector', query_vector: decimals(vector), k, num_candidates, filter, rescore_vector: { oversample: OVERSAMPLE } }
 }
 
-/** The exact cosines of entries, one map for each vector. The server compares all vectors when no more pass the filter than are wanted. */
+/** The exact cosines of entries, one map for each vector: no more pass the filter than are wanted, so all are compared. */
 async function compare(
   run: (searches: readonly Body[]) => Promise<readonly Answer[]>,
   pairs: readonly { readonly vector: Float32Array | null | undefined; readonly ids: readonly string[] }[],

@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000
 function processes(expunge: () => Promise<void>) {
   const documents = new MemoryDocumentStore()
   const clock = new ManualClock()
-  const index = { expunge } as ChunkIndex
+  const index = { expunge } as Partial<ChunkIndex> as ChunkIndex
   const start = () => depsOn({ documents, clock, index, blobs: new MemoryBlobStore(), inference: new FakeInference() })
   return { clock, all: [start(), start(), start()] }
 }

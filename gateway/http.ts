@@ -11,10 +11,10 @@ import type { Log } from '../subgraphs/common/process/log.ts'
 import { refusal } from '../subgraphs/common/process/socket-drain.ts'
 import { endTinyPieces } from '../subgraphs/common/server/bodies/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bodies/bounded-json.ts'
+import { countsBySize, isRefusal } from '../subgraphs/common/server/bodies/counted-bodies.ts'
 import type { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
 import { requirePlainBody } from '../subgraphs/common/server/bodies/plain-body.ts'
-import { countsWhenRefused, isRefusal } from '../subgraphs/common/server/bodies/refused-bodies.ts'
-import { countRefused, requireRequestLeft } from '../subgraphs/common/server/bodies/request-counts.ts'
+import { countBody, requireRequestLeft } from '../subgraphs/common/server/bodies/request-counts.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
@@ -112,8 +112,10 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       store: (fileName, bytes, param) => files.store(fileName, bytes, param),
     })
   })
-  function countIfRefused(request: FastifyRequest, context: HttpContext, result: Pick<ExecutionResult, 'errors'>): void {
-    if (isRefused(result, request.body !== undefined)) void countRefused(inference, context).catch(() => undefined)
+  /** Requests with a large body that a call of their operation has counted, or that failed by no fault of the caller. */
+  const counted = new WeakSet<FastifyRequest>()
+  function judge(request: FastifyRequest, result: Pick<ExecutionResult, 'errors'>): void {
+    if (result.errors?.length && !isRefused(result, request.body !== undefined)) counted.add(request)
   }
 
   app.route({
@@ -124,7 +126,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     onRequest: async (request, reply) => {
       if (hasPage && asksForPage(request)) return sendPage(reply)
       reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
-      const context = await buildContext(parts, request, reply)
+      const context = await buildContext(parts, request, reply, () => counted.add(request))
       contexts.set(request, context)
       requirePlainBody(request.headers)
       const isForm = isMultipart(request.headers)
@@ -133,13 +135,20 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
         const files = new StoredFiles(parts.operations, context)
         forms.set(request, files)
         reply.raw.once('close', () => files.end())
-      } else if (countsBody(request, context)) await requireRequestLeft(inference, context)
+      }
       await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
+      if (!countsBody(request, context)) return
+      // After the wait for room: others may have taken the last request meanwhile.
+      await requireRequestLeft(inference, context)
+      // Also when the client has left.
+      reply.raw.once('close', () => {
+        if (!counted.has(request)) void countBody(inference, context).catch(() => undefined)
+      })
     },
     preParsing: endTinyPieces,
     onSend: (request, reply, payload, done) => {
       const context = contexts.get(request)
-      if (context && countsBody(request, context) && hasErrors(payload)) countIfRefused(request, context, JSON.parse(payload))
+      if (context && countsBody(request, context) && hasErrors(payload)) judge(request, JSON.parse(payload))
       const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
       if (!context) return done(null, payload)
@@ -163,10 +172,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     async handler(request, reply) {
       const context = contexts.get(request)!
       if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
-      const begun = (first: ExecutionResult) => {
-        if (countsBody(request, context)) countIfRefused(request, context, first)
-      }
-      if (await parts.streams.answer(request, reply, context, begun)) return reply
+      if (await parts.streams.answer(request, reply, context, (first) => judge(request, first))) return reply
       return (await openApollo()).answer(request, reply, context)
     },
   })
@@ -184,7 +190,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
 
 /** A process of this service counts the requests that it passes on itself. A form holds little of its files. */
 function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpContext): boolean {
-  return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsWhenRefused(headers)
+  return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsBySize(headers)
 }
 
 /** Whether a response begins with errors. */
@@ -237,6 +243,7 @@ async function buildContext(
   { authenticator, ids, isService, telemetry }: HttpParts,
   request: FastifyRequest,
   reply: FastifyReply,
+  counted: () => void,
 ): Promise<HttpContext> {
   const isOurs = await isService(request.raw)
   const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
@@ -248,7 +255,7 @@ async function buildContext(
   })
   const credentials = chooseCredentials(request.headers.authorization, sessionOf(request.headers), isOurs)
   const caller = await authenticator.getPrincipal(credentials, requestId)
-  return { caller, requestId, signal: gone.signal, credentials, isService: isOurs }
+  return { caller, requestId, signal: gone.signal, credentials, isService: isOurs, ...(countsBySize(request.headers) && { counted }) }
 }
 
 /**

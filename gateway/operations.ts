@@ -1,4 +1,14 @@
-import type { DocumentNode, ExecutionResult, GraphQLError } from 'graphql'
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
+  getNamedType,
+  isObjectType,
+  TypeInfo,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql'
 import { toErrorCode } from '../schema/errors.ts'
 import { KisError, PermissionDenied } from '../subgraphs/common/errors.ts'
 import { hasScope, type Principal, type Scope } from '../subgraphs/common/identity/principal.ts'
@@ -19,7 +29,10 @@ const MAX_ERRORS = 100
 /** Of an operation in the log. */
 const MAX_NAME_CHARACTERS = 100
 
-export type OperationContext = LinkContext<Principal>
+export interface OperationContext extends LinkContext<Principal> {
+  /** Called when a call of the operation has counted as a request of its key. */
+  readonly counted?: () => void
+}
 export interface SubscriptionContext extends OperationContext {
   /** The caller's key as the client sent it. It is checked again while the operation runs. */
   readonly credentials: string
@@ -155,7 +168,8 @@ export class Operations {
   }
 
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
-  #learn(prepared: Prepared, { errors }: ExecutionResult, context: OperationContext): void {
+  #learn(prepared: Prepared, { data, errors }: ExecutionResult, context: OperationContext): void {
+    if (data && context.counted && countsItself(prepared, data, this.#federation.schema)) context.counted()
     if (!errors?.length) this.#documents.keep(prepared, context.caller.organizationId)
     else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.forget(prepared, context)
   }
@@ -236,6 +250,21 @@ function mayChangeRules({ operation, requirements }: Prepared): boolean {
  */
 function mayLiftRefusals({ requirements }: Prepared): boolean {
   return requirements.some(({ coordinate }) => coordinate === 'Mutation.updateApiKey')
+}
+
+/** Whether a root field has a result that tells what is left of the key's limits: its call has counted as a request. */
+function countsItself({ alone, operation }: Prepared, data: ExecutionResult['data'], schema: GraphQLSchema): boolean {
+  const types = new TypeInfo(schema)
+  let isCounted = false
+  const visitor = visitWithTypeInfo(types, {
+    Field({ alias, name }) {
+      const type = getNamedType(types.getType())
+      if (types.getParentType() !== schema.getRootType(operation.operation)) return
+      if (isObjectType(type) && type.getFields().rateLimits && data?.[(alias ?? name).value]) isCounted = true
+    },
+  })
+  visit(alone, visitor)
+  return isCounted
 }
 
 /** Makes an iterator of one result. */

@@ -1,5 +1,6 @@
 import type { QueryPlan } from '@apollo/query-planner'
 import { expect, it } from 'vitest'
+import { TooBusy } from '../../subgraphs/common/errors.ts'
 import { PlanCache, planKey } from './plan-cache.ts'
 
 /** Takes a megabyte. */
@@ -30,4 +31,30 @@ it('callers who need a plan at once wait for the one who makes it', async () => 
     return known
   })
   expect((await Promise.all(callers)).filter((known) => known === undefined)).toHaveLength(1)
+})
+
+it('organizations take turns at planning', async () => {
+  const plans = new PlanCache()
+  const order: string[] = []
+  const planOf = async (organizationId: string, hash: string) => {
+    const key = planKey(organizationId, hash)
+    if (await plans.get(key)) return
+    order.push(hash)
+    await plans.set(key, plan)
+  }
+  const many = Array.from({ length: 20 }, (_, i) => planOf('org_a', `${i} of a`))
+  await Promise.all([...many, planOf('org_b', 'of b')])
+  expect(order).toHaveLength(21)
+  expect(order.indexOf('of b')).toBeLessThanOrEqual(2)
+})
+
+it('refuses an organization of which too many operations wait to be planned, and no other', async () => {
+  const plans = new PlanCache()
+  const many = Array.from({ length: 110 }, (_, i) => plans.get(planKey('org_a', `${i} of a`)))
+  const other = plans.get(planKey('org_b', 'of b'))
+  const outcomes = await Promise.allSettled(many)
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected')
+  expect(refused).toHaveLength(9)
+  for (const { reason } of refused) expect(reason).toBeInstanceOf(TooBusy)
+  expect(await other).toBeUndefined()
 })

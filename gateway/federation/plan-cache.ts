@@ -1,11 +1,15 @@
-import { setImmediate as nextTick } from 'node:timers/promises'
 import type { QueryPlan } from '@apollo/query-planner'
 import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
+import { FairPlaces, orTooBusy } from '../../subgraphs/common/process/fair-places.ts'
 
 /** Bytes of plans. A plan has a few kilobytes, and an organization a quarter of them. */
 const MAX_PLAN_BYTES = 32 * 1024 * 1024
 /** Memory that a plan takes for each character of its JSON, because of the objects around its texts. */
 const BYTES_PER_CHARACTER = 4
+/** Operations of one organization that wait to be planned. Plans are cached, so only new operations wait. */
+const MAX_WAITING = 100
+/** The pause after a plan, by the time that it took: planning takes at most a quarter of the event loop. */
+const PAUSE = 3
 
 /**
  * Plans as `ApolloGateway` stores them, by keys of `planKey`. Organizations share plans, and each plan counts against
@@ -13,27 +17,35 @@ const BYTES_PER_CHARACTER = 4
  */
 export class PlanCache {
   readonly #plans = new WeighedCache<QueryPlan>(MAX_PLAN_BYTES)
-  readonly #beingPlanned = new Set<string>()
+  readonly #turns = new FairPlaces(1, MAX_WAITING)
+  /** No caller ends a turn by leaving: others may wait for the plan. */
+  readonly #noEnd = new AbortController().signal
 
   find(key: string): QueryPlan | undefined {
     return this.#plans.get(operationOf(key))
   }
 
   /**
-   * Returns the plan to execute: that of a subscription runs for each of its events. `ApolloGateway` plans within the
-   * event-loop tick in which a plan is missing, so others who need it at once wait for the next tick.
+   * Returns the plan to execute: that of a subscription runs for each of its events. Undefined: it is the caller's turn to
+   * plan. Organizations take turns at that.
+   * @throws {TooBusy} too many operations of the organization wait to be planned
    */
   async get(key: string): Promise<QueryPlan | undefined> {
-    const operation = operationOf(key)
-    if (!this.find(key) && this.#beingPlanned.has(operation)) await nextTick()
+    if (!this.find(key)) await this.#waitForTurn(key)
     const plan = this.find(key)
-    if (!plan) {
-      this.#beingPlanned.add(operation)
-      setImmediate(() => this.#beingPlanned.delete(operation))
-    }
     if (plan?.node?.kind !== 'Subscription') return plan
     const { primary, rest } = plan.node
     return { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } }
+  }
+
+  async #waitForTurn(key: string): Promise<void> {
+    const why = 'Too many new operations of your organization wait to be planned.'
+    const leave = await this.#turns.take(organizationOf(key), this.#noEnd).catch(orTooBusy(why))
+    // Another has planned it meanwhile.
+    if (this.find(key)) return leave()
+    const beganAt = performance.now()
+    // `ApolloGateway` plans within the event-loop tick in which a plan is missing.
+    setImmediate(() => setTimeout(leave, PAUSE * (performance.now() - beganAt)))
   }
 
   /** Caches the plan if it is not cached. */
@@ -42,7 +54,7 @@ export class PlanCache {
   }
 
   async set(key: string, plan: QueryPlan): Promise<void> {
-    this.#plans.set(operationOf(key), plan, JSON.stringify(plan).length * BYTES_PER_CHARACTER, key.slice(0, key.indexOf(' ')))
+    this.#plans.set(operationOf(key), plan, JSON.stringify(plan).length * BYTES_PER_CHARACTER, organizationOf(key))
   }
 
   async delete(key: string): Promise<boolean> {
@@ -60,4 +72,8 @@ export function planKey(organizationId: string, hash: string, operationName = ''
 
 function operationOf(key: string): string {
   return key.slice(key.indexOf(' ') + 1)
+}
+
+function organizationOf(key: string): string {
+  return key.slice(0, key.indexOf(' '))
 }

@@ -1,10 +1,11 @@
 import { gatewayOperation } from '../../schema/operations.ts'
+import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { PRICE, type PriceData, toPrice } from './prices.ts'
 
 const FACTS = 'inputTokens maxOutputTokens amount isCovered'
 const QUOTE = gatewayOperation(`query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {
-  ${FACTS} models { ${FACTS} heldInputTokens rateCardVersion model { id ${PRICE} } } } }`)
+  ${FACTS} ${RATE_LIMITS} models { ${FACTS} heldInputTokens rateCardVersion model { id ${PRICE} } } } }`)
 
 interface Facts {
   readonly inputTokens: number
@@ -24,8 +25,10 @@ interface QuoteData extends Facts {
  * Gives the most that a request of the chat protocol would hold.
  * @throws {KisError} the error with which the request itself would be refused
  */
-export async function quoteChat({ ask }: Call, request: JsonObject): Promise<QuoteData> {
-  return (await ask(QUOTE, { request })).quoteChatCompletion
+export async function quoteChat({ ask, setHeaders }: Call, request: JsonObject): Promise<QuoteData> {
+  const { quoteChatCompletion } = await ask(QUOTE, { request })
+  setHeaders(rateLimitHeaders(quoteChatCompletion.rateLimits))
+  return quoteChatCompletion
 }
 
 const toFacts = ({ inputTokens, maxOutputTokens, amount, isCovered }: Facts) => ({

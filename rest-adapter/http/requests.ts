@@ -5,9 +5,9 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import { endTinyPieces } from '../../subgraphs/common/server/bodies/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { countsBySize, isRefusal } from '../../subgraphs/common/server/bodies/counted-bodies.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/bodies/plain-body.ts'
-import { countsWhenRefused, isRefusal } from '../../subgraphs/common/server/bodies/refused-bodies.ts'
-import { countRefused, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
+import { countBody, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
 import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
@@ -157,6 +157,11 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   const { gateway, clock, config, log, bodies, telemetry } = parts
   const owners = new KeyOwners(gateway, clock)
   app.decorateRequest('rest')
+  const countLarge = (request: FastifyRequest) =>
+    countBody(gateway, contextOf(request)).catch((failed) => {
+      log.debug({ err: failed, requestId: request.rest.id }, 'a request with a large body is not counted')
+      return null
+    })
 
   app.addHook('onRequest', async (request, reply) => {
     begin(request, reply, parts)
@@ -167,12 +172,16 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     requirePlainBody(request.headers)
     route.refuse?.(request, config)
     const isPassedOn = route.body === 'stream' || (route.body === 'upload' && !isJson(request))
-    if (!isPassedOn && countsWhenRefused(request.headers)) {
-      request.rest.keyJudged = true
-      await requireRequestLeft(gateway, contextOf(request))
-    }
     const heldBytes = isPassedOn ? config.streamBodyBytes : request.routeOptions.bodyLimit!
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
+    if (isPassedOn || !countsBySize(request.headers)) return
+    request.rest.keyJudged = true
+    // After the wait for room: others may have taken the last request meanwhile.
+    await requireRequestLeft(gateway, contextOf(request))
+    // Also when the client has left. What tells the rest of the limit has counted itself.
+    reply.raw.once('close', () => {
+      if (reply.statusCode < 400 && !reply.hasHeader('x-ratelimit-limit-requests')) void countLarge(request)
+    })
   })
 
   app.addHook('preParsing', endTinyPieces)
@@ -217,11 +226,8 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
         () => error,
         (judgement) => toKisError(judgement, log, id),
       )
-    if (apiKey && request.routeOptions.config.route && countsWhenRefused(request.headers) && isRefusal(error, request.body !== undefined))
-      error.rateLimits = await countRefused(gateway, contextOf(request)).catch((failed) => {
-        log.debug({ err: failed, requestId: id }, 'a refused request is not counted')
-        return null
-      })
+    if (apiKey && request.routeOptions.config.route && countsBySize(request.headers) && isRefusal(error, request.body !== undefined))
+      error.rateLimits = await countLarge(request)
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
 import { PRICE, toPrice } from '../chat/prices.ts'
-import { RATE_LIMITS } from '../http/rate-limits.ts'
+import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 
 const RERANK = gatewayOperation(`mutation Rerank($input: RerankInput!) {
@@ -9,7 +9,7 @@ const RERANK = gatewayOperation(`mutation Rerank($input: RerankInput!) {
 
 const QUOTED = 'tokens searchUnits amount isCovered'
 const QUOTE = gatewayOperation(`query RerankQuote($input: RerankQuoteInput!) { quoteRerank(input: $input) {
-  ${QUOTED} models { ${QUOTED} heldTokens heldSearchUnits rateCardVersion model { id ${PRICE} } } } }`)
+  ${QUOTED} ${RATE_LIMITS} models { ${QUOTED} heldTokens heldSearchUnits rateCardVersion model { id ${PRICE} } } } }`)
 
 const NAMES = { topN: 'top_n' }
 
@@ -34,8 +34,9 @@ async function handle({ ask, body, ids, setHeaders, idempotencyKey }: Call) {
   })
 }
 
-async function handleQuote({ ask, body }: Call) {
+async function handleQuote({ ask, body, setHeaders }: Call) {
   const { quoteRerank } = await ask(QUOTE, { input: { model: body.model, query: body.query, documents: readDocuments(body) } })
+  setHeaders(rateLimitHeaders(quoteRerank.rateLimits))
   return ok({
     object: 'rerank.quote',
     ...toFacts(quoteRerank),

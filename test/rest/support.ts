@@ -23,7 +23,7 @@ const supergraph = readFileSync(new URL('../../schema/supergraph.graphql', impor
 const apiSchema = Supergraph.build(supergraph, { supportedFeatures: null }).apiSchema().toGraphQLJSSchema()
 
 /** What the adapter counts for itself, unless a test has a handler for it: the key has no limits. */
-const COUNTING = { RateLimits: { rateLimits: null }, CountRequest: { countRequest: null }, CountRefusedRequest: { countRequest: null } }
+const COUNTING = { RateLimits: { rateLimits: null }, CountRequest: { countRequest: null }, CountBody: { countRequest: null } }
 
 type Variables = Readonly<Record<string, unknown>>
 

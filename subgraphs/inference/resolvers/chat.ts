@@ -6,6 +6,7 @@ import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText,
 import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
+import { readRateLimits } from '../use-cases/calls/limited-call.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
 import { streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { findResponseDownload, isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
@@ -92,6 +93,7 @@ export const ChatCompletionQuoteFields: ChatCompletionQuoteResolvers = {
   amount: (models) => models.map(({ amount }) => amount).reduce((a, b) => (a > b ? a : b)),
   isCovered: ([asked]) => asked!.isCovered,
   models: (models) => models,
+  rateLimits: (_models, _args, { deps, caller }) => readRateLimits(deps, { caller }),
 }
 
 export const QuotedModelFields: QuotedModelResolvers = {

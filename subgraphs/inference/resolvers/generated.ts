@@ -567,6 +567,7 @@ export type ChatCompletionQuote = {
   readonly amount: Scalars['USD']['output'];
   readonly isCovered: Scalars['Boolean']['output'];
   readonly models: ReadonlyArray<QuotedModel>;
+  readonly rateLimits?: Maybe<RateLimits>;
 };
 
 export type QuotedModel = {
@@ -640,6 +641,7 @@ export type RerankQuote = {
   readonly amount: Scalars['USD']['output'];
   readonly isCovered: Scalars['Boolean']['output'];
   readonly models: ReadonlyArray<QuotedReranker>;
+  readonly rateLimits?: Maybe<RateLimits>;
 };
 
 export type QuotedReranker = {
@@ -2128,6 +2130,7 @@ export type ChatCompletionQuoteResolvers<ContextType = Context, ParentType exten
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   models?: Resolver<ReadonlyArray<ResolversTypes['QuotedModel']>, ParentType, ContextType>;
+  rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
 }>;
 
 export type QuotedModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotedModel'] = ResolversParentTypes['QuotedModel']> = Needed<ParentType, {
@@ -2176,6 +2179,7 @@ export type RerankQuoteResolvers<ContextType = Context, ParentType extends Resol
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   models?: Resolver<ReadonlyArray<ResolversTypes['QuotedReranker']>, ParentType, ContextType>;
+  rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
 }>;
 
 export type QuotedRerankerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotedReranker'] = ResolversParentTypes['QuotedReranker']> = Needed<ParentType, {

@@ -11,7 +11,7 @@ export const rateLimitQueries: QueryResolvers = {
 
 export const rateLimitMutations: MutationResolvers = {
   async countRequest(_parent, { isRefused }, { deps, caller }) {
-    if (isRefused) deps.limits.countRefused(requirePrincipal(caller))
+    if (isRefused) deps.limits.countBody(requirePrincipal(caller))
     else await takeRequest(deps, { caller })
     return readRateLimits(deps, { caller })
   },

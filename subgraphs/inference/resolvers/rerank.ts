@@ -1,3 +1,4 @@
+import { readRateLimits } from '../use-cases/calls/limited-call.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { createRerank } from '../use-cases/rerank/create-rerank.ts'
 import { type QuotedReranker, quoteRerank } from '../use-cases/rerank/quote-rerank.ts'
@@ -34,6 +35,7 @@ export const RerankQuoteFields: RerankQuoteResolvers = {
   amount: (models) => models.map(({ amount }) => amount).reduce((a, b) => (a > b ? a : b)),
   isCovered: ([asked]) => asked!.isCovered,
   models: (models) => models,
+  rateLimits: (_models, _args, { deps, caller }) => readRateLimits(deps, { caller }),
 }
 
 export const QuotedRerankerFields: QuotedRerankerResolvers = {

@@ -251,6 +251,78 @@ describe('limits of a key, by the official client', () => {
       await eventually(async () => (await remaining(caller)) === 1)
     })
 
+    const ask = (query: string, variables: object) => ({ path: '/graphql', body: { query, variables } })
+    const chat = { request: hello(LONG) }
+    const form = () => {
+      const body = new FormData()
+      body.set('file', new File([file], 'lines.txt'))
+      return body
+    }
+    it.each<{ name: string; path: string; body: object | (() => FormData); accept?: string; requests?: number }>([
+      { name: 'an operation that calls no model', ...ask('{ __typename }', { a: LONG }) },
+      {
+        name: 'an operation that skips its call',
+        ...ask('mutation ($input: ChatCompletionInput!) { __typename createChatCompletion(input: $input) @skip(if: true) { id } }', {
+          input: chat,
+        }),
+      },
+      { name: 'an operation whose client takes events', accept: 'text/event-stream', ...ask('{ __typename }', { a: LONG }) },
+      { name: 'a file as JSON', path: '/v1/files', body: { file_name: 'long.txt', content_base64: btoa(LONG) } },
+      { name: 'a chat by GraphQL', ...ask(CHAT, { input: chat }) },
+      { name: 'a chat by REST', path: '/v1/chat/completions', body: hello(LONG) },
+      { name: 'a stream', path: '/v1/chat/completions', body: { ...hello(LONG), stream: true } },
+      { name: 'a quote', path: '/v1/chat/completions/quote', body: hello(LONG) },
+      { name: 'a file as a form', path: '/v1/files', body: form, requests: 0 },
+    ])('a body above 64 KiB that succeeds, if nothing else counts it: $name', async ({ path, body, accept, requests = 1 }) => {
+      const caller = await keyWith({ scopes: ['inference', 'knowledge:read', 'knowledge:write'], requests_per_minute: 10 })
+      const isForm = typeof body === 'function'
+      const response = await fetch(path === '/graphql' ? service.graphql : service.rest + path, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${caller.key}`,
+          ...(!isForm && { 'content-type': 'application/json' }),
+          ...(accept && { accept }),
+        },
+        body: isForm ? body() : JSON.stringify(body),
+      })
+      const text = await response.text()
+      expect([response.ok, text]).toEqual([true, expect.not.stringContaining('"errors"')])
+      await eventually(async () => (await remaining(caller)) === 10 - requests)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(await remaining(caller)).toBe(10 - requests)
+    })
+
+    it.each(['/graphql', '/v1/files'])('each of many large bodies at once, at %s: those that wait are not read', async (path) => {
+      const caller = await keyWith({ scopes: ['inference', 'knowledge:write'], requests_per_minute: 1 })
+      const text = 'x'.repeat(12_000_000)
+      const body = JSON.stringify(
+        path === '/graphql' ? { query: '{ __typename }', variables: { text } } : { file_name: 'x.txt', content_base64: text },
+      )
+      const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' }
+      const post = async () => {
+        const response = await fetch(path === '/graphql' ? service.graphql : service.rest + path, { method: 'POST', headers, body })
+        await response.text()
+        return response.status
+      }
+      const codes = await Promise.all(Array.from({ length: 16 }, post))
+      // Five fit at once.
+      expect(codes.filter((code) => code !== 429).length).toBeLessThanOrEqual(7)
+    })
+
+    it('a body above 64 KiB whose client leaves', async () => {
+      const caller = await keyWith({ requests_per_minute: 10 })
+      const gone = new AbortController()
+      const slow = fetch(`${service.rest}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(hello(LONG)),
+        signal: gone.signal,
+      })
+      setTimeout(() => gone.abort(), 20)
+      await slow.catch(() => undefined)
+      await eventually(async () => (await remaining(caller)) < 10)
+    })
+
     it('no refused body of less, and nothing that is cheap', async () => {
       const caller = await keyWith({ ...SCOPES, requests_per_minute: 1 })
       for (let time = 0; time < 3; time++) {

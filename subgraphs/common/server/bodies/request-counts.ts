@@ -7,7 +7,7 @@ import { type Link, type LinkContext, request } from '../../link/link.ts'
 const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
 const LEFT = gatewayOperation(`query RateLimits { rateLimits { ${LIMITS} } }`)
 const COUNT = gatewayOperation(`mutation CountRequest { countRequest { ${LIMITS} } }`)
-const COUNT_REFUSED = gatewayOperation(`mutation CountRefusedRequest { countRequest(isRefused: true) { ${LIMITS} } }`)
+const COUNT_BODY = gatewayOperation(`mutation CountBody { countRequest(isRefused: true) { ${LIMITS} } }`)
 
 /** Of a call that only counts. */
 const TIMEOUT_MS = 2_000
@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000
 
 /**
  * Takes nothing. Call it before a large body is read, which would be refused after all the work of reading it.
- * @throws {KisError} `rate_limit_exceeded`: the key has no request left, or owes one for a refused body
+ * @throws {KisError} `rate_limit_exceeded`: the key has no request left, or owes one for a large body
  */
 export async function requireRequestLeft<Who>(link: Link<Who>, context: LinkContext<Who>): Promise<void> {
   const rateLimits = (await unlessAway(link, LEFT, context))?.rateLimits ?? null
@@ -35,9 +35,9 @@ export async function countRequest<Who>(link: Link<Who>, context: LinkContext<Wh
   return (await unlessAway(link, COUNT, context))?.countRequest
 }
 
-/** Counts a request whose large body was read. Returns what the key has left. */
-export async function countRefused<Who>(link: Link<Who>, context: LinkContext<Who>) {
-  return (await unlessAway(link, COUNT_REFUSED, context))?.countRequest ?? null
+/** Counts a request whose large body was read, unless a call of a model has counted it. Returns what the key has left. */
+export async function countBody<Who>(link: Link<Who>, context: LinkContext<Who>) {
+  return (await unlessAway(link, COUNT_BODY, context))?.countRequest ?? null
 }
 
 /** While the part that counts does not answer, requests go on without. */

@@ -96,10 +96,10 @@ describe('work that is no call of a model', () => {
     const { limits, caller, advance } = limitedTo({ requestsPerMinute: 2 })
     for (let refused = 0; refused < 2; refused++) {
       limits.requireNoDebt(caller)
-      limits.countRefused(caller)
+      limits.countBody(caller)
     }
     limits.requireNoDebt(caller)
-    for (let refused = 0; refused < 5; refused++) limits.countRefused(caller)
+    for (let refused = 0; refused < 5; refused++) limits.countBody(caller)
     const owed = { code: 'rate_limit_exceeded', retryAfterMs: 30_000 }
     await expect(async () => limits.requireNoDebt(caller)).rejects.toMatchObject(owed)
     await expect(async () => limits.requireNoDebt({ ...caller, apiKeyId: 'child', ancestorRates: [caller] })).rejects.toMatchObject(owed)
@@ -111,7 +111,7 @@ describe('work that is no call of a model', () => {
     const { limits, caller } = limitedTo({})
     for (let count = 0; count < 3; count++) {
       await limits.takeRequest(caller)
-      limits.countRefused(caller)
+      limits.countBody(caller)
       limits.requireNoDebt(caller)
     }
   })

@@ -98,18 +98,18 @@ export class CallLimits {
   }
 
   /**
-   * Counts a request whose large body was read before it was refused, also when none is left. A key can owe one request
-   * at most, so that a burst does not lock it out for long.
+   * Counts a request whose large body was read, also when none is left. A key can owe one request at most, so that a
+   * burst does not lock it out for long.
    */
-  countRefused(principal: Principal): void {
+  countBody(principal: Principal): void {
     for (const rates of requestRates(principal)) if (this.#owedMs(rates) === 0) this.#rates.correct(rates, 1, 0)
   }
 
-  /** @throws {KisError} `rate_limit_exceeded`: the refused requests of the key have taken more than its limit. */
+  /** @throws {KisError} `rate_limit_exceeded`: the large bodies of the key have taken more than its limit. */
   requireNoDebt(principal: Principal): void {
     const retryAfterMs = Math.max(...requestRates(principal).map((rates) => this.#owedMs(rates)))
     if (retryAfterMs === 0) return
-    const text = `Rate limit reached: requests with large bodies were refused, and count as well. Try again in ${retryAfterMs / 1_000} s.`
+    const text = `Rate limit reached: requests with large bodies count as well. Try again in ${retryAfterMs / 1_000} s.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs })
   }
 

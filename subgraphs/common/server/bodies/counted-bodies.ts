@@ -11,8 +11,8 @@ export function readContentLength(headers: IncomingHttpHeaders): number {
   return Number(headers['content-length'] ?? 0)
 }
 
-/** The body is so large that the request counts against the key's limits even if it is refused. */
-export function countsWhenRefused(headers: IncomingHttpHeaders): boolean {
+/** The body is so large that the request counts against the key's limits, whatever it asks for. */
+export function countsBySize(headers: IncomingHttpHeaders): boolean {
   return readContentLength(headers) > COUNTED_BODY_BYTES
 }
 

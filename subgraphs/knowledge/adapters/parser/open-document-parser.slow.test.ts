@@ -298,6 +298,12 @@ describe('verdicts', () => {
     await expect(parse(await makePdf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
   })
 
+  it('reads the text of a page with 600,000 lines', async () => {
+    const lines = Array.from({ length: 600_000 }, (_, at) => `${at % 600} ${at % 797} m ${at % 599} ${at % 798} l S\n`).join('')
+    const bytes = pdfWithContent(Buffer.from(`${lines}BT /F1 12 Tf 72 700 Td (The walls of the old town) Tj ET`))
+    expect((await parse(bytes, 'map.pdf')).text).toBe('The walls of the old town')
+  })
+
   it('reads what the bytes are, not what the name says', async () => {
     const bytes = await makePdf((pdf) => pdf.text('A portable document.'))
     expect(parser.sniff(bytes, 'a.txt')).toBe('application/pdf')

@@ -1,5 +1,5 @@
+import { BARE_GAP } from './glyph-items.ts'
 import type { TextRun } from './text-runs.ts'
-import { BARE_GAP } from './worker-glyphs.ts'
 
 /** A font of a page writes its spaces if it has so many, and so many for each gap without one. */
 const LEAST_WRITTEN = 5

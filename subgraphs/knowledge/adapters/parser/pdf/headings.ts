@@ -1,5 +1,5 @@
-import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { foldPresentationForms } from '../../../domain/text/normalise-text.ts'
+import type { OutlineItem } from './pdfjs.ts'
 import type { Row } from './rows.ts'
 
 /** The number of titles that are read from the outline, which an attacker may have written. */
@@ -35,8 +35,8 @@ export interface Headings {
  * Derives the headings from the outline and the text styles.
  * @param rows the rows of all pages
  */
-export async function findHeadings(pdf: PDFDocumentProxy, rows: Iterable<Row>): Promise<Headings> {
-  const outline = await readOutline(pdf)
+export function findHeadings(outlineItems: readonly OutlineItem[], rows: Iterable<Row>): Headings {
+  const outline = readOutline(outlineItems)
   const letters = new Map<string, number>()
   const lines = new Map<string, number>()
   let all = 0
@@ -88,18 +88,9 @@ export function outlineKey(title: string): string {
     .toLowerCase()
 }
 
-interface OutlineItem {
-  readonly title: unknown
-  readonly items: readonly OutlineItem[]
-}
-
-/**
- * Returns the titles of the document's outline with their levels, 1 to 6, by `outlineKey`. The result is empty if
- * there is no outline or it is damaged.
- */
-async function readOutline(pdf: PDFDocumentProxy): Promise<ReadonlyMap<string, number>> {
+/** Returns the titles of the document's outline with their levels, 1 to 6, by `outlineKey`. */
+function readOutline(items: readonly OutlineItem[]): ReadonlyMap<string, number> {
   const levels = new Map<string, number>()
-  const items = ((await pdf.getOutline().catch(() => null)) ?? []) as readonly OutlineItem[]
   const open: { readonly items: readonly OutlineItem[]; readonly level: number }[] = [{ items, level: 1 }]
   for (let next = open.pop(); next; next = open.pop()) {
     for (const { title, items } of next.items) {

@@ -6,21 +6,30 @@ const STREAM = Buffer.from('stream')
 /** The number of bytes before a stream that may contain its dictionary. Real dictionaries are shorter. */
 const DICTIONARY_BYTES = 1_024
 
+/** The keys of fonts, of functions, and of lists of objects. */
+const NOT_DRAWN = /\/(?:Length1|FunctionType|First|Index)\b|\/Subtype\s*\/(?!Form\b)/
+
 /**
  * Inflates the streams that pdf.js would inflate for text, and counts the bytes. pdf.js takes half a minute for 300 MB
  * of zeros. Pictures are left out, because reading text does not need their pixels. The limits of time and memory catch
  * what this check misses, such as other filters and damaged streams.
+ * @returns the bytes of the largest stream that may be what a page draws
  * @throws {ParseFailure} `limit_exceeded` if the streams inflate to more than `maxInflatedBytes`.
  */
-export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): void {
+export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): number {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let left = maxInflatedBytes
+  let largest = 0
   for (let at = file.indexOf(STREAM); at >= 0; at = file.indexOf(STREAM, at + STREAM.length)) {
     const data = startOfData(file, at + STREAM.length)
-    if (data === undefined || isPicture(file, at)) continue
-    left -= measureInflated(file.subarray(data), left)
+    const dictionary = readDictionary(file, at)
+    if (data === undefined || /\/Subtype\s*\/Image\b/.test(dictionary)) continue
+    const inflated = measureInflated(file.subarray(data), left)
+    if (!NOT_DRAWN.test(dictionary)) largest = Math.max(largest, inflated)
+    left -= inflated
     if (left <= 0) throw new ParseFailure('limit_exceeded', `The PDF inflates to more than ${sizeText(maxInflatedBytes)}.`)
   }
+  return largest
 }
 
 /**
@@ -34,9 +43,9 @@ function startOfData(file: Buffer, after: number): number | undefined {
   return (first & 0x0f) === 8 && ((first << 8) | (file[data + 1] ?? 0)) % 31 === 0 ? data : undefined
 }
 
-function isPicture(file: Buffer, keyword: number): boolean {
+function readDictionary(file: Buffer, keyword: number): string {
   const before = file.toString('latin1', Math.max(0, keyword - DICTIONARY_BYTES), keyword)
-  return /\/Subtype\s*\/Image\b/.test(before.slice(before.lastIndexOf(' obj') + 1))
+  return before.slice(before.lastIndexOf(' obj') + 1)
 }
 
 function measureInflated(data: Buffer, most: number): number {

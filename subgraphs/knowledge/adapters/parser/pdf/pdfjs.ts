@@ -1,43 +1,57 @@
 import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import './worker-glyphs.ts'
 
-/** The fields that `worker-glyphs.ts` adds to the text items of pdf.js. */
-export interface GlyphItem {
-  readonly glyphs?: readonly string[]
-  readonly transform: readonly number[]
-  readonly width: number
-  readonly fontName: string
+export type Pdfjs = typeof import('pdfjs-dist/legacy/build/pdf.mjs')
+
+/** A title of the outline. */
+export interface OutlineItem {
+  readonly title: unknown
+  readonly items: readonly OutlineItem[]
 }
-export interface GlyphStyle {
-  readonly name?: string
+
+export interface Pdf {
+  readonly pdfjs: Pdfjs
+  readonly document: PDFDocumentProxy
+  readonly outline: readonly OutlineItem[]
 }
 
 /**
- * Opens a PDF with pdf-parse and the version of pdf.js that it contains.
+ * Opens a PDF with pdf-parse, which reads the outline, and with pdf.js, which reads the glyphs of its pages.
  * @throws {ParseFailure} `password_required` if the PDF is encrypted with a password.
  * @throws {ParseFailure} `corrupt` if the PDF cannot be opened.
  */
-export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
-  const { PDFParse } = await importPdfParse()
-  const parser = new PDFParse({
-    // pdf.js takes ownership of the bytes, so it gets a copy.
-    data: new Uint8Array(bytes),
-    verbosity: 0,
-    useSystemFonts: false,
-    useWorkerFetch: false,
-    useWasm: false,
-    cMapUrl: cMapFolder(),
-    cMapPacked: true,
-  })
+export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
+  const { PDFParse, PasswordException } = await importPdfParse()
+  // pdf.js takes ownership of the bytes, so each gets a copy.
+  const parser = new PDFParse({ ...OPTIONS, data: new Uint8Array(bytes) })
+  const pdfjs = await import('pdfjs-dist/legacy/build/pdf.mjs')
   try {
-    // The public interface of pdf-parse gives joined text only, so this calls a method that its types hide.
-    return await (parser as unknown as { load(): Promise<PDFDocumentProxy> }).load()
+    // A damaged outline or a damaged description leaves the pages readable.
+    const info = await parser.getInfo().catch((error: unknown) => {
+      if (error instanceof PasswordException) throw error
+      return undefined
+    })
+    await parser.destroy()
+    const document = await pdfjs.getDocument({ ...OPTIONS, data: new Uint8Array(bytes) }).promise
+    return { pdfjs, document, outline: (info?.outline ?? []) as readonly OutlineItem[] }
   } catch (error) {
-    if (error instanceof Error && error.name === 'PasswordException')
+    if (error instanceof PasswordException)
       throw new ParseFailure('password_required', 'The PDF needs a password to open. Upload a copy without one.')
     throw new ParseFailure('corrupt', 'The PDF cannot be opened: it is damaged or cut off. Upload it again.')
   }
+}
+
+/** Text needs no pictures. */
+const OPTIONS = {
+  verbosity: 0,
+  maxImageSize: 0,
+  isEvalSupported: false,
+  useSystemFonts: false,
+  useWorkerFetch: false,
+  useWasm: false,
+  // The folder of character code tables. Fonts that name a table instead of containing one need it, mostly CJK fonts.
+  cMapUrl: new URL('cmaps/', import.meta.resolve('pdfjs-dist/package.json')).pathname,
+  cMapPacked: true,
 }
 
 /**
@@ -49,12 +63,4 @@ async function importPdfParse() {
     if (!(name in globalThis)) Object.defineProperty(globalThis, name, { value: class {} })
   }
   return import('pdf-parse')
-}
-
-/**
- * Returns the folder of character code tables. Fonts that name a table instead of containing one need it, mostly CJK
- * fonts.
- */
-function cMapFolder(): string {
-  return new URL('../../cmaps/', import.meta.resolve('pdfjs-dist/legacy/build/pdf.mjs')).pathname
 }

@@ -25,6 +25,17 @@ async function textOf(...page: readonly Drawn[]): Promise<string> {
 const lines = (draw: typeof ltr | typeof rtl, x: number, y: number, texts: readonly string[]) =>
   texts.map((text, index) => draw(x, y + index * 12, text))
 
+describe('a line of Latin letters', () => {
+  it('keeps a space that is narrower than a gap between words', async () => {
+    expect(await textOf(ltr(100, 100, 'ab'), ltr(110.8, 100, 'cd'))).toBe('abcd')
+    expect(await textOf(ltr(100, 100, 'ab '), ltr(110.8, 100, 'cd'))).toBe('ab cd')
+  })
+
+  it('keeps the letters of a glyph that begins with a space', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...'467', '\t.', ...'9 per day'], size: 10, isBold: false })).toBe('467.9 per day')
+  })
+})
+
 describe('a line of Arabic', () => {
   it('has its letters in the order of reading, and lam-alef whole', async () => {
     expect(await textOf(rtl(500, 100, 'حل المشكلات من خلال الإنتاجية'))).toBe('حل المشكلات من خلال الإنتاجية')
@@ -46,6 +57,11 @@ describe('a line of Arabic', () => {
       return { x: x - measureWidth(glyphs, 10) - 5, y: 100, glyphs: [' ', ...glyphs], size: 10, isBold: false }
     })
     expect(await textOf(yal, ra, ...words)).toBe('ثمن الرحلة من مسقط إلى صور خمسة ريال')
+  })
+
+  it('has no space beside a letter whose mark is on its glyph', async () => {
+    const letter = { x: 105, y: 100, glyphs: ['أُ'], size: 10, isBold: false }
+    expect(await textOf(rtl(105, 100, 'ن'), letter, rtl(115, 100, 'ش'))).toBe('شأُن')
   })
 
   it('has no space inside a word whose pieces touch, though they stand at different heights', async () => {

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { sizeText } from '../../../../common/sizes.ts'
 import { namePages } from '../../../domain/name-pages.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
@@ -13,7 +12,7 @@ import { directionCounts } from './logical-order.ts'
 import { rounded, toPageBox } from './page-box.ts'
 import { type PageBlock, toParagraphs } from './paragraphs.ts'
 import { checkPdfStreams } from './pdf-streams.ts'
-import { openPdf } from './pdfjs.ts'
+import { openPdf, type Pdf } from './pdfjs.ts'
 import { areStamped, findRepeatedRows } from './repeated-rows.ts'
 import { type Row, toRows } from './rows.ts'
 import { splitIntoParts, type TableRow } from './tables.ts'
@@ -26,6 +25,11 @@ const IF_SHOWN = `If they show text, ${USE_OCR}.`
 
 /** Each report becomes an event of the document, as each batch of its passages does. */
 const PAGES_PER_REPORT = 16
+
+/** The bytes of a page with some 200,000 lines, whose operators take 350 MB. */
+const MANY_DRAWINGS_BYTES = 3 * 1024 * 1024
+
+type OpenPdf = Pdf & { readonly hasManyDrawings: boolean }
 
 interface Page {
   readonly number: number
@@ -51,14 +55,14 @@ interface Page {
  * @throws {ParseFailure} `no_text` if no page has readable text.
  */
 export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
-  checkPdfStreams(bytes, limits.maxInflatedBytes)
-  const pdf = await openPdf(bytes)
-  const total = pdf.numPages
+  const hasManyDrawings = checkPdfStreams(bytes, limits.maxInflatedBytes) > MANY_DRAWINGS_BYTES
+  const pdf = { ...(await openPdf(bytes)), hasManyDrawings }
+  const total = pdf.document.numPages
   if (total > limits.maxPages)
     throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
   const pages = await readPages(pdf, limits, builder)
   const repeated = findRepeatedRows(pages)
-  const headings = await findHeadings(pdf, listAllRows(pages))
+  const headings = findHeadings(pdf.outline, listAllRows(pages))
   const isScan = areStamped(pages)
   const empty: number[] = []
   const illegible: number[] = []
@@ -107,12 +111,13 @@ function hasLetters(frames: readonly (readonly Row[])[]): boolean {
   )
 }
 
-async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
+async function readPages(pdf: OpenPdf, limits: ParserLimits, { onPages }: DocumentBuilder): Promise<readonly Page[]> {
   const pages: Page[] = []
-  onPages(0, pdf.numPages)
+  const total = pdf.document.numPages
+  onPages(0, total)
   const brackets = new Brackets()
   let letters = 0
-  for (let number = 1; number <= pdf.numPages; number += 1) {
+  for (let number = 1; number <= total; number += 1) {
     // pdf.js runs in microtasks only. The pause lets timers run, among them the check for the parent.
     await setImmediate()
     const page = await readPage(pdf, number, brackets)
@@ -123,7 +128,7 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages 
         `The document has more than ${sizeText(limits.maxTextBytes)} of text. Split it into smaller files.`,
       )
     pages.push(page)
-    if (number % PAGES_PER_REPORT === 0 || number === pdf.numPages) onPages(number, pdf.numPages)
+    if (number % PAGES_PER_REPORT === 0 || number === total) onPages(number, total)
   }
   const drawn = findFalseMarks(listAllRows(pages))
   if (drawn.size === 0) return pages
@@ -131,10 +136,10 @@ async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits, { onPages 
 }
 
 /** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */
-async function readPage(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
+async function readPage({ document, pdfjs, hasManyDrawings }: OpenPdf, number: number, brackets: Brackets): Promise<Page> {
   try {
-    const page = await pdf.getPage(number)
-    const { width, height, frames: found } = await readFrames(page)
+    const page = await document.getPage(number)
+    const { width, height, frames: found } = await readFrames(page, pdfjs, hasManyDrawings)
     page.cleanup()
     const frames = found.map(({ runs }) => toRows(brackets.corrected(runs)))
     const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))

@@ -1,10 +1,8 @@
 import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
-import { ParseFailure } from '../../../ports/document-parser.ts'
 import { resolveBareGaps } from './bare-gaps.ts'
-import type { GlyphItem, GlyphStyle } from './pdfjs.ts'
+import { type GlyphItem, type Matrix, multiplied, readGlyphItems, readTextItems } from './glyph-items.ts'
+import type { Pdfjs } from './pdfjs.ts'
 
-/** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
-const MAX_RUNS = 100_000
 /** The largest slope of a level line, because scans are seldom straight. */
 const MAX_SLOPE_RADIANS = 0.1
 
@@ -38,31 +36,22 @@ export interface PageText {
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
+ * @param hasManyDrawings true if memory for all operators of a page may be short
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
-export async function readFrames(page: PDFPageProxy): Promise<PageText> {
-  const { transform: view, width, height } = page.getViewport({ scale: 1 })
+export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs, hasManyDrawings = false): Promise<PageText> {
+  const { transform, width, height } = page.getViewport({ scale: 1 })
+  // The matrices of pdf.js are lists of six numbers.
+  const view = transform as unknown as Matrix
   const frames: readonly (Frame & { readonly runs: TextRun[] })[] = [height, width, height, width, height].map((own, turn) => ({
     turn,
     runs: [],
     height: own,
   }))
-  const bold = new Map<string, boolean>()
-  let count = 0
-  const reader = page.streamTextContent({ disableNormalization: true }).getReader()
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    const { items, styles } = read.value as { items: readonly GlyphItem[]; styles: Readonly<Record<string, GlyphStyle>> }
-    for (const [font, { name = '' }] of Object.entries(styles)) bold.set(font, /bold|black|heavy|semibold|demi/i.test(name))
-    for (const item of items) {
-      if (!item.glyphs?.some((glyph) => glyph.trim() !== '')) continue
-      count += 1
-      if (count > MAX_RUNS) {
-        reader.cancel(new Error('too many')).catch(() => undefined)
-        throw new ParseFailure('limit_exceeded', `Page ${page.pageNumber} has more than ${MAX_RUNS} pieces of text.`)
-      }
-      const { turn, run } = placed(item, item.glyphs, view, bold.get(item.fontName) ?? false)
-      frames[turn]!.runs.push(run)
-    }
+  const items = (hasManyDrawings ? await readTextItems(page) : undefined) ?? (await readGlyphItems(page, pdfjs))
+  for (const item of items) {
+    const { turn, run } = placed(item, view)
+    frames[turn]!.runs.push(run)
   }
   const written = frames.filter(({ runs }) => runs.length > 0)
   return { width, height, frames: written.map(({ runs, ...frame }) => ({ ...frame, runs: resolveBareGaps(runs) })) }
@@ -73,11 +62,10 @@ export async function readFrames(page: PDFPageProxy): Promise<PageText> {
  * @returns `turn`, the number of quarter turns from upright, or 4 for any other angle
  */
 function placed(
-  { transform, width, fontName: font }: GlyphItem,
-  glyphs: readonly string[],
-  view: readonly number[],
-  isBold: boolean,
+  { transform, width, glyphs, font: { loadedName: font, name } }: GlyphItem,
+  view: Matrix,
 ): { readonly turn: number; readonly run: TextRun } {
+  const isBold = /bold|black|heavy|semibold|demi/i.test(name)
   const [a, b, c, d, x, y] = multiplied(view, transform)
   const angle = Math.atan2(b, a)
   const quarters = Math.round(angle / (Math.PI / 2))
@@ -88,13 +76,4 @@ function placed(
   if (isMirrored) return { turn: 0, run: { glyphs: glyphs.toReversed(), x0: x - width, x1: x, y, size, isBold, font } }
   const [x0, own] = turn === 1 ? [y, -x] : turn === 2 ? [-x, -y] : turn === 3 ? [-y, x] : [x, y]
   return { turn, run: { glyphs, x0, x1: x0 + width, y: own, size, isBold, font } }
-}
-
-type Matrix = readonly [number, number, number, number, number, number]
-
-function multiplied(m: readonly number[], n: readonly number[]): Matrix {
-  // The matrices of pdf.js are lists of six numbers.
-  const [a, b, c, d, e, f] = m as unknown as Matrix
-  const [p, q, r, s, t, u] = n as unknown as Matrix
-  return [a * p + c * q, b * p + d * q, a * r + c * s, b * r + d * s, a * t + c * u + e, b * t + d * u + f]
 }

@@ -4,7 +4,6 @@
  * kills it if it takes too much time or memory.
  */
 import '../no-network.ts'
-import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { once } from 'node:events'
 import { ParseFailure } from '../../../ports/document-parser.ts'

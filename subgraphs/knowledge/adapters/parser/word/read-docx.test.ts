@@ -1,14 +1,17 @@
-import { describe, expect, it } from 'vitest'
+import mammoth from 'mammoth'
+import { describe, expect, it, vi } from 'vitest'
 import { outline, read, zip } from '../test-support/reading.ts'
 
 const REL = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 const WORD = 'xmlns:w="w" xmlns:mc="mc"'
 const PARTS = ['styles', 'numbering', 'footnotes', 'header', 'footer'] as const
 
-function docx(body: string, parts: Partial<Record<(typeof PARTS)[number] | 'header2', string>> = {}): Buffer {
+/** Returns a document, whose names mammoth knows if `isNamed`. */
+function docx(body: string, parts: Partial<Record<(typeof PARTS)[number] | 'header2', string>> = {}, isNamed = false): Buffer {
   const names = Object.keys(parts)
+  const word = isNamed ? WORD.replace('"w"', '"http://schemas.openxmlformats.org/wordprocessingml/2006/main"') : WORD
   return zip({
-    'word/document.xml': `<w:document ${WORD}><w:body>${body}</w:body></w:document>`,
+    'word/document.xml': `<w:document ${word}><w:body>${body}</w:body></w:document>`,
     'word/_rels/document.xml.rels': `<Relationships>${names
       .map((name) => `<Relationship Id="${name}" Type="${REL}/${name.replace(/\d/, '')}" Target="${name}.xml"/>`)
       .join('')}</Relationships>`,
@@ -118,6 +121,44 @@ describe('DOCX', () => {
     await expect(read(docx('<w:p>'))).rejects.toMatchObject({ code: 'corrupt' })
     const circle = '<w:style w:styleId="A"><w:basedOn w:val="B"/></w:style><w:style w:styleId="B"><w:basedOn w:val="A"/></w:style>'
     expect(await outline(docx(p('x', '<w:pStyle w:val="A"/>'), { styles: circle }))).toEqual(['paragraph: x'])
+  })
+
+  describe('with a plain body', () => {
+    const cell = (content: string) => `<w:tc>${content}</w:tc>`
+    const row = (...cells: readonly string[]) => `<w:tr>${cells.map((each) => cell(p(each))).join('')}</w:tr>`
+    const styles = `${STYLES.replace(/<w:numPr>.*?<\/w:numPr>/, '')}<w:style w:type="paragraph" w:styleId="L"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr></w:style>`
+    const BODIES = {
+      'headings, tabs, breaks and spaces': `${p('Law', '<w:pStyle w:val="T"/>')}${p('Scope', '<w:pStyle w:val="H2"/>')}
+        ${p('<w:r><w:t>a</w:t><w:tab/><w:t xml:space="preserve">b  c</w:t><w:br/><w:t>d</w:t><w:noBreakHyphen/></w:r>')}`,
+      'a table in a table': `<w:tbl>${row('Unit', 'Cost')}${row('North', '1')}<w:tr>${cell(p('South') + p('side'))}${cell(`<w:tbl>${row('2', '3')}</w:tbl>`)}</w:tr></w:tbl>`,
+      'a table that lays out': `<w:tbl><w:tr>${cell(p('Only') + p('layout'))}</w:tr></w:tbl>`,
+      changes: `<w:p>${run('Old ')}<w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:ins>${run('new')}</w:ins></w:p>
+        <w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>${run('One ')}</w:p>${p('paragraph')}`,
+      'content controls, links and fields': `<w:sdt><w:sdtPr/><w:sdtContent>${p('<w:hyperlink w:anchor="x"><w:r><w:t>link</w:t></w:r></w:hyperlink>')}</w:sdtContent></w:sdt>
+        ${p('<w:r><w:fldChar w:fldCharType="begin"/><w:instrText>DATE</w:instrText><w:fldChar w:fldCharType="separate"/><w:t>May</w:t><w:fldChar w:fldCharType="end"/></w:r>')}`,
+    }
+    const plain = (body: string) => docx(body, { styles }, true)
+    const isReadByMammoth = async (bytes: Buffer) => {
+      using convert = vi.spyOn(mammoth, 'convertToHtml')
+      await outline(bytes)
+      return convert.mock.calls.length > 0
+    }
+
+    it.each(Object.entries(BODIES))('is read by mammoth, with the same blocks: %s', async (_, body) => {
+      const hidden = '<w:p><w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r></w:p>'
+      expect(await isReadByMammoth(plain(body))).toBe(true)
+      expect(await isReadByMammoth(plain(body + hidden))).toBe(false)
+      const blocks = await outline(plain(body))
+      expect(blocks).toEqual(await outline(plain(body + hidden)))
+      expect(blocks).not.toEqual([])
+    })
+
+    it('and anything that mammoth leaves out is not read by mammoth alone', async () => {
+      expect(await isReadByMammoth(plain(p('x', '<w:pStyle w:val="L"/>')))).toBe(false)
+      expect(await isReadByMammoth(plain(p('x').repeat(100_000)))).toBe(false)
+      expect(await outline(plain(p('<w:ruby><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>')))).toEqual(['paragraph: base'])
+      expect(await outline(plain(`<w:unknown>${p('kept')}</w:unknown>`))).toEqual(['paragraph: kept'])
+    })
   })
 
   it('whose XML is damaged is read as far as mammoth can, with a warning', async () => {

@@ -5,6 +5,7 @@ import { addTable, type TableCell } from '../tables/add-table.ts'
 import { FALLBACKS, isOn, OfficePackage } from '../xml/office-package.ts'
 import { findAttribute, findChild, listChildren, listDescendants, readXml, textIn, type XmlElement } from '../xml/xml.ts'
 import { readDamagedDocx } from './read-damaged-docx.ts'
+import { addPlainBody, readPlainBody } from './read-plain-docx.ts'
 import { integer, valueIn, WordNumbering } from './word-numbering.ts'
 import { readFacts, readStyles, type WordStyle } from './word-styles.ts'
 
@@ -22,8 +23,8 @@ const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } a
 
 /**
  * Reads a Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes,
- * headers and footers once. If the XML is damaged, mammoth reads what it can, and the document gets the warning
- * `structure_lost`.
+ * headers and footers once. mammoth reads the body if it has nothing that mammoth leaves out. If the XML is damaged,
+ * mammoth reads what it can, and the document gets the warning `structure_lost`.
  * @throws {ParseFailure} `corrupt` if mammoth cannot read the document either.
  * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
  */
@@ -50,13 +51,16 @@ async function readWhole(bytes: Uint8Array, builder: DocumentBuilder, limits: Pa
     return part === undefined ? undefined : await parts.read(part)
   }
   const notes = { footnotes: readNotes(await tree('footnotes')), endnotes: readNotes(await tree('endnotes')) }
-  const reader = new WordReader(builder, readStyles(await tree('styles')), new WordNumbering(await tree('numbering')), notes)
+  const styles = readStyles(await tree('styles'))
+  const reader = new WordReader(builder, styles, new WordNumbering(await tree('numbering')), notes)
   const related = [...(await parts.readRelationships(main)).values()].filter(({ part }) => parts.archive.has(part))
   const margins = async (type: string) => {
     for (const { part } of related.filter((each) => each.type === type)) reader.readMargin(await parts.read(part))
   }
   await margins('header')
-  await readXml(parts.archive.piecesOf(main), limits, (element) => reader.read(element), { units: UNITS, without: FALLBACKS })
+  const plain = await readPlainBody(parts.archive, main, styles, limits)
+  if (plain) addPlainBody(plain, styles, builder)
+  else await readXml(parts.archive.piecesOf(main), limits, (element) => reader.read(element), { units: UNITS, without: FALLBACKS })
   reader.end()
   await margins('footer')
 }

@@ -31,8 +31,7 @@ export class OfficePackage {
 
   /** Returns the relationships of a part by id. Leaves out targets outside the package. */
   async readRelationships(part: string): Promise<ReadonlyMap<string, Relationship>> {
-    const slash = part.lastIndexOf('/') + 1
-    const name = `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
+    const name = relationshipsOf(part)
     if (!this.archive.has(name)) return new Map()
     const entries = listChildren(await readXmlTree(this.archive.piecesOf(name), this.#limits)).flatMap(
       (element): [string, Relationship][] => {
@@ -50,6 +49,12 @@ export class OfficePackage {
       if (related.type === type && this.archive.has(related.part)) return related.part
     return undefined
   }
+}
+
+/** Returns the name of the part with the relationships of a part. */
+export function relationshipsOf(part: string): string {
+  const slash = part.lastIndexOf('/') + 1
+  return `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
 }
 
 /** Returns the relationship id in an element's attributes. */

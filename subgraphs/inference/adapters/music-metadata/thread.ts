@@ -1,5 +1,5 @@
-import { parentPort, workerData } from 'node:worker_threads'
 import { parseBuffer } from 'music-metadata'
+import { answering } from '../../../common/process/threads/thread-calls.ts'
 import type { AudioFormat } from '../../ports/audio-reader.ts'
 import { measure } from './frames/measure.ts'
 
@@ -9,9 +9,22 @@ import { measure } from './frames/measure.ts'
  */
 const SILENCE_MS = 256
 
-const { bytes, mimeType, format } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string; readonly format: AudioFormat }
-const { format: header } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })
-const { framesMs, leastMs } = measure(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), format)
-const headerMs = (header.duration ?? 0) * 1_000
-const saidMs = headerMs > 0 && headerMs >= framesMs - SILENCE_MS ? headerMs : framesMs
-parentPort!.postMessage({ hasSound: (header.sampleRate ?? 0) > 0, ms: saidMs > 0 ? Math.max(saidMs, leastMs) : 0 })
+export interface Question {
+  readonly bytes: Uint8Array
+  readonly mimeType: string
+  readonly format: AudioFormat
+}
+
+export interface Found {
+  readonly hasSound: boolean
+  /** 0: unknown. */
+  readonly ms: number
+}
+
+export const call = answering(async ({ bytes, mimeType, format }: Question): Promise<Found> => {
+  const { format: header } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })
+  const { framesMs, leastMs } = measure(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), format)
+  const headerMs = (header.duration ?? 0) * 1_000
+  const saidMs = headerMs > 0 && headerMs >= framesMs - SILENCE_MS ? headerMs : framesMs
+  return { hasSound: (header.sampleRate ?? 0) > 0, ms: saidMs > 0 ? Math.max(saidMs, leastMs) : 0 }
+})

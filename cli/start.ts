@@ -28,8 +28,8 @@ import { idSource } from '../subgraphs/common/process/ids.ts'
 import { createLog, type Log } from '../subgraphs/common/process/log.ts'
 import { Unfit } from '../subgraphs/common/process/opening.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
-import { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
-import { Door } from '../subgraphs/common/server/door.ts'
+import { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
+import { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health/health.ts'
 import { APP_OPTIONS, type Drainable, listen, type Refuse, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
@@ -135,7 +135,7 @@ class Start {
   readonly #settings: Settings
   #telemetry: Telemetry = noTelemetry
   readonly #watch: QueueWatch
-  readonly #door: Door
+  readonly #door: LoadShedder
   /** Bodies held by the gateway and the rest-adapter together, if they share the process. */
   readonly #bodies: LargeBodies
   readonly #folder: DataFolder
@@ -157,7 +157,7 @@ class Start {
     this.#bodies = new LargeBodies({ largestBytes })
     this.#log = createLog(role, config.logLevel)
     this.#watch = stack.use(new QueueWatch(this.#log))
-    this.#door = new Door(this.#watch)
+    this.#door = new LoadShedder(this.#watch)
     const clock = new SharedClock()
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({

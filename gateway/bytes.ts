@@ -44,22 +44,21 @@ type Parts = Pick<HttpParts, 'isService' | 'ids' | 'origins' | 'telemetry' | 'ma
 /** Serves the paths that GraphQL has returned. */
 export async function serveDownloads(app: FastifyInstance, parts: Parts): Promise<void> {
   const { isService, ids, origins, telemetry, mask, bodies, paths, openBytes } = parts
-  await app.register(async (scope) =>
+  await app.register(async (scope) => {
+    scope.addHook('onRoute', (route) => {
+      route.config = { ...route.config, cors: origins.corsOfRoute(EXPOSED_HEADERS) }
+    })
     serveBytes(scope, {
       async begin(request, reply) {
         const isOurs = await isService(request.raw)
         const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
         telemetry.requests.begin(requestId, isOurs)
-        reply.headers({
-          'x-request-id': requestId,
-          ...clientRequestIdHeader(request.headers),
-          ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
-        })
+        reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
         return requestId
       },
       open: openBytes,
       admit: (request, reply, { body }) => bodies.admitResponse(reply, body, async () => (await paths.verify(request.url)).organizationId),
       format: mask,
-    }),
-  )
+    })
+  })
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ExecutionResult, GraphQLError } from 'graphql'
 import { ERRORS, toErrorCode } from '../schema/errors.ts'
@@ -7,15 +7,15 @@ import { hasRequestLimit, type Principal } from '../subgraphs/common/identity/pr
 import type { Link } from '../subgraphs/common/link/link.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
-import { endTinyPieces } from '../subgraphs/common/server/bodies/body-pieces.ts'
+import { endTinyPieces } from '../subgraphs/common/server/admission/body-pieces.ts'
+import type { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
+import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bodies/bounded-json.ts'
 import { countsBySize, isRefusal } from '../subgraphs/common/server/bodies/counted-bodies.ts'
-import type { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
 import { requirePlainBody } from '../subgraphs/common/server/bodies/plain-body.ts'
 import { countBody, requireRequestLeft } from '../subgraphs/common/server/bodies/request-counts.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
-import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health/health.ts'
 import type { Refuse } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
@@ -24,7 +24,6 @@ import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
 import { sizeText } from '../subgraphs/common/sizes.ts'
 import { FACTS_HEADER } from '../subgraphs/common/telemetry/request-facts.ts'
 import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
-import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
 import type { ApolloOverHttp } from './apollo-over-http.ts'
 import { checkText, type Documents } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -32,8 +31,6 @@ import type { Federation } from './federation/federation.ts'
 import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { Mask } from './mask.ts'
-import { isMultipart, readMultipart, requirePreflight } from './multipart/read-multipart.ts'
-import { StoredFiles } from './multipart/stored-files.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { chooseRequestId } from './request-id.ts'
@@ -57,7 +54,7 @@ export interface HttpParts {
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<LoadShedder, 'enter'>
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number
@@ -89,9 +86,8 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
 function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOverHttp>, parts: HttpParts): void {
   const { mask, log, maxBodyBytes, bodies, inference, introspection: hasPage } = parts
   const { requests } = parts.telemetry
+  const cors = parts.origins.corsOfRoute(EXPOSED_HEADERS, METHODS)
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
-  /** Of requests that are forms. */
-  const forms = new WeakMap<FastifyRequest, StoredFiles>()
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeContentTypeParser('application/json')
@@ -103,13 +99,6 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     }
     return parseJson(request, text as string, done)
   })
-  app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, stream: IncomingMessage) => {
-    const files = forms.get(request)!
-    return readMultipart(request.headers, stream, {
-      judge: (operation) => canRun(operation, parts, contexts.get(request)!),
-      store: (fileName, bytes, param) => files.store(fileName, bytes, param),
-    })
-  })
   /** Requests with a large body that a call of their operation has counted, or that failed by no fault of the caller. */
   const counted = new WeakSet<FastifyRequest>()
   function judge(request: FastifyRequest, result: Pick<ExecutionResult, 'errors'>): void {
@@ -119,22 +108,16 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
+    config: { cors },
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
       if (hasPage && asksForPage(request)) return sendPage(reply)
-      reply.headers(parts.origins.answerHeaders(request.headers, EXPOSED_HEADERS))
       const context = await buildContext(parts, request, reply, () => counted.add(request))
       contexts.set(request, context)
       requirePlainBody(request.headers)
-      const isForm = isMultipart(request.headers)
-      if (isForm) {
-        requirePreflight(request.headers)
-        const files = new StoredFiles(parts.operations, context)
-        forms.set(request, files)
-        reply.raw.once('close', () => files.end())
-      }
-      await bodies.admit(request, reply, () => context.caller.organizationId, isForm ? STREAM_BYTES : maxBodyBytes)
+      requireNoForm(request.headers)
+      await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
       if (!countsBody(request, context)) return
       // After the wait for room: others may have taken the last request meanwhile.
       await requireRequestLeft(inference, context)
@@ -173,21 +156,22 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       return (await openApollo()).answer(request, reply, context)
     },
   })
-  app.options('/graphql', async ({ headers }, reply) =>
-    reply
-      .code(204)
-      .headers({
-        allow: METHODS,
-        ...parts.origins.answerHeaders(headers, EXPOSED_HEADERS),
-        ...parts.origins.preflightHeaders(headers, METHODS),
-      })
-      .send(),
+  app.options('/graphql', { config: { cors } }, async (_request, reply) => reply.code(204).header('allow', METHODS).send())
+}
+
+/** @throws {KisError} `unsupported_value`: the body is a form, such as a multipart request with files */
+function requireNoForm({ 'content-type': type }: IncomingHttpHeaders): void {
+  if (!type?.toLowerCase().startsWith('multipart/form-data')) return
+  throw new KisError(
+    'unsupported_value',
+    '`/graphql` takes no multipart requests. Upload the file with `POST /v1/files`, or by tus at `/v1/uploads/tus`.',
+    { param: 'content-type' },
   )
 }
 
-/** A process of this service counts the requests that it passes on itself. A form holds little of its files. */
+/** A process of this service counts the requests that it passes on itself. */
 function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpContext): boolean {
-  return !isService && hasRequestLimit(caller) && !isMultipart(headers) && countsBySize(headers)
+  return !isService && hasRequestLimit(caller) && countsBySize(headers)
 }
 
 /** Whether a response begins with errors. */
@@ -284,20 +268,6 @@ function withQueryText(body: OperationReference, persisted: PersistedOperations,
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
   return { ...rest, query: persisted.findText(body, caller) }
-}
-
-/**
- * Judges an operation before its files come in. If it cannot run, Apollo Server says why.
- * @throws {KisError} the caller may not run it, or its text is not found
- */
-function canRun(operation: OperationReference & { readonly operationName?: unknown }, parts: HttpParts, context: HttpContext): boolean {
-  const { query } = withQueryText(operation, parts.persisted, context.caller)
-  const { operationName } = operation
-  if (typeof query !== 'string') return false
-  const prepared = parts.operations.prepare(query, typeof operationName === 'string' ? operationName : undefined, context.requestId)
-  if (!('document' in prepared)) return false
-  if (!context.isService) parts.persisted.requireOpen(prepared.hash, context.caller)
-  return true
 }
 
 function parsedOrNull(json: string | null): unknown {

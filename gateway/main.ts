@@ -6,9 +6,10 @@ import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
-import type { LargeBodies } from '../subgraphs/common/server/bodies/large-bodies.ts'
-import type { Door } from '../subgraphs/common/server/door.ts'
+import type { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
+import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { bytesOf, serveDownloads } from './bytes.ts'
@@ -44,7 +45,7 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
-  readonly door: Pick<Door, 'enter' | 'recognise'>
+  readonly door: Pick<LoadShedder, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
@@ -110,6 +111,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     refuse: refuseAtDoor(parts),
 
     async register(app) {
+      await enableCors(app)
       const registry = new SocketRegistry(PUBLIC_SOCKETS)
       const streams = new EventStreams({ ...parts, registry })
       const http = await serveHttp(app, { ...parts, streams })

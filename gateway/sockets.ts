@@ -9,7 +9,7 @@ import { CutOperations, readSubscription } from '../subgraphs/common/process/cut
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
-import type { Door } from '../subgraphs/common/server/door.ts'
+import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade, Strangers } from '../subgraphs/common/server/strangers.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
@@ -65,7 +65,7 @@ export interface SocketParts {
   readonly persisted: PersistedOperations
   readonly federation: Federation
   readonly authenticator: Authenticator
-  readonly door: Pick<Door, 'enter'>
+  readonly door: Pick<LoadShedder, 'enter'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { noTelemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { keyRoutes } from './accounts/keys.ts'
 import { peopleRoutes } from './accounts/people.ts'
@@ -124,6 +125,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
       // Without this, Node answers an unknown expectation itself, without a body. A server may ignore it (RFC 9110,
       // section 10.1.1).
       app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+      await enableCors(app)
       await app.register(async (scope) => {
         await compressAnswers(scope)
         registerRequestRules(scope, deps)

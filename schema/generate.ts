@@ -79,7 +79,6 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
         DateTime: 'Date',
         USD: 'bigint',
         Cursor: 'string',
-        MultipartFile: 'string',
         Vector: { input: 'never', output: 'Float32Array' },
         TokenStates: { input: 'never', output: 'Int8Array' },
         JSON: json,

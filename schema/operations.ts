@@ -14,7 +14,6 @@ interface Scalars {
   readonly DateTime: string
   readonly USD: string
   readonly Cursor: string
-  readonly MultipartFile: string
   /** Base64, or within a process something that becomes it in JSON. */
   readonly Vector: string | { readonly floats: Float32Array; toJSON(): string }
   /** The same. */

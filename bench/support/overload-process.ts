@@ -6,6 +6,8 @@ export interface OverloadLoad {
   /** The URL of the chat completions. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
+  /** Default: POST. */
+  readonly method?: 'GET' | 'POST'
   /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
@@ -22,7 +24,7 @@ export interface OverloadOutcome {
   readonly timesMs: Readonly<Record<number, readonly number[]>>
 }
 
-async function run({ url, headers, body, durationMs, perSecond, connections }: OverloadLoad): Promise<OverloadOutcome> {
+async function run({ url, headers, body, method = 'POST', durationMs, perSecond, connections }: OverloadLoad): Promise<OverloadOutcome> {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections })
   const timesMs: Record<number, number[]> = {}
@@ -33,10 +35,10 @@ async function run({ url, headers, body, durationMs, perSecond, connections }: O
     let status = 0
     try {
       const answer = await pool.request({
-        method: 'POST',
+        method,
         path: pathname,
         headers: { ...headers, 'content-type': 'application/json' },
-        body,
+        ...(method === 'POST' && { body }),
       })
       await answer.body.dump()
       status = answer.statusCode

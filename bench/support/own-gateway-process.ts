@@ -7,8 +7,8 @@ import type { Link } from '../../subgraphs/common/link/link.ts'
 import { remoteLink } from '../../subgraphs/common/link/remote-link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
-import { LargeBodies } from '../../subgraphs/common/server/bodies/large-bodies.ts'
-import { Door } from '../../subgraphs/common/server/door.ts'
+import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
+import { LoadShedder } from '../../subgraphs/common/server/admission/load-shedder.ts'
 import { APP_OPTIONS, listen } from '../../subgraphs/common/server/listen.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { QueueWatch } from '../../subgraphs/common/server/queue-watch.ts'
@@ -59,7 +59,7 @@ const gateway = await createGateway({
     },
     end: async () => undefined,
   },
-  door: new Door(new QueueWatch(silentLog)),
+  door: new LoadShedder(new QueueWatch(silentLog)),
   clock: systemClock,
   log: silentLog,
   config: {

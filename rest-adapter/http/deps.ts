@@ -2,8 +2,8 @@ import type { Link } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
-import type { LargeBodies } from '../../subgraphs/common/server/bodies/large-bodies.ts'
-import type { Door } from '../../subgraphs/common/server/door.ts'
+import type { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
+import type { LoadShedder } from '../../subgraphs/common/server/admission/load-shedder.ts'
 import type { Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { RestConfig } from '../config.ts'
 import type { UnderWay } from './under-way.ts'
@@ -13,7 +13,7 @@ export interface RestDeps {
    * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
    */
   readonly gateway: Link<string | null>
-  readonly door: Pick<Door, 'enter' | 'recognise'>
+  readonly door: Pick<LoadShedder, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

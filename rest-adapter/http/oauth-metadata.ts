@@ -12,8 +12,7 @@ const USEFUL_SCOPES = SCOPES.filter((scope) => scope === 'knowledge:read' || sco
  * Tells clients of `/mcp` where they get an access token (RFC 9728). They ask at the address itself, or with the path
  * of the resource behind it.
  */
-export function registerOAuthMetadata(app: FastifyInstance, config: Pick<RestDeps['config'], 'oauth' | 'origins'>): void {
-  const { oauth } = config
+export function registerOAuthMetadata(app: FastifyInstance, { oauth }: Pick<RestDeps['config'], 'oauth'>): void {
   if (!oauth) return
   const metadata = {
     resource: oauth.resource,
@@ -23,7 +22,7 @@ export function registerOAuthMetadata(app: FastifyInstance, config: Pick<RestDep
   }
   for (const path of new Set([METADATA, metadataPath(oauth)])) {
     app.get(path, async () => metadata)
-    registerOtherMethods(app, path, [{ method: 'GET' }], config)
+    registerOtherMethods(app, path, [{ method: 'GET' }])
   }
 }
 

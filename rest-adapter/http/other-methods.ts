@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { RestDeps } from './deps.ts'
 import type { Route } from './route.ts'
 
 /** Answers methods that an address does not have, and preflights. */
@@ -8,7 +7,6 @@ export function registerOtherMethods(
   app: FastifyInstance,
   url: string,
   routes: readonly Pick<Route, 'method' | 'dialect' | 'protocolHeaders'>[],
-  { origins }: Pick<RestDeps['config'], 'origins'>,
 ): void {
   const methods: readonly string[] = routes.map(({ method }) => method)
   const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
@@ -19,16 +17,12 @@ export function registerOtherMethods(
   }
   const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
   const dialect = routes[0]?.dialect
-  const config = dialect ? { dialect } : {}
+  const config = { cors: { methods: allow }, ...(dialect && { dialect }) }
   app.route({ method: others, url, config, exposeHeadRoute: !methods.includes('HEAD'), onRequest: refuse, handler: refuse })
-  app.options(url, async ({ headers }, reply) =>
+  app.options(url, { config }, async (_request, reply) =>
     reply
       .code(204)
-      .headers({
-        allow,
-        ...routes[0]?.protocolHeaders,
-        ...origins.preflightHeaders(headers, allow),
-      })
+      .headers({ allow, ...routes[0]?.protocolHeaders })
       .send(),
   )
 }

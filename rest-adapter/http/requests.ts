@@ -3,7 +3,7 @@ import { type Duplex, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
-import { endTinyPieces } from '../../subgraphs/common/server/bodies/body-pieces.ts'
+import { endTinyPieces } from '../../subgraphs/common/server/admission/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
 import { countsBySize, isRefusal } from '../../subgraphs/common/server/bodies/counted-bodies.ts'
 import { requirePlainBody } from '../../subgraphs/common/server/bodies/plain-body.ts'
@@ -111,7 +111,8 @@ function begin(
     signal: underWay.add(reply),
     keyJudged: false,
   }
-  reply.headers(headersOfAll(id, dialect, headers, config))
+  reply.headers(headersOfAll(id, dialect, headers))
+  if (!request.routeOptions.config?.cors) reply.headers(config.origins.answerHeaders(headers, EXPOSED_HEADERS))
 }
 
 /** The key that the client sent; else the session of a page of the service itself, such as the reference at `/docs`. */
@@ -124,11 +125,10 @@ function readKey({ headers, url = '' }: IncomingMessage, dialect: Dialect | unde
 }
 
 /** The headers of every answer. */
-const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders, { origins }: RestParts['config']) => ({
+const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders) => ({
   'x-request-id': id,
   ...clientRequestIdHeader(headers),
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
-  ...origins.answerHeaders(headers, EXPOSED_HEADERS),
 })
 
 /** Refuses requests that the door does not let in, all but health checks, in the format of the route's clients. */
@@ -144,8 +144,13 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pi
     } catch (error) {
       const id = ids('req')
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
-      const common = headersOfAll(id, dialect, request.headers, config)
-      const all: Record<string, string | number> = { ...common, ...headers, 'content-length': Buffer.byteLength(body) }
+      const cors = config.origins.answerHeaders(request.headers, EXPOSED_HEADERS)
+      const all: Record<string, string | number> = {
+        ...headersOfAll(id, dialect, request.headers),
+        ...cors,
+        ...headers,
+        'content-length': Buffer.byteLength(body),
+      }
       response.writeHead(status, all).end(body)
       return true
     }
@@ -163,6 +168,9 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
       return null
     })
 
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, cors: { ...config.origins.corsOfRoute(EXPOSED_HEADERS), ...route.config?.cors } }
+  })
   app.addHook('onRequest', async (request, reply) => {
     begin(request, reply, parts)
     if (request.is404) return unknownUrl(request, reply)
@@ -215,7 +223,11 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     done(null, undefined)
   })
 
-  app.setNotFoundHandler(unknownUrl)
+  app.setNotFoundHandler((request, reply) => {
+    // A preflight of no route here: `OPTIONS *` of the app is outside of these rules.
+    if (!request.rest) begin(request, reply, parts)
+    return unknownUrl(request, reply)
+  })
   app.setErrorHandler(async (thrown, request, reply) => {
     const { id, apiKey, keyJudged, signal } = request.rest
     // The signal's reason explains the end better than the error that it caused further in.

@@ -51,7 +51,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
         scope.route(options)
       })
   }
-  for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group, deps.config)
+  for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group)
 }
 
 const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {

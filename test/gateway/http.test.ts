@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { LargeBodies } from '../../subgraphs/common/server/bodies/large-bodies.ts'
+import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { eventually } from '../support/eventually.ts'
 import { shop } from './support/shop.ts'
@@ -45,6 +45,24 @@ describe('POST /graphql', () => {
       expect(headers.get('content-type')).toBe(type)
       expect(body.errors[0].extensions.code).toBe('INVALID_API_KEY')
     }
+  })
+
+  it('refuses multipart requests, and names the routes that take files', async () => {
+    const { url, seen } = await startGateway()
+    for (const key of [KEY, UNKNOWN_KEY]) {
+      const body = new FormData()
+      body.append('operations', JSON.stringify({ query: '{ ping }', variables: { file: null } }))
+      body.append('map', JSON.stringify({ 0: ['variables.file'] }))
+      body.append('0', new File(['some text'], 'a.txt'))
+      const response = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body })
+      const { errors } = (await response.json()) as { errors: { message: string; extensions: object }[] }
+      if (key === UNKNOWN_KEY) expect(response.status).toBe(401)
+      else {
+        expect([response.status, errors[0]!.message]).toEqual([400, expect.stringMatching(/`POST \/v1\/files`.*`\/v1\/uploads\/tus`/)])
+        expect(errors[0]!.extensions).toMatchObject({ code: 'UNSUPPORTED_VALUE', param: 'content-type', shouldRetry: false })
+      }
+    }
+    expect(seen.operations).toEqual([])
   })
 
   it('looks a key up once for many requests at once', async () => {
@@ -172,7 +190,7 @@ describe('pages of other origins', () => {
       headers: { ...headers, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization,content-type' },
     })
   const readCors = ({ headers }: Response | { headers: Headers }) =>
-    ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name))
+    ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name)?.toLowerCase() ?? null)
   const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
   it('may use it by default, errors included', async () => {
@@ -191,7 +209,7 @@ describe('pages of other origins', () => {
   it('may use it, by HTTP and by sockets, only where the operator names them', async () => {
     const config = { ...CONFIG, origins: new Origins(new Set([page.origin])) }
     const { url, wsUrl } = await startGateway({ config })
-    expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin'])
+    expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin, access-control-request-headers'])
     expect(readCors(await preflight(url, { origin: 'https://evil.example.com' }))).toEqual([null, null, 'origin'])
     const opened = (options: object) =>
       new Promise<number | 'open'>((resolve) => {

@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
 import { type ByteRange, type ByteRequest, respondWithBytes } from '../../subgraphs/common/bytes/byte-response.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
-import { LargeBodies } from '../../subgraphs/common/server/bodies/large-bodies.ts'
+import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { eventually } from '../support/eventually.ts'
 import { KEY, readError, SOON, startAdapter } from './support.ts'
@@ -469,12 +469,23 @@ describe('requests by REST', () => {
     }
   })
 
+  it('answers a preflight of an unknown address with 404', async () => {
+    await using adapter = await startAdapter()
+    const headers = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
+    for (const path of ['/session', '/v1/nothing']) {
+      const response = await fetch(adapter.url + path, { method: 'OPTIONS', headers })
+      expect(response.headers.get('access-control-allow-methods')).toBeNull()
+      expect(response.headers.get('x-request-id')).toMatch(/^req_/)
+      expect(await readError(response)).toMatchObject({ status: 404, code: 'unknown_url' })
+    }
+  })
+
   it('lets scripts of the named origins alone call it', async () => {
     const config = restConfig(undefined, { origins: new Origins(new Set(['https://a.example'])) })
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) }, { config })
     const readOrigin = async (origin: string) => {
       const { headers } = await adapter.fetch('/v1/models', { headers: { origin } })
-      return [headers.get('access-control-allow-origin'), headers.get('vary')]
+      return [headers.get('access-control-allow-origin'), headers.get('vary')?.toLowerCase()]
     }
     expect(await readOrigin('https://a.example')).toEqual(['https://a.example', 'origin'])
     expect(await readOrigin('https://b.example')).toEqual([null, 'origin'])

@@ -12,7 +12,7 @@ import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
-import { LargeBodies } from '../../subgraphs/common/server/bodies/large-bodies.ts'
+import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
 
 export const KEY = 'kis_live_the_key_of_these_tests'
 /** How long `expect.poll` waits for what comes at once, unless the machine is busy. */

@@ -480,7 +480,7 @@ export const GRAPHQL_PLAIN = words(`
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
   CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
-  UploadFileInput.name UploadFileInput.file UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
   subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
   subscription.runEnded.after Agent.versions.after Agent.versions.before Workflow.versions.after Workflow.versions.before ApiKeyFilter.nameContains

@@ -7,7 +7,7 @@ import fastify from 'fastify'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../process/clock.ts'
-import { LargeBodies } from './bodies/large-bodies.ts'
+import { LargeBodies } from './admission/large-bodies.ts'
 import { APP_OPTIONS, listen, type Refuse } from './listen.ts'
 
 /** Longer than a test may take: what waits for the end of the drain fails. */

@@ -6,7 +6,7 @@ import { KisError } from '../errors.ts'
 import { IDLE_CONNECTION_MS } from '../link/remote-link.ts'
 import type { Clock } from '../process/clock.ts'
 import { VERSIONS } from '../process/versions.ts'
-import { SMALL_BODY_BYTES } from './bodies/large-bodies.ts'
+import { SMALL_BODY_BYTES } from './admission/large-bodies.ts'
 import { PACE, Pace, type PaceLimits } from './pace.ts'
 
 /** Other processes close their idle connections within this time: it is longer than their own limit. */

@@ -1,7 +1,23 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import cors, { type FastifyCorsOptions } from '@fastify/cors'
+import type { FastifyInstance } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Absent: scripts of other origins cannot read the route's responses. */
+    cors?: FastifyCorsOptions
+  }
+}
 
 /** A day, the longest that any browser caches a preflight (Chromium: two hours). */
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400
+
+/** Gives CORS to the routes of an app that have it in their `config`, and to no others. */
+export async function enableCors(app: FastifyInstance): Promise<void> {
+  // The parts of one process share an app. The plugin has a route of its own, `OPTIONS *`.
+  if (app.hasPlugin('@fastify/cors')) return
+  await app.register(cors, { origin: false, maxAge: PREFLIGHT_MAX_AGE_SECONDS, strictPreflight: false, preflightContinue: true })
+}
 
 /**
  * The web pages whose scripts may use the service (CORS). Scripts send the key in a header, and cookies count for pages
@@ -20,20 +36,17 @@ export class Origins {
     return this.#allowed === null || origin === undefined || this.#allowed.has(origin)
   }
 
-  /** The headers of every answer. `exposed`: headers of answers that scripts may read. */
+  /** CORS of a route, for its `config`. `exposedHeaders`: headers of responses that scripts may read. */
+  corsOfRoute(exposedHeaders: string, methods?: string): FastifyCorsOptions {
+    const origin = this.#allowed === null ? '*' : async (sent: string | undefined) => sent !== undefined && this.allows(sent)
+    return { origin, exposedHeaders, ...(methods !== undefined && { methods }) }
+  }
+
+  /** The headers of a response that does not come from a route. */
   answerHeaders({ origin }: IncomingHttpHeaders, exposed: string): Readonly<Record<string, string>> {
     if (this.#allowed === null) return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }
     if (origin === undefined || !this.#allowed.has(origin)) return { vary: 'origin' }
     return { vary: 'origin', 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed }
-  }
-
-  /** More headers of an answer to a preflight. `methods`: those of the address, separated by commas. */
-  preflightHeaders(headers: IncomingHttpHeaders, methods: string): Readonly<Record<string, string | number>> {
-    return {
-      'access-control-allow-methods': methods,
-      'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type',
-      'access-control-max-age': PREFLIGHT_MAX_AGE_SECONDS,
-    }
   }
 }
 

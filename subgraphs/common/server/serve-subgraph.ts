@@ -20,7 +20,7 @@ import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/
 import { FACTS_HEADER } from '../telemetry/request-facts.ts'
 import { SocketOperation } from '../telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
-import { LargeBodies } from './bodies/large-bodies.ts'
+import { LargeBodies } from './admission/large-bodies.ts'
 import { healthRoutes } from './health/health.ts'
 import { APP_OPTIONS, listen } from './listen.ts'
 import type { QueueWatch } from './queue-watch.ts'

@@ -16,43 +16,31 @@ export interface FormStream {
   readonly stream: Readable | undefined
 }
 
-/** A file of a form. */
-export interface FilePart {
-  readonly name: string
-  readonly fileName: string
-  /** The form goes on as they are read. */
-  readonly bytes: Readable
-}
-
-/** What becomes of the parts of a form, in the order in which they come in. */
-export interface FormReader {
-  /** Most bytes of one field that is text. Default: 16 KiB. */
-  readonly maxFieldBytes?: number
-  /** Most bytes of one file. Default: no bound of its own. */
-  readonly maxFileBytes?: number
-  /** Called for each field that is text. What it throws ends the form. */
-  field?(name: string, text: string): void
-  /** Reads the bytes of a file. Undefined: the form goes on without them. What it throws ends the form. */
-  file(part: FilePart): Promise<unknown> | undefined
+/** The one file of a form: its name in the form, and what becomes of its bytes. */
+export interface FileOfForm<Taken> {
+  readonly param: string
+  /** Most bytes; default: no limit of its own. */
+  readonly maxBytes?: number
+  /** Reads the bytes. The form continues as they are read. */
+  take(fileName: string, bytes: Readable): Promise<Taken>
 }
 
 /**
- * Reads a form while it comes in, and gives its fields. It holds those that are text alone. After a failure the request
- * is still there: it can be answered, and whoever answers lets the rest pass.
- * @throws {KisError} the form is malformed or exceeds a bound. Nothing is being read any more
+ * Reads a form with one file while it comes in, and returns its fields; it holds those that are text alone. `taken` is
+ * undefined if the form has no such file. After a failure the request is still there: it can be answered, and whoever
+ * answers lets the rest pass.
+ * @throws {KisError} the form is malformed or exceeds a limit, or the file was not taken. Nothing is being read any more
  */
-export async function readForm({ headers, stream }: FormStream, reader: FormReader): Promise<Readonly<Record<string, unknown>>> {
+export async function readFormStream<Taken>(
+  { headers, stream }: FormStream,
+  { param, maxBytes = Number.POSITIVE_INFINITY, take }: FileOfForm<Taken>,
+): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly taken: Taken | undefined }> {
   const source = stream!
-  const { maxFieldBytes = MAX_FIELD_BYTES, maxFileBytes = Number.POSITIVE_INFINITY } = reader
   const fields = new Map<string, unknown>()
-  const files: Readable[] = []
-  const taking: Promise<unknown>[] = []
+  let file: Readable | undefined
+  let taking: Promise<Taken> | undefined
   const end = Promise.withResolvers<void>()
-  const parser = openParser(headers, { fieldSize: maxFieldBytes, fileSize: maxFileBytes })
-  const add = (name: string, value: unknown) => {
-    if (fields.has(name)) throw new KisError('invalid_request', `\`${name}\` was sent more than once.`, { param: name })
-    fields.set(name, value)
-  }
+  const parser = openParser(headers, maxBytes)
   let hasFailed = false
   /** What comes after a failure is not looked at, though some of it has been read. */
   const attempt = (work: () => void) => {
@@ -63,31 +51,32 @@ export async function readForm({ headers, stream }: FormStream, reader: FormRead
       end.reject(error)
     }
   }
+  const add = (name: string, value: unknown) => {
+    if (fields.has(name)) throw new KisError('invalid_request', `\`${name}\` was sent more than once.`, { param: name })
+    fields.set(name, value)
+  }
   parser.on('field', (name, text, isNameCut, isTextCut) =>
     attempt(() => {
       if (isNameCut || isTextCut)
-        throw new KisError('string_above_max_length', `A field of the form has at most ${sizeText(maxFieldBytes)}.`, { param: name })
+        throw new KisError('string_above_max_length', `A field of the form has at most ${sizeText(MAX_FIELD_BYTES)}.`, { param: name })
       add(name, text)
-      reader.field?.(name, text)
     }),
   )
   parser.on('file', (name, bytes, fileName) => {
     // `end` tells of its errors.
     bytes.on('error', () => undefined)
     bytes.once('limit', () => {
-      const message = `\`${name}\` has more than ${sizeText(maxFileBytes)}, the most of one request.`
+      const message = `\`${name}\` has more than ${sizeText(maxBytes)}, the most of one request.`
       end.reject(new KisError('payload_too_large', message, { param: name }))
     })
-    let taken: Promise<unknown> | undefined
     attempt(() => {
       add(name, FILE)
-      taken = reader.file({ name, fileName: readFileName(fileName), bytes })
+      if (name !== param) return
+      file = bytes
+      taking = take(readFileName(fileName), bytes)
+      taking.catch(end.reject)
     })
-    if (!taken) return bytes.resume()
-    taken.catch(end.reject)
-    files.push(bytes)
-    taking.push(taken)
-    return undefined
+    if (file !== bytes) bytes.resume()
   })
   parser.once('partsLimit', () => end.reject(new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)))
   parser.once('finish', end.resolve)
@@ -96,45 +85,15 @@ export async function readForm({ headers, stream }: FormStream, reader: FormRead
   source.pipe(parser)
   try {
     await end.promise
-    await Promise.all(taking)
-    return Object.fromEntries(fields)
+    return { fields: Object.fromEntries(fields), taken: await taking }
   } catch (error) {
     hasFailed = true
     source.unpipe(parser)
     source.resume()
-    for (const file of files) file.destroy(error as Error)
-    await Promise.allSettled(taking)
+    file?.destroy(error as Error)
+    await Promise.allSettled([taking])
     throw error
   }
-}
-
-/** The one file of a form: its name in the form, and what becomes of its bytes. */
-export interface FileOfForm<Taken> {
-  readonly param: string
-  /** Most bytes; default: no bound of its own. */
-  readonly maxBytes?: number
-  /** Reads the bytes. The form goes on as they are read. */
-  take(fileName: string, bytes: Readable): Promise<Taken>
-}
-
-/**
- * Reads a form with one file, as `readForm` does. `taken` is undefined if the form has no such file.
- * @throws {KisError} as `readForm` does, or the file was not taken
- */
-export async function readFormStream<Taken>(
-  form: FormStream,
-  { param, maxBytes = Number.POSITIVE_INFINITY, take }: FileOfForm<Taken>,
-): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly taken: Taken | undefined }> {
-  let taking: Promise<Taken> | undefined
-  const fields = await readForm(form, {
-    maxFileBytes: maxBytes,
-    file({ name, fileName, bytes }) {
-      if (name !== param) return undefined
-      taking = take(fileName, bytes)
-      return taking
-    },
-  })
-  return { fields, taken: await taking }
 }
 
 /**
@@ -169,14 +128,14 @@ export function requireFileTaken<Taken>(param: string, taken: Taken | undefined)
   throw new KisError('invalid_type', `\`${param}\` must be a file: a part of the form with a \`filename\`.`, { param })
 }
 
-function openParser(headers: IncomingHttpHeaders, limits: { readonly fieldSize: number; readonly fileSize: number }): BusboyInstance {
+function openParser(headers: IncomingHttpHeaders, maxFileBytes: number): BusboyInstance {
   try {
     return new Busboy({
       headers: headers as BusboyHeaders,
       // The name is checked, not cut.
       preservePath: true,
       isPartAFile: (_name, _type, fileName) => fileName !== undefined,
-      limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, ...limits },
+      limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, fieldSize: MAX_FIELD_BYTES, fileSize: maxFileBytes },
     })
   } catch (cause) {
     throw malformed(cause)

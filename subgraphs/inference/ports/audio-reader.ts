@@ -4,8 +4,8 @@ export type AudioFormat = 'flac' | 'mp3' | 'mp4' | 'ogg' | 'wav' | 'webm'
 export interface Audio {
   readonly format: AudioFormat
   /**
-   * The length in milliseconds: the greatest of what the file states, what its frames amount to, and the least for its
-   * bytes. Null when neither of the first two is known.
+   * The length in milliseconds: the greater of what the file states and the least for its bytes. Null when the file
+   * states none.
    */
   readonly durationMs: number | null
 }

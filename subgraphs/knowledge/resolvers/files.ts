@@ -2,8 +2,7 @@ import { checkInteger } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { countDownload } from '../use-cases/files/count-download.ts'
 import { signDownload } from '../use-cases/files/download.ts'
-import { deleteFile, findFile, listFiles, readFilePiece } from '../use-cases/files/files.ts'
-import { takeFile } from '../use-cases/uploads/take-file.ts'
+import { deleteFile, findFile, listFiles, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
 import type { FileResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const fileQueries: QueryResolvers = {
@@ -22,7 +21,7 @@ export const fileQueries: QueryResolvers = {
 
 export const fileMutations: MutationResolvers = {
   async uploadFile(_parent, { input }, { deps, ...context }) {
-    return { file: await takeFile(deps, context, input) }
+    return { file: await uploadFile(deps, context, input) }
   },
   async deleteFile(_parent, { id }, { deps, ...context }) {
     await deleteFile(deps, context, id)

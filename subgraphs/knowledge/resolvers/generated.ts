@@ -22,7 +22,6 @@ export type Scalars = {
   USD: { input: bigint; output: bigint; }
   JSON: { input: unknown; output: unknown; }
   Cursor: { input: string; output: string; }
-  MultipartFile: { input: string; output: string; }
   _FieldSet: { input: unknown; output: unknown; }
 };
 
@@ -1052,9 +1051,8 @@ export type CollectionPayload = {
 };
 
 export type UploadFileInput = {
-  readonly name?: InputMaybe<Scalars['String']['input']>;
-  readonly contentBase64?: InputMaybe<Scalars['String']['input']>;
-  readonly file?: InputMaybe<Scalars['MultipartFile']['input']>;
+  readonly name: Scalars['String']['input'];
+  readonly contentBase64: Scalars['String']['input'];
 };
 
 export type CreateUploadInput = {
@@ -1573,7 +1571,6 @@ export type ResolversTypes = {
   USD: ResolverTypeWrapper<Scalars['USD']['output']>;
   JSON: ResolverTypeWrapper<Scalars['JSON']['output']>;
   Cursor: ResolverTypeWrapper<Scalars['Cursor']['output']>;
-  MultipartFile: ResolverTypeWrapper<Scalars['MultipartFile']['output']>;
   Query: ResolverTypeWrapper<Record<PropertyKey, never>>;
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
@@ -1735,7 +1732,6 @@ export type ResolversParentTypes = {
   USD: Scalars['USD']['output'];
   JSON: Scalars['JSON']['output'];
   Cursor: Scalars['Cursor']['output'];
-  MultipartFile: Scalars['MultipartFile']['output'];
   Query: Record<PropertyKey, never>;
   ID: Scalars['ID']['output'];
   String: Scalars['String']['output'];
@@ -1887,10 +1883,6 @@ export interface JsonScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes
 
 export interface CursorScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['Cursor'], any> {
   name: 'Cursor';
-}
-
-export interface MultipartFileScalarConfig extends GraphQLScalarTypeConfig<ResolversTypes['MultipartFile'], any> {
-  name: 'MultipartFile';
 }
 
 export type QueryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Query'] = ResolversParentTypes['Query']> = {
@@ -2700,7 +2692,6 @@ export type Resolvers<ContextType = Context> = {
   USD?: GraphQLScalarType;
   JSON?: GraphQLScalarType;
   Cursor?: GraphQLScalarType;
-  MultipartFile?: GraphQLScalarType;
   Query?: QueryResolvers<ContextType>;
   Mutation?: MutationResolvers<ContextType>;
   Subscription?: SubscriptionResolvers<ContextType>;

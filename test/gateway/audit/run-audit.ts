@@ -4,7 +4,7 @@ import { createGateway, type GatewayOptions } from '../../../gateway/main.ts'
 import type { Link } from '../../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
-import { LargeBodies } from '../../../subgraphs/common/server/bodies/large-bodies.ts'
+import { LargeBodies } from '../../../subgraphs/common/server/admission/large-bodies.ts'
 import { BYTE_PATHS, CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
 
 /** Time that one case, and one request for the audit's own data, may take. */

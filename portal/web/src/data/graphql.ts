@@ -11,7 +11,6 @@ export const graphql = initGraphQLTada<{
     DateTime: string
     USD: string
     Cursor: string
-    MultipartFile: File
     JSON: unknown
     ChatProtocolRequest: unknown
     ChatProtocolResponse: Readonly<Record<string, unknown>>

@@ -49,15 +49,6 @@ const Vector = new GraphQLScalarType<never, WireVector>({
   serialize: (value) => new WireVector(value as Float32Array),
 })
 
-/** The id of an upload, once the gateway has stored the file. */
-const MultipartFile = new GraphQLScalarType<string, never>({
-  name: 'MultipartFile',
-  parseValue(value) {
-    if (typeof value === 'string') return value
-    throw new KisError('invalid_type', 'Expected a file of a multipart request, or the id of an upload.')
-  },
-})
-
 /** Only given, never taken. */
 const TokenStates = new GraphQLScalarType<never, WireTokenStates>({
   name: 'TokenStates',
@@ -69,7 +60,6 @@ export const scalars = {
   DateTime,
   USD,
   Vector,
-  MultipartFile,
   TokenStates,
   JSON: json('JSON'),
   ChatProtocolRequest: json('ChatProtocolRequest'),

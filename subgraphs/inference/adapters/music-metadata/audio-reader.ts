@@ -23,9 +23,10 @@ const HEAP_MB = 256
 const IDLE_MS = 60_000
 
 /**
- * Reads audio headers with music-metadata, and the frames besides, because a header may claim anything. The library's
- * parsers of other formats never get a file, because they are not needed and could be attacked. Those of these formats
- * can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so they run in threads with a deadline.
+ * Reads the length of audio with music-metadata. A header may claim anything, so a file is at least as long as its bytes
+ * can be. The library's parsers of other formats never get a file, because they are not needed and could be attacked.
+ * Those of these formats can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so they run in threads
+ * with a deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
   const limits = { cpuMs: maxReadMs, wallMs: maxReadMs, heapMb: HEAP_MB }

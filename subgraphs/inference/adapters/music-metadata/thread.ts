@@ -1,13 +1,25 @@
 import { parseBuffer } from 'music-metadata'
 import { answering } from '../../../common/process/threads/thread-calls.ts'
 import type { AudioFormat } from '../../ports/audio-reader.ts'
-import { measure } from './frames/measure.ts'
+import { recordingMs } from './recording-length.ts'
 
+/** Stereo of 24 bits at 192 kHz: the highest rate of any file. */
+const MOST_BITS_PER_SECOND = 9_216_000
 /**
- * Encoders add silence before and after, which the frames include and a header may leave out: two frames of AAC at 8
- * kHz.
+ * The highest rates of compressed audio: MPEG audio, above ADPCM and GSM in WAV; AAC in stereo at 48 kHz (ISO/IEC 14496-3,
+ * 4.5.3.3); Opus (RFC 6716, section 2.1.1), above Vorbis.
  */
-const SILENCE_MS = 256
+const PACKED_BITS_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
+  flac: MOST_BITS_PER_SECOND,
+  mp3: 448_000,
+  mp4: 576_000,
+  ogg: 510_000,
+  wav: 448_000,
+  webm: 576_000,
+}
+
+/** Codecs of WAV that are not compressed; the last one is WAVE_FORMAT_EXTENSIBLE. */
+const SAMPLES = ['PCM', 'IEEE_FLOAT', 'ALAW', 'MULAW', 'non-PCM (65534)']
 
 export interface Question {
   readonly bytes: Uint8Array
@@ -22,9 +34,12 @@ export interface Found {
 }
 
 export const call = answering(async ({ bytes, mimeType, format }: Question): Promise<Found> => {
-  const { format: header } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })
-  const { framesMs, leastMs } = measure(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), format)
-  const headerMs = (header.duration ?? 0) * 1_000
-  const saidMs = headerMs > 0 && headerMs >= framesMs - SILENCE_MS ? headerMs : framesMs
-  return { hasSound: (header.sampleRate ?? 0) > 0, ms: saidMs > 0 ? Math.max(saidMs, leastMs) : 0 }
+  const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
+  const statedMs = (header.duration ?? 0) * 1_000
+  const ms = statedMs > 0 || format !== 'webm' ? statedMs : recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const pictureBytes = common.picture?.reduce((sum, { data }) => sum + data.length, 0) ?? 0
+  const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
+  const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
+  const leastMs = ((bytes.length - pictureBytes) * 8_000) / mostBitsPerSecond
+  return { hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
 })

@@ -1,5 +1,5 @@
 import { refuse } from '../../../common/check.ts'
-import type { Audio, AudioFormat } from '../../ports/audio-reader.ts'
+import type { Audio } from '../../ports/audio-reader.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
@@ -14,8 +14,6 @@ export const MAX_AUDIO_MS = 24 * 3_600_000
 const BYTES_PER_MS = 4
 /** Opus at its lowest rate, 6 kbit/s (RFC 6716): no file lasts longer than its bytes at this rate, silence excepted. */
 const LEAST_BYTES_PER_MS = 0.75
-/** Formats of which all frames are counted. Others may hold codecs whose packets are not read. */
-const COUNTED_FORMATS: readonly AudioFormat[] = ['flac', 'mp3', 'wav']
 /** Engines report whole seconds, rounded up. */
 const MARGIN_MS = 1_000
 
@@ -40,7 +38,7 @@ export interface AudioLength {
 }
 
 /** @throws {KisError} `invalid_request`: the file is longer than any can be */
-export function measureAudio({ format, durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
+export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
   if (durationMs !== null && durationMs > MAX_AUDIO_MS)
     refuse('invalid_request', 'contentBase64', `The file is longer than ${MAX_AUDIO_MS / 3_600_000} hours.`)
   const bySizeMs = Math.ceil(sizeBytes / BYTES_PER_MS)
@@ -52,7 +50,7 @@ export function measureAudio({ format, durationMs }: Audio, sizeBytes: number, p
   return {
     ceiling: { ...tokens, audioMilliseconds: mostMs },
     own: { quantities: audio(durationMs ?? bySizeMs), source: durationMs === null ? 'estimated' : 'counted' },
-    longestMs: MARGIN_MS + Math.max(durationMs ?? 0, durationMs && COUNTED_FORMATS.includes(format) ? 0 : sizeBytes / LEAST_BYTES_PER_MS),
+    longestMs: MARGIN_MS + Math.max(durationMs ?? 0, sizeBytes / LEAST_BYTES_PER_MS),
   }
 }
 

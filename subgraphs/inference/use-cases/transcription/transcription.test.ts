@@ -29,7 +29,7 @@ describe('a transcription', () => {
     ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
     ['the file where it says nothing', {}, 250_000n, 'counted'],
     ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
-    ['the file where the engine says that it is longer than its frames last', { duration: 3.6 }, 250_000n, 'counted'],
+    ['the file where the engine says that it is longer than its bytes last', { duration: 3.6 }, 250_000n, 'counted'],
     ['the file where the engine says more than a day', { duration: 90_000 }, 250_000n, 'counted'],
   ])('is charged by %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()

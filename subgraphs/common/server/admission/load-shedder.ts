@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
-import { KisError } from '../errors.ts'
-import { isToken, nameOfToken } from '../identity/access-token.ts'
-import { subscriberOf } from '../sessions/client-address.ts'
-import type { QueueWatch } from './queue-watch.ts'
+import { KisError } from '../../errors.ts'
+import { isToken, nameOfToken } from '../../identity/access-token.ts'
+import { subscriberOf } from '../../sessions/client-address.ts'
+import type { QueueWatch } from '../queue-watch.ts'
 
 /** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
 const OLDEST_MS = 300
@@ -37,7 +37,7 @@ const turnOfLoop = () => performance.nodeTiming.uvMetricsInfo.loopCount
  * Refuses requests, before any work for them, while the process is overloaded, and only those of keys with many running
  * requests. A burst is accepted, however large: requests are refused only when a queue lasts.
  */
-export class Door {
+export class LoadShedder {
   /** Made once, because the stack trace makes errors expensive. */
   readonly #refusal = new KisError('service_unavailable', 'The service has more to do than it can at the moment.', {
     retryAfterMs: RETRY_MS,

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../../errors.ts'
 import { sizeText } from '../../sizes.ts'
-import { readContentLength } from './counted-bodies.ts'
+import { readContentLength } from '../bodies/counted-bodies.ts'
 
 /** Smaller bodies are accepted without a check: they cost no more than headers. */
 export const SMALL_BODY_BYTES = 16 * 1024

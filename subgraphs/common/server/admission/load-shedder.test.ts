@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Door } from './door.ts'
+import { LoadShedder } from './load-shedder.ts'
 
 /** A key by its last letter. */
 const makeKey = (letter: string) => `kis_live_${letter.repeat(36)}`
@@ -9,7 +9,7 @@ const QUIET = makeKey('q')
 function door() {
   const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }
   const time = { nowMs: 0, turn: 0 }
-  const it = new Door(
+  const it = new LoadShedder(
     queue,
     () => time.nowMs,
     () => time.turn,
@@ -29,7 +29,7 @@ function door() {
   return { door: it, queue, time, isRefused }
 }
 
-describe('Door', () => {
+describe('LoadShedder', () => {
   it('takes on a burst whole, however old its queue gets', () => {
     const { queue, isRefused } = door()
     queue.ageMs = 2_500

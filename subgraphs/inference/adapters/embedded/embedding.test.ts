@@ -256,8 +256,7 @@ describe('a model that fails', () => {
       file,
       `import { writeFileSync } from 'node:fs'
        writeFileSync(${JSON.stringify(started)}, '')
-       export const load = () => ({ value: 1 })
-       export const tokenize = () => ({ value: [[0]] })`,
+       export const call = ({ task }: { task: { method: string } }) => ({ value: task.method === 'load' ? 1 : [[0]] })`,
     )
     await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
     expect(await thread.problems()).toEqual([])
@@ -270,8 +269,10 @@ describe('a model that fails', () => {
     const file = join(folder, 'mortal.ts')
     writeFileSync(
       file,
-      `export const load = () => ({ value: 1 })
-       export const tokenize = (texts: readonly string[]) => (texts[0] === 'die' ? process.exit(3) : { value: texts.map(() => [0]) })`,
+      `export const call = ({ task }: { task: { method: string; texts: readonly string[] } }) => {
+         if (task.method === 'load') return { value: 1 }
+         return task.texts[0] === 'die' ? process.exit(3) : { value: task.texts.map(() => [0]) }
+       }`,
     )
     let now = Date.parse('2026-11-21T10:00:00Z')
     await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, pathToFileURL(file))
@@ -294,8 +295,8 @@ describe('a model that fails', () => {
     writeFileSync(
       file,
       `let batches = 0
-       export const load = () => ({ value: 5 })
-       export const embed = async () => {
+       export const call = async ({ task }: { task: { method: string } }) => {
+         if (task.method === 'load') return { value: 5 }
          await new Promise((resolve) => setTimeout(resolve, 20))
          return { value: { vectors: new Float32Array([batches++]), tokenStates: [] } }
        }`,

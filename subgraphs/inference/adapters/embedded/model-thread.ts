@@ -1,15 +1,15 @@
 import './no-telemetry.ts'
-import { Piscina } from 'piscina'
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
+import { Thread, ThreadUnavailable } from '../../../common/process/threads/thread.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { toBatches } from './batches.ts'
 import { type Asked, FairQueue } from './fair-queue.ts'
 import type { Embedded } from './model.ts'
 import { checkModelFiles } from './model-files.ts'
 import { StartLimit } from './start-limit.ts'
-import type { EmbedTask, Reply, ThreadInput } from './thread.ts'
+import type { ModelTask } from './thread.ts'
 import type { Purpose } from './token-embeddings.ts'
 import { END, MARKS, MAX_TOKENS, START } from './tokens.ts'
 
@@ -26,10 +26,10 @@ export interface EmbedReply {
   readonly tokens: number
 }
 
-interface Thread {
-  readonly pool: Piscina
-  /** Tokens that the model knows. */
-  readonly vocabulary: number
+interface Running {
+  readonly thread: Thread
+  /** Tokens that the model knows, once it is loaded. */
+  readonly vocabulary: Promise<number>
 }
 
 /**
@@ -45,7 +45,7 @@ export class ModelThread implements AsyncDisposable {
   readonly #network = new FairQueue()
   readonly #tokenizer = new FairQueue()
   /** Undefined: it has not been needed, has died, or could not be loaded. */
-  #thread: Promise<Thread> | undefined
+  #running: Running | undefined
   #wasNeeded = false
   #problem: string | null = null
   #calls = 0
@@ -72,7 +72,7 @@ export class ModelThread implements AsyncDisposable {
       withTokenStates: false,
     },
   ): Promise<EmbedReply> {
-    return this.#call(signal, async ({ vocabulary }) => {
+    return this.#call(signal, async (vocabulary) => {
       const given = input.map((each) => (typeof each === 'string' ? each : ''))
       const found = given.some((text) => text !== '') ? await this.#tokenize(given, signal, organizationId) : []
       const all = input.map((each, index) => (typeof each === 'string' ? (found[index] ?? []) : toOwnTokens(each, vocabulary)))
@@ -82,8 +82,8 @@ export class ModelThread implements AsyncDisposable {
       const tokenStates: Int8Array[] = []
       const asked = { organizationId, isQuery: purpose === 'query' && batches.length === 1 }
       await this.#inTurns(this.#network, batches, asked, signal, async (batch) => {
-        const task: EmbedTask = { texts: batch.map((index) => texts[index]!), statesFor: withTokenStates ? purpose : null }
-        const embedded = await this.#run<Embedded>('embed', task)
+        const own = batch.map((index) => texts[index]!)
+        const embedded = await this.#run<Embedded>({ method: 'embed', texts: own, statesFor: withTokenStates ? purpose : null })
         const width = embedded.vectors.length / batch.length
         for (const [row, index] of batch.entries()) {
           vectors[index] = embedded.vectors.subarray(row * width, (row + 1) * width)
@@ -105,7 +105,7 @@ export class ModelThread implements AsyncDisposable {
    */
   async problems(): Promise<readonly string[]> {
     if (!this.#wasNeeded) await this.#checkFiles()
-    await this.#thread?.catch(() => undefined)
+    await this.#running?.vocabulary.catch(() => undefined)
     return this.#problem === null ? [] : [this.#problem]
   }
 
@@ -120,15 +120,15 @@ export class ModelThread implements AsyncDisposable {
   /** Waiting calls fail. The thread ends after what it runs: ended inside of native code, it would end the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
-    const thread = await this.#thread?.catch(() => undefined)
-    await thread?.pool.close()
+    await this.#running?.thread[Symbol.asyncDispose]()
   }
 
-  async #call<T>(signal: AbortSignal, work: (thread: Thread) => Promise<T>): Promise<T> {
+  async #call<T>(signal: AbortSignal, work: (vocabulary: number) => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     if (this.#calls >= MAX_CALLS) throw unavailable('Too many calls wait for the embedded model.')
     this.#calls += 1
     const working = this.#ready()
+      .then(({ vocabulary }) => vocabulary)
       .then(work)
       .finally(() => {
         this.#calls -= 1
@@ -139,10 +139,8 @@ export class ModelThread implements AsyncDisposable {
   async #tokenize(texts: readonly string[], signal: AbortSignal, organizationId: string): Promise<readonly (readonly number[])[]> {
     const tokens = texts.map((): number[] => [])
     await this.#inTurns(this.#tokenizer, toSteps(texts), { organizationId, isQuery: false }, signal, async (step) => {
-      const found = await this.#run<readonly (readonly number[])[]>(
-        'tokenize',
-        step.map(({ text }) => text),
-      )
+      const own = step.map(({ text }) => text)
+      const found = await this.#run<readonly (readonly number[])[]>({ method: 'tokenize', texts: own })
       for (const [piece, { index }] of step.entries()) for (const token of found[piece]!) tokens[index]!.push(token)
     })
     return tokens
@@ -164,64 +162,56 @@ export class ModelThread implements AsyncDisposable {
     })
   }
 
-  async #run<T>(name: 'embed' | 'tokenize', task: unknown): Promise<T> {
-    const { pool } = await this.#ready()
-    const reply = await this.#send<T>(pool, name, task).catch((error: unknown) => {
+  async #run<T>(task: ModelTask): Promise<T> {
+    const { thread } = await this.#ready()
+    try {
+      return await this.#send<T>(thread, task)
+    } catch (error) {
+      if (!(error instanceof ThreadUnavailable)) throw new KisError('engine_error', 'The embedded model failed.', { cause: error })
       if (!this.#isClosed) this.#log.error({ err: error }, 'the thread of the embedded model has died')
+      void this.#end(thread)
       throw unavailable('The embedded model has stopped.', error)
-    })
-    if ('error' in reply) throw new KisError('engine_error', 'The embedded model failed.', { cause: reply.error })
-    return reply.value
+    }
   }
 
-  /** Rejects only if the thread has died, or its code cannot be loaded. */
-  #send<T>(pool: Piscina, name: string, task: unknown): Promise<Reply<T>> {
-    return pool.run(task, { filename: this.#file.href, name })
+  #send<T>(thread: Thread, task: ModelTask): Promise<T> {
+    return thread.call<T>(this.#file, { directory: this.#directory.href, task })
   }
 
-  async #ready(): Promise<Thread> {
+  async #ready(): Promise<Running> {
     if (this.#isClosed) throw unavailable('The embedded model is closed.')
     this.#wasNeeded = true
-    this.#thread ??= this.#start()
-    return this.#thread
+    this.#running ??= this.#start()
+    const running = this.#running
+    await running.vocabulary
+    return running
   }
 
-  #start(): Promise<Thread> {
+  #start(): Running {
     if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
-    const workerData: ThreadInput = { modelDirectory: this.#directory.href }
-    const pool = new Piscina({
-      ...{ workerData, minThreads: 0, maxThreads: 1, idleTimeout: Number.POSITIVE_INFINITY },
-      // One of the network, one of the tokenizer, and one that loads the model.
-      concurrentTasksPerWorker: 3,
-      // Otherwise a thread that waits for a call would not hear that the network is done.
-      atomics: 'disabled',
-      recordTiming: false,
-    })
-    const thread = this.#load(pool)
-    pool.on('workerDestroy', () => {
-      if (this.#thread === thread) this.#thread = undefined
-    })
-    pool.on('error', (error: unknown) => {
-      this.#log.error({ err: error }, 'the thread of the embedded model has died')
-      // Fails a call that waits for the thread to start.
-      void pool.destroy()
-    })
-    return thread
+    const thread = new Thread()
+    return { thread, vocabulary: this.#load(thread) }
   }
 
-  async #load(pool: Piscina): Promise<Thread> {
+  async #load(thread: Thread): Promise<number> {
     try {
-      const reply = await this.#send<number>(pool, 'load', null)
-      if ('error' in reply) throw reply.error
+      const vocabulary = await this.#send<number>(thread, { method: 'load' })
       this.#problem = null
-      return { pool, vocabulary: reply.value }
+      return vocabulary
     } catch (error) {
-      this.#problem = cannotLoad(error)
-      if (!this.#isClosed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
+      const reason = error instanceof ThreadUnavailable ? error.cause : error
+      this.#problem = cannotLoad(reason)
+      if (!this.#isClosed) this.#log.error({ err: reason }, 'the embedded model cannot be loaded')
       // The files may be repaired: the next call tries again.
-      await pool.destroy()
+      await this.#end(thread)
       throw unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)
     }
+  }
+
+  /** The next call starts another. */
+  async #end(thread: Thread): Promise<void> {
+    if (this.#running?.thread === thread) this.#running = undefined
+    await thread[Symbol.asyncDispose]()
   }
 }
 

@@ -1,40 +1,23 @@
-import { workerData } from 'node:worker_threads'
+import { answering } from '../../../common/process/threads/thread-calls.ts'
 import { Model } from './model.ts'
 import type { Purpose } from './token-embeddings.ts'
 
 /** The thread of the embedded model. It runs what it is called for at once: `ModelThread` says when. */
 
-export interface ThreadInput {
-  /** With a slash at its end. */
-  readonly modelDirectory: string
-}
-
-export interface EmbedTask {
-  /** Tokens of each text, without marks. */
-  readonly texts: readonly (readonly number[])[]
-  readonly statesFor: Purpose | null
-}
-
-/** What a call gives. It throws nothing, so a call that fails is one whose thread has died. */
-export type Reply<T> = { readonly value: T } | { readonly error: unknown }
+export type ModelTask =
+  /** Gives the number of the model's tokens. */
+  | { readonly method: 'load' }
+  | { readonly method: 'tokenize'; readonly texts: readonly string[] }
+  /** `texts`: tokens of each, without marks. */
+  | { readonly method: 'embed'; readonly texts: readonly (readonly number[])[]; readonly statesFor: Purpose | null }
 
 /** Loaded by the first call. */
 let loading: Promise<Model> | undefined
 
-function answering<Task, T>(run: (model: Model, task: Task) => T | Promise<T>): (task: Task) => Promise<Reply<T>> {
-  return async (task) => {
-    try {
-      loading ??= Model.load(new URL((workerData as ThreadInput).modelDirectory))
-      return { value: await run(await loading, task) }
-    } catch (error) {
-      return { error }
-    }
-  }
-}
-
-/** Gives the number of the model's tokens. */
-export const load = answering(({ tokenizer }) => tokenizer.traits.length)
-
-export const tokenize = answering(({ tokenizer }, texts: readonly string[]) => texts.map((text) => tokenizer.tokens(text)))
-
-export const embed = answering((model, { texts, statesFor }: EmbedTask) => model.embed(texts, statesFor))
+/** `directory` ends with a slash. */
+export const call = answering(async ({ directory, task }: { readonly directory: string; readonly task: ModelTask }) => {
+  loading ??= Model.load(new URL(directory))
+  const model = await loading
+  if (task.method === 'embed') return model.embed(task.texts, task.statesFor)
+  return task.method === 'tokenize' ? task.texts.map((text) => model.tokenizer.tokens(text)) : model.tokenizer.traits.length
+})

@@ -59,7 +59,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (
     }
     const doneSince = (atMs: number) => calls.filter(({ beganAtMs, outcome }) => beganAtMs > atMs && outcome === 'ok').length
 
-    it('keeps no call for as long as it is stopped, has what it did not begin done elsewhere, and bills nothing twice', async () => {
+    it('keeps no call for as long as it is stopped, gets no others, and bills nothing twice', async () => {
       const held = Array.from({ length: 4 }, () => chat('gate'))
       await eventually(() => mock.chats === held.length, LOAD_MS)
       const ended = () => calls.slice(0, held.length).filter(({ outcome }) => outcome !== undefined)
@@ -73,7 +73,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (
       process.kill(pid, 'SIGSTOP')
       const stoppedAtMs = performance.now()
       try {
-        // Two of them were begun there.
+        // Two of them are there.
         await eventually(() => ended().length === 2, HEARD_MS)
         expect(ended().map(({ outcome }) => outcome)).toEqual(['service_unavailable', 'service_unavailable'])
         // Nothing waits for it any more, and the other replica does all.

@@ -23,10 +23,18 @@ const SAMPLES = ['PCM', 'IEEE_FLOAT', 'ALAW', 'MULAW', 'non-PCM (65534)']
 
 const { bytes, mimeType, format } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string; readonly format: AudioFormat }
 const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
-const statedMs = (header.duration ?? 0) * 1_000
-const ms = statedMs > 0 || format !== 'webm' ? statedMs : recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-const pictureBytes = common.picture?.reduce((sum, { data }) => sum + data.length, 0) ?? 0
+const soundBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
+const ms = header.duration ? header.duration * 1_000 : unstatedMs()
 const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
 const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
-const leastMs = ((bytes.length - pictureBytes) * 8_000) / mostBitsPerSecond
+const leastMs = (soundBytes * 8_000) / mostBitsPerSecond
 parentPort!.postMessage({ hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 })
+
+/** The length of a file that was written as a stream and states none. 0: unknown. */
+function unstatedMs(): number {
+  if (format === 'webm') return recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = header
+  const bitsPerSecond = sampleRate * numberOfChannels * bitsPerSample
+  // FLAC is smaller than its samples.
+  return format === 'flac' && bitsPerSecond > 0 ? (soundBytes * 8_000) / bitsPerSecond : 0
+}

@@ -208,8 +208,8 @@ class Start {
       }
       case 'inference': {
         const billing = this.#remote('billing')
-        const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
+        const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -220,8 +220,8 @@ class Start {
       }
       case 'knowledge': {
         const billing = this.#remote('billing')
-        const clock = this.#watchClock(billing)
-        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing)
+        const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
+        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -232,9 +232,10 @@ class Start {
       }
       case 'gateway': {
         const links = { billing: this.#remote('billing'), knowledge: this.#remote('knowledge'), inference: this.#remote('inference') }
+        const clock = this.#watchClock(links.billing, { service: this.#role } as Caller, 'billing')
         const gateway = await this.#gateway(links)
         const portal = await this.#portal()
-        const problems = () => problemsOf(links)
+        const problems = async () => (clock.problems().length > 0 ? ['billing'] : problemsOf(links))
         const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
           (app) => {
@@ -248,8 +249,9 @@ class Start {
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
+        const clock = this.#watchClock(gateway, null, 'gateway')
         const adapter = await this.#restAdapter(gateway)
-        const problems = async () => (await gateway.problems(GATEWAY_READY_MS)) ?? ['gateway']
+        const problems = async () => (clock.problems().length > 0 ? null : await gateway.problems(GATEWAY_READY_MS)) ?? ['gateway']
         const ready = await this.#listen(
           async (app) => {
             await adapter.register(app)
@@ -465,8 +467,6 @@ class Start {
         urls: this.#config.urls[name],
         what: name,
         telemetry: this.#telemetry,
-        // All processes follow billing's clock.
-        ...(name === 'billing' && { clock: this.#basics.clock }),
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
       }),
@@ -481,7 +481,6 @@ class Start {
         urls: this.#config.urls.gateway,
         what: 'gateway',
         telemetry: this.#telemetry,
-        clock: this.#basics.clock,
         patience: GATEWAY_PATIENCE,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
@@ -507,19 +506,24 @@ class Start {
     return `ready ${server.url}`
   }
 
-  /** Sets this process's clock by billing's first answer. Nothing gets a date before. */
-  #watchClock(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
+  /** Has this process follow the clock of another part, which follows billing's. Where it matters, nothing gets a date before. */
+  #watchClock<Who>(
+    part: RemoteLink<Who>,
+    caller: Who,
+    name: SubgraphName | 'gateway',
+  ): { readonly opened: Promise<unknown>; problems(): readonly string[]; read(): Promise<void> } {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
+    const { clock } = this.#basics
+    const read = () => part.readClock({ caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
     let isSet = false
     let problem = 'no answer yet'
     const asked = async () => {
       while (!isSet) {
-        const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-        isSet = await billing.execute({ query: 'query Health { __typename }' }, context).then(
+        isSet = await clock.follow(read).then(
           () => true,
           (error) => {
-            problem = describeSilence(error, this.#config.urls.billing)
+            problem = describeSilence(error, this.#config.urls[name])
             return false
           },
         )
@@ -529,7 +533,7 @@ class Start {
     const opened = asked()
     // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
-    return { opened, problems: () => (isSet ? [] : [`billing: ${problem}`]) }
+    return { opened, problems: () => (isSet ? [] : [`${name}: ${problem}`]), read: () => clock.setBy(read) }
   }
 
   async #listen(
@@ -568,9 +572,11 @@ class Start {
  * @throws {KisError}
  * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
  */
-async function fetchInstallation(billing: Link, urls: readonly string[] = []): Promise<string> {
+/** `setClock`: a caller whose clock is wrong is refused. */
+async function fetchInstallation(billing: Link, urls: readonly string[] = [], setClock = async () => {}): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  const { data, errors } = await billing.execute({ query: 'query InstallationId { installationId }' }, context).catch((error) => {
+  const asked = setClock().then(() => billing.execute({ query: 'query InstallationId { installationId }' }, context))
+  const { data, errors } = await asked.catch((error) => {
     throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])

@@ -4,11 +4,9 @@ import { type ExecutionResult, GraphQLError } from 'graphql'
 import { ERRORS, toErrorCode } from '../schema/errors.ts'
 import { KisError, REQUEST_OVER } from '../subgraphs/common/errors.ts'
 import { hasRequestLimit, type Principal } from '../subgraphs/common/identity/principal.ts'
-import { tellBegin } from '../subgraphs/common/link/begin.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
-import { refusal } from '../subgraphs/common/process/socket-drain.ts'
 import { endTinyPieces } from '../subgraphs/common/server/admission/body-pieces.ts'
 import type { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
@@ -154,7 +152,6 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     },
     async handler(request, reply) {
       const context = contexts.get(request)!
-      if (context.isService && !tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
       if (await parts.streams.answer(request, reply, context, (first) => judge(request, first))) return reply
       return (await openApollo()).answer(request, reply, context)
     },

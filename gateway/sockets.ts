@@ -4,13 +4,11 @@ import type { ExecutionArgs, GraphQLError } from 'graphql'
 import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
 import { type RawData, type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { beginNote } from '../subgraphs/common/link/begin.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { CutOperations, readSubscription } from '../subgraphs/common/process/cut-operations.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
-import { hasJustStoodStill } from '../subgraphs/common/process/standstill.ts'
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
 import { refuseUpgrade, Strangers } from '../subgraphs/common/server/strangers.ts'
@@ -205,8 +203,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     const connection = extra.connection!
     const requestId = chooseRequestId(extensions?.requestId, isService, ids)
     const subscription = readSubscription(extensions)
-    if (!drain.takesOn || (isService && hasJustStoodStill())) return refusal()
-    if (isService && subscription) extra.socket.send(beginNote(subscription))
+    if (!drain.takesOn) return refusal()
     const { traceparent } = extensions ?? {}
     const told = new SocketOperation(telemetry, { requestId, name: 'GraphQL over a socket', isService, traceparent })
     const underWay = registry.begin(connection)

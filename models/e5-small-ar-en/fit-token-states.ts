@@ -38,6 +38,8 @@ async function statesOf({ purpose, text }: Text): Promise<Float32Array> {
   const feeds = {
     input_ids: new ort.Tensor('int64', BigInt64Array.from(ids, BigInt), shape),
     attention_mask: new ort.Tensor('int64', new BigInt64Array(ids.length).fill(1n), shape),
+    // Of the output `token_embeddings`, which is not read.
+    token_mean: new ort.Tensor('int64', new BigInt64Array(1), [1]),
   }
   const { last_hidden_state: states } = await session.run(feeds, ['last_hidden_state'])
   return (states!.data as Float32Array).subarray(LEADING_TOKENS[purpose] * FULL, (ids.length - 1) * FULL)

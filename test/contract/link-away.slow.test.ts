@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Caller } from '../../subgraphs/common/identity/principal.ts'
 import { principalTokens } from '../../subgraphs/common/identity/principal-token.ts'
-import { BEGIN_HEADER } from '../../subgraphs/common/link/begin.ts'
 import { remoteLink } from '../../subgraphs/common/link/remote-link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -20,11 +19,8 @@ const STREAM = { query: 'subscription { chatCompletion(input: {}) { textDelta } 
 const READ = { query: '{ model(id: "any") { id } }' }
 const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', variables: { input: {} } }
 
-/**
- * A process that takes requests and answers them when it is told to, as one that was stopped. `begins`: it had begun
- * what it was asked, and said so.
- */
-async function silentReplica({ begins = false } = {}) {
+/** A process that takes requests and answers them when it is told to, as one that was stopped. */
+async function silentReplica() {
   const asked: string[] = []
   const askedAtMs: number[] = []
   let answers = false
@@ -32,7 +28,6 @@ async function silentReplica({ begins = false } = {}) {
   const server: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`)
     askedAtMs.push(performance.now())
-    if (begins && request.headers[BEGIN_HEADER]) response.writeProcessing()
     if (answers || (answersPings && request.url === '/healthz')) response.end('{"data":{"model":null}}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -42,7 +37,7 @@ async function silentReplica({ begins = false } = {}) {
     asked,
     /** When each request came. */
     askedAtMs,
-    /** From now on it gives signs of life. */
+    /** From now on it answers pings. */
     wakePings: () => {
       answersPings = true
     },
@@ -72,7 +67,7 @@ const timed = async (work: Promise<unknown>) => {
   return { ms: performance.now() - at, error }
 }
 
-it('gives a read up in time, then asks nothing of a process without a sign of life, model calls neither, until it gives one', async () => {
+it('gives a read up in time, then asks nothing of a process that does not answer pings, until it does', async () => {
   const replica = await silentReplica()
   const link = linkTo([replica.url])
   const first = await timed(link.execute(READ, context()))
@@ -92,7 +87,7 @@ it('gives a read up in time, then asks nothing of a process without a sign of li
   await eventually(async () => (await timed(link.execute(READ, context()))).error === undefined)
 }, 30_000)
 
-it('leaves a call that is slow alone when the process gives signs of life', async () => {
+it('leaves a call that is slow alone when the process answers pings', async () => {
   const { subgraph, seen } = probe()
   const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
   onTestFinished(() => server[Symbol.asyncDispose]())
@@ -104,23 +99,37 @@ it('leaves a call that is slow alone when the process gives signs of life', asyn
   expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
 }, 30_000)
 
-it('has done elsewhere what a silent process did not begin, and ends what it did begin', async () => {
+it('ends a call of a silent process, and sends it nowhere else', async () => {
   const { subgraph } = probe()
   const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
   onTestFinished(() => server[Symbol.asyncDispose]())
   const asleep = await silentReplica()
-  const toAsleep = linkTo([asleep.url, server.url])
-  const calls = await Promise.all([1, 2].map(() => toAsleep.execute(CALL, context())))
-  expect(calls.map(({ errors }) => errors?.[0]?.extensions?.code)).not.toContain('SERVICE_UNAVAILABLE')
-  expect(asleep.asked.filter((each) => each === 'POST /graphql')).toHaveLength(1)
-
-  const begun = await silentReplica({ begins: true })
-  const toBegun = linkTo([begun.url, server.url])
-  const ended = await Promise.all([1, 2].map(() => timed(toBegun.execute(CALL, context()))))
+  const link = linkTo([asleep.url, server.url])
+  const ended = await Promise.all([1, 2].map(() => timed(link.execute(CALL, context()))))
   expect(ended.flatMap(({ error }) => error ?? [])).toMatchObject([
     { code: 'service_unavailable', message: 'Inference is unavailable at the moment: it gives no sign of life.' },
   ])
+  expect(asleep.asked.filter((each) => each === 'POST /graphql')).toHaveLength(1)
 }, 30_000)
+
+it('sends a read that a process lost to another one', async () => {
+  const lost = createServer((request) => request.socket.destroy())
+  await new Promise<void>((resolve) => lost.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void lost.close())
+  const { subgraph } = probe()
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const link = linkTo([`http://127.0.0.1:${(lost.address() as AddressInfo).port}`, server.url])
+  for (let i = 0; i < 4; i++) expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
+}, 30_000)
+
+it('reads the clock of the other side', async () => {
+  const { subgraph } = probe()
+  const clock = { ...systemClock, now: () => new Date('2031-05-06T07:08:09Z') }
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  expect(await linkTo([server.url]).readClock(context())).toEqual(clock.now())
+})
 
 it('asks another replica while one is away', async () => {
   const replica = await silentReplica()

@@ -4,22 +4,20 @@ import { LRUCache } from 'lru-cache'
 import { WebSocket } from 'ws'
 import { type ByteRequest, type ByteResponse, passedOn } from '../bytes/byte-response.ts'
 import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../errors.ts'
-import { Client as HttpClient, Pool } from '../http-client.ts'
+import { Pool } from '../http-client.ts'
 import { systemClock } from '../process/clock.ts'
 import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
 import { randomHex } from '../process/ids.ts'
 import { isRefusal, ORDERLY_CLOSE } from '../process/socket-drain.ts'
+import { untilAborted } from '../process/until-aborted.ts'
 import { FACTS_HEADER } from '../telemetry/request-facts.ts'
 import { FACTS_EXTENSION } from '../telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
 import { answerTimeMs, isRead, LONG_MS } from './answer-time.ts'
-import { BEGIN_HEADER, PROCESSING, readBeginNote } from './begin.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
-import type { SharedClock } from './shared-clock.ts'
 import { UnreadEvents } from './unread-events.ts'
-import { askWhole } from './whole-answer.ts'
 
 /** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
 const MAX_CONNECTIONS = 1_024
@@ -31,18 +29,19 @@ const CONNECT_TIMEOUT_MS = 2_000
  */
 export const IDLE_CONNECTION_MS = 2_000
 /** How often a replica that something waits for, or that is away, is pinged. */
-const BEAT_MS = 500
+const PING_MS = 500
 /**
  * A ping says nothing of connections that are older than its own: after a cut, new ones pass. So an operation whose last
  * ping is longer ago begins with one.
  */
-const MAX_SIGN_AGE_MS = 1_000
+const MAX_PING_AGE_MS = 1_000
 /**
- * A process that answers a ping within this time is slow, but not away. It is pinged once more, because this process
- * itself may have stood still. So whatever waits for a process that was stopped hears of it within 5 s.
+ * A process that answers within the two is slow, but not away. For the second part it is pinged over a new connection,
+ * too. If this process stood still meanwhile, it reads the first answer then. So what waits for a stopped one ends within
+ * 5 s.
  */
-const SIGN_OF_LIFE_MS = 3_000
-const LAST_SIGN_MS = 1_000
+const PONG_MS = 3_000
+const LAST_PONG_MS = 1_000
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
 /** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
@@ -50,7 +49,9 @@ export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
 /** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** The connection of pings outlives all others that are idle. */
-const SIGNS_IDLE_MS = 1.5 * IDLE_SOCKET_MS
+const PINGS_IDLE_MS = 1.5 * IDLE_SOCKET_MS
+/** A socket is pinged after so long without a ping, so that no router forgets a stream that waits for its next event. */
+const KEEP_ALIVE_MS = 10_000
 /** Sockets to one replica. */
 const MAX_SOCKETS = 10_000
 
@@ -58,8 +59,6 @@ const MAX_SOCKETS = 10_000
 const GIVEN_UP = 4499
 /** Close codes of a server that does not, or no longer, accept the caller. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
-/** HTTP status of a server that does not accept the caller. */
-const UNAUTHORIZED = 401
 /** HTTP status of a range that has no bytes, which is the client's to read. */
 const UNSATISFIABLE = 416
 /** Longest wait for a piece of stored bytes. It does not count while the reader is slower. */
@@ -84,8 +83,6 @@ export interface RemoteLinkOptions<Who> {
    */
   authorization(caller: Who): Promise<string | null>
   socketKey(caller: Who): string
-  /** A clock to set by the answers of the other side. Default: none. */
-  readonly clock?: SharedClock
   /** A factor for how long answers may take, compared with those of a subgraph. Default: 1. */
   readonly patience?: number
   /** Headers of every request and WebSocket upgrade that identify this service. Default: none. */
@@ -101,14 +98,19 @@ export interface RemoteLink<Who> extends Link<Who>, AsyncDisposable {
    * says so within the time, or all are stopping.
    */
   problems(withinMs: number): Promise<readonly string[] | null>
+  /**
+   * What time it is on the other side, to the second. Once its stores are open, it knows.
+   * @throws {ServiceUnavailable} it does not answer, or is not open yet
+   */
+  readClock(context: LinkContext<Who>): Promise<Date>
 }
 
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
- * replica with the least work. A replica is pinged while anything waits for it. One that gives no sign of life gets no
- * operations until it does, and what waits for it ends. An operation that was not begun, because a replica is gone,
- * starting, draining or silent, goes to the next one; so does a read, and a subscription to something that this replica
- * does not have. Nothing else is ever repeated.
+ * replica with the least work. A replica is pinged while anything waits for it. One that does not answer gets no
+ * operations until it does, and what waits for it ends. What was certainly not begun, because a replica is gone,
+ * starting or draining, goes to the next one; so does a read that got no answer, and a subscription to something that
+ * this replica does not have. Nothing else is ever repeated.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who> {
   const { urls, what, authorization } = options
@@ -119,30 +121,32 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
 
-  return {
-    async execute(operation, context) {
-      let cause: unknown
-      for await (const turn of replicas.turns()) {
-        try {
-          if (turn.connection.isAway) continue
-          const { result, isMisdated } = await turn.connection.execute(operation, context, await authorization(context.caller))
-          cause = result.errors
-          if (isMisdated) continue
-          if (!isRefusal(result.errors)) return result
-          turn.fail()
-        } catch (error) {
-          if (context.signal.aborted && isAbort(error)) throw error
-          if (error instanceof RangeError) throw errorOf(error, what)
-          cause = error
-          const isNotBegun = error instanceof Silent ? error.isNotBegun : NOT_CONNECTED.includes(readCode(error))
-          if (!isNotBegun) break
-          turn.fail()
-        } finally {
-          turn.end()
-        }
+  const ask = async (operation: Operation, context: LinkContext<Who>): Promise<Answer> => {
+    let cause: unknown
+    for await (const turn of replicas.turns()) {
+      try {
+        if (turn.connection.isAway) continue
+        const answer = await turn.connection.execute(operation, context, await authorization(context.caller))
+        if (!isRefusal(answer.result.errors)) return answer
+        cause = answer.result.errors
+        turn.fail()
+      } catch (error) {
+        if (context.signal.aborted && isAbort(error)) throw error
+        if (error instanceof RangeError) throw errorOf(error, what)
+        cause = error
+        if (!NOT_CONNECTED.includes(readCode(error)) && (!isRead(operation.query) || isLate(error))) break
+        turn.fail()
+      } finally {
+        turn.end()
       }
-      throw errorOf(cause, what)
-    },
+    }
+    throw errorOf(cause, what)
+  }
+
+  return {
+    execute: async (operation, context) => (await ask(operation, context)).result,
+
+    readClock: async (context) => new Date((await ask({ query: 'query Health { __typename }' }, context)).date),
 
     subscribe(operation, context) {
       const turns = replicas.turns()
@@ -239,31 +243,22 @@ interface Attempt {
 /** A socket, and whether its server has accepted the caller. */
 interface Socket {
   readonly client: Client
-  /** The subscriptions that wait, and whether the server said that it begins them. */
-  readonly asked: Map<string, boolean>
   isConnected: boolean
   raw?: WebSocket
 }
 
-/** The replica gives no sign of life, or none over the connections that it was asked on. */
-class Silent extends Error {
-  /** Another replica may do it. */
-  readonly isNotBegun: boolean
-
-  constructor(isNotBegun: boolean) {
-    super('no sign of life')
-    this.isNotBegun = isNotBegun
-  }
+/** The result of an operation, and the time on the other side. */
+interface Answer {
+  readonly result: ExecutionResult
+  readonly date: string
 }
 
-/**
- * Why what waits for a replica is given up. `silent`: it had not read what it has not answered with a sign of its
- * beginning. `cut off`: connections pass nothing any more, though new ones do, so its signs may be lost, too.
- */
-type Loss = 'silent' | 'cut off'
-
-/** What a ping came to: an answer, a connection that failed, or nothing. */
-type Sign = 'alive' | 'gone' | 'silent'
+/** The replica does not answer pings, or the connections of its calls pass nothing any more. */
+class Silent extends Error {
+  constructor() {
+    super('no answer to a ping')
+  }
+}
 
 class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
@@ -272,17 +267,17 @@ class Replica<Who> implements AsyncDisposable {
   /** A pool of its own for stored bytes, which may be as long as any file. */
   readonly #downloads: Pool
   /** A pool of its own for pings: the other connections may all be waiting for models. */
-  #signs: HttpClient
+  readonly #pings: Pool
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
   readonly #telemetry: Pick<Telemetry, 'requests' | 'tracer'>
   /** What waits for the replica: each is called when it will hear nothing. */
-  readonly #waiting = new Set<(loss: Loss) => void>()
+  readonly #waiting = new Set<() => void>()
   #isWatched = false
-  /** When the last ping came to something, on the clock of `performance`. */
-  #signedAtMs = Number.NEGATIVE_INFINITY
+  /** When the last ping ended, on the clock of `performance`. */
+  #pingedAtMs = Number.NEGATIVE_INFINITY
   #isRetired = false
-  /** True while it gives no sign of life. */
+  /** True while it does not answer pings. */
   isAway = false
 
   constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
@@ -302,24 +297,15 @@ class Replica<Who> implements AsyncDisposable {
       maxResponseSize: MAX_ANSWER_BYTES,
     })
     this.#downloads = new Pool(endpoint.origin, { ...connections, headersTimeout: READ_MS, bodyTimeout: READ_MS })
-    this.#signs = this.#openSigns()
-  }
-
-  #openSigns(): HttpClient {
-    return new HttpClient(this.#endpoint.origin, {
-      connect: { timeout: SIGN_OF_LIFE_MS },
-      keepAliveTimeout: SIGNS_IDLE_MS,
-      keepAliveMaxTimeout: SIGNS_IDLE_MS,
+    this.#pings = new Pool(endpoint.origin, {
+      connections: 2,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: PINGS_IDLE_MS,
+      keepAliveMaxTimeout: PINGS_IDLE_MS,
     })
   }
 
-  /** `isMisdated`: it was refused because this process's clock was wrong. The clock is right now. */
-  async execute(
-    operation: Operation,
-    { requestId, signal }: LinkContext<unknown>,
-    authorization: string | null,
-  ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
-    const mayRepeat = isRead(operation.query)
+  async execute(operation: Operation, { requestId, signal }: LinkContext<unknown>, authorization: string | null): Promise<Answer> {
     const traceparent = this.#telemetry.tracer.traceparent()
     const headers = {
       host: this.#endpoint.host,
@@ -327,36 +313,17 @@ class Replica<Who> implements AsyncDisposable {
       'x-request-id': requestId,
       ...(authorization && { authorization }),
       ...(traceparent && { traceparent }),
-      ...(!mayRepeat && { [BEGIN_HEADER]: 'tell' }),
       ...(await this.#options.serviceHeaders?.()),
     }
     const body = JSON.stringify(operation)
-    signal.throwIfAborted()
-    const sentAt = performance.now()
-    let isBegun = false
-    const interim = (status: number) => {
-      if (status === PROCESSING) isBegun = true
-    }
-    const asked = askWhole(this.#pool, { path: '/graphql', headers, body, interim })
-    const timer = setTimeout(
-      () => asked.cancel(new Error('no answer in time')),
-      answerTimeMs(operation.query) * (this.#options.patience ?? 1),
-    )
-    const leave = this.#enter((loss) => asked.cancel(new Silent(mayRepeat || (!isBegun && loss === 'silent'))))
-    const onAbort = () => asked.cancel(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    try {
-      const answer = await asked.answer
-      const wasSet = this.#options.clock?.observe(new Date(String(answer.headers.date)), sentAt) ?? false
+    const late = AbortSignal.timeout(answerTimeMs(operation.query) * (this.#options.patience ?? 1))
+    return this.#waitFor(AbortSignal.any([signal, late]), async (its) => {
+      const answer = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
       this.#telemetry.requests.merge(requestId, answer.headers[FACTS_HEADER])
-      const result = JSON.parse(answer.text) as ExecutionResult
+      const result = (await answer.body.json()) as ExecutionResult
       if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
-      return { result, isMisdated: wasSet && answer.statusCode === UNAUTHORIZED }
-    } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-      leave()
-    }
+      return { result, date: String(answer.headers.date) }
+    })
   }
 
   /** @throws {KisError} the replica refuses it */
@@ -374,10 +341,11 @@ class Replica<Who> implements AsyncDisposable {
       ...(await this.#options.serviceHeaders?.()),
     }
     const lost = new AbortController()
-    const leave = this.#enter((loss) => lost.abort(new Silent(loss === 'silent')))
+    const leave = this.#enter(() => lost.abort(new Silent()))
     try {
-      const asked = this.#downloads.request({ path, method, headers: all, signal: AbortSignal.any([signal, lost.signal]) })
-      const { statusCode, headers: its, body } = await orAborted(asked, signal)
+      const ends = AbortSignal.any([signal, lost.signal])
+      const asked = this.#downloads.request({ path, method, headers: all, signal: ends })
+      const { statusCode, headers: its, body } = await untilAborted(asked, ends)
       if (statusCode >= 400 && statusCode !== UNSATISFIABLE) {
         const { errors } = (await body.json()) as Pick<ExecutionResult, 'errors'>
         throw KisError.fromGraphQL(errors![0]!)
@@ -390,8 +358,21 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
+  /** Runs the work, which ends when the signal aborts, or the replica is silent. A request that waits for a connection does not. */
+  async #waitFor<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const lost = new AbortController()
+    const leave = this.#enter(() => lost.abort(new Silent()))
+    const ends = AbortSignal.any([signal, lost.signal])
+    try {
+      ends.throwIfAborted()
+      return await untilAborted(work(ends), ends)
+    } finally {
+      leave()
+    }
+  }
+
   /** Has the replica pinged until the end of something, for which the returned function is called. */
-  #enter(whenLost: (loss: Loss) => void): () => void {
+  #enter(whenLost: () => void): () => void {
     this.#waiting.add(whenLost)
     void this.#watch()
     return () => void this.#waiting.delete(whenLost)
@@ -401,52 +382,51 @@ class Replica<Who> implements AsyncDisposable {
   async #watch(): Promise<void> {
     if (this.#isWatched) return
     this.#isWatched = true
-    let isDue = performance.now() - this.#signedAtMs > MAX_SIGN_AGE_MS
+    let isDue = performance.now() - this.#pingedAtMs > MAX_PING_AGE_MS
     for (;;) {
-      if (!isDue) await systemClock.sleep(BEAT_MS, this.#over.signal).catch(() => undefined)
+      if (!isDue) await systemClock.sleep(PING_MS, this.#over.signal).catch(() => undefined)
       isDue = false
       const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
       if (!isWanted || this.#over.signal.aborted) break
       const sign = await this.#look()
-      this.#signedAtMs = performance.now()
-      // A process that takes no connections may be draining, and one that is dead resets those that it had.
-      this.isAway = sign === 'silent'
-      if (sign === 'silent' || sign === 'cut off') for (const giveUp of [...this.#waiting]) giveUp(sign)
+      this.#pingedAtMs = performance.now()
+      this.isAway = sign === 'away'
+      if (sign !== 'alive') this.#giveUp()
     }
     this.#isWatched = false
-    if (this.#isRetired) void this.#signs.close()
+    if (this.#isRetired) void this.#pings.close()
   }
 
-  /**
-   * Looks for a sign of life. If none comes, it looks over a new connection, too: one that is answered there and not
-   * here has been cut off from what was connected before. A process that is only slow answers both.
-   */
-  async #look(): Promise<Sign | 'cut off'> {
-    const first = this.#ping(this.#signs, SIGN_OF_LIFE_MS + LAST_SIGN_MS)
-    const answered = new AbortController()
-    const sign = await Promise.race([first, systemClock.sleep(SIGN_OF_LIFE_MS, answered.signal).catch(() => undefined)])
-    answered.abort()
-    if (sign) return sign
-    const fresh = this.#openSigns()
-    const [lateSign, freshSign] = await Promise.all([first, this.#ping(fresh, LAST_SIGN_MS)])
-    const [kept, other] = lateSign === 'silent' ? [fresh, this.#signs] : [this.#signs, fresh]
-    this.#signs = kept
-    void other.destroy()
-    if (lateSign !== 'silent') return lateSign
-    return freshSign === 'alive' ? 'cut off' : freshSign
+  /** Ends what waits, and the idle sockets, which may pass nothing any more. */
+  #giveUp(): void {
+    for (const end of [...this.#waiting]) end()
+    for (const { client } of [...this.#sockets.values()]) client.terminate()
   }
 
-  async #ping(signs: HttpClient, withinMs: number): Promise<Sign> {
-    const late = AbortSignal.timeout(withinMs)
-    const signal = AbortSignal.any([this.#over.signal, late])
-    const asked = signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
-    return orAborted(asked, signal).then(
-      async ({ body }) => {
-        await body.dump()
-        return 'alive' as const
-      },
-      (error) => (late.aborted || SILENCE.includes(readCode(error)) ? ('silent' as const) : ('gone' as const)),
-    )
+  /** `cut off`: new connections pass what earlier ones do not. */
+  async #look(): Promise<'alive' | 'cut off' | 'away'> {
+    const late = new AbortController()
+    const signal = AbortSignal.any([this.#over.signal, late.signal])
+    const first = this.#isAnswered(signal)
+    if (await Promise.race([first, systemClock.sleep(PONG_MS, signal).catch(() => true)])) {
+      late.abort()
+      return 'alive'
+    }
+    const timer = setTimeout(() => late.abort(), LAST_PONG_MS)
+    const [isAlive, passes] = await Promise.all([first, this.#isAnswered(signal)])
+    clearTimeout(timer)
+    return isAlive ? 'alive' : passes ? 'cut off' : 'away'
+  }
+
+  /** A connection that is refused or reset answers: a draining process takes none, and one that is dead resets those it had. */
+  async #isAnswered(signal: AbortSignal): Promise<boolean> {
+    try {
+      const ping = this.#pings.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
+      await (await untilAborted(ping, signal)).body.dump()
+      return true
+    } catch (error) {
+      return !signal.aborted && !SILENCE.includes(readCode(error))
+    }
   }
 
   /** Null: it does not say, or it is stopping. */
@@ -454,7 +434,7 @@ class Replica<Who> implements AsyncDisposable {
     if (this.isAway) return null
     try {
       const asked = this.#pool.request({ method: 'GET', path: '/readyz', headers: { host: this.#endpoint.host }, signal })
-      const { body, statusCode } = await orAborted(asked, signal)
+      const { body, statusCode } = await untilAborted(asked, signal)
       const { problems } = (await body.json()) as { readonly problems: readonly string[] }
       return statusCode === 200 || problems.length > 0 ? problems : null
     } catch {
@@ -468,16 +448,7 @@ class Replica<Who> implements AsyncDisposable {
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
     const subscription = randomHex(16)
-    socket.asked.set(subscription, false)
-    const forget = this.#enter((loss) => {
-      // Whether it was begun is not known, so nobody else does it. What ends is heard after all have been called.
-      if (loss === 'cut off') socket.asked.set(subscription, true)
-      socket.client.terminate()
-    })
-    const leave = () => {
-      forget()
-      socket.asked.delete(subscription)
-    }
+    const leave = this.#enter(() => undefined)
     const payload = toPayload(operation, context, subscription, this.#telemetry.tracer.traceparent())
     const complete = socket.client.subscribe<Record<string, unknown>>(payload, {
       ...events.sink,
@@ -487,8 +458,7 @@ class Replica<Who> implements AsyncDisposable {
       },
       error: (error) => {
         const isRefused = REFUSALS.includes(readCode(error))
-        const isUnread = readCode(error) === GIVEN_UP && socket.asked.get(subscription) !== true
-        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error) || isUnread))
+        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error)))
           notBegun = { cause: error }
         leave()
         events.sink.error(error)
@@ -525,12 +495,12 @@ class Replica<Who> implements AsyncDisposable {
     this.#isRetired = true
     void this.#pool.close()
     void this.#downloads.close()
-    if (!this.#isWatched) void this.#signs.close()
+    if (!this.#isWatched) void this.#pings.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort()
-    await Promise.all([this.#pool, this.#downloads, this.#signs].map((each) => each.destroy()))
+    await Promise.all([this.#pool, this.#downloads, this.#pings].map((each) => each.destroy()))
   }
 
   #getSocket(caller: Who): Socket {
@@ -540,6 +510,7 @@ class Replica<Who> implements AsyncDisposable {
     const known = this.#sockets.get(key)
     if (known) return known
     let headers: Record<string, string> = {}
+    let unanswered: NodeJS.Timeout | undefined
     const client = createClient({
       url: async () => {
         headers = { host, ...(await serviceHeaders?.()) }
@@ -559,6 +530,7 @@ class Replica<Who> implements AsyncDisposable {
       lazyCloseTimeout: IDLE_SOCKET_MS,
       // A repeated subscription would call the model a second time.
       retryAttempts: 0,
+      keepAlive: KEEP_ALIVE_MS,
       connectionParams: async () => ({ authorization: await authorization(caller) }),
       on: {
         opened: (raw) => {
@@ -567,17 +539,19 @@ class Replica<Who> implements AsyncDisposable {
         connected: () => {
           socket.isConnected = true
         },
-        pong: (_isReceived, payload) => {
-          const begun = readBeginNote(payload)
-          // One that has left meanwhile is not kept.
-          if (begun && socket.asked.has(begun)) socket.asked.set(begun, true)
+        ping: (isReceived) => {
+          if (!isReceived) unanswered = setTimeout(() => client.terminate(), PONG_MS + LAST_PONG_MS)
+        },
+        pong: (isReceived) => {
+          if (isReceived) clearTimeout(unanswered)
         },
         closed: () => {
+          clearTimeout(unanswered)
           if (this.#sockets.get(key) === socket) this.#sockets.delete(key)
         },
       },
     })
-    const socket: Socket = { client, asked: new Map(), isConnected: false }
+    const socket: Socket = { client, isConnected: false }
     this.#sockets.set(key, socket)
     return socket
   }
@@ -589,6 +563,11 @@ function errorOf(cause: unknown, what: string): KisError {
   if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
   const isSilent = cause instanceof Silent || readCode(cause) === GIVEN_UP
   return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
+}
+
+/** No answer came within the time that its operation has. */
+function isLate(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError'
 }
 
 function readCode(error: unknown): unknown {
@@ -607,17 +586,4 @@ function toPayload(
     ...(operationName && { operationName }),
     extensions: { requestId, subscription, ...(traceparent && { traceparent }) },
   }
-}
-
-/**
- * Gives the answer, or rejects with the signal's reason at once: a request that waits for a connection ignores the
- * signal.
- */
-function orAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const onAbort = () => reject(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  return promise
 }

@@ -10,23 +10,23 @@ it("is the machine's clock until another is seen", () => {
 
 it('goes by a clock that is minutes away, and lets a second or two pass', () => {
   const clock = new SharedClock()
-  expect(clock.observe(ahead(10 * MINUTE_MS), performance.now())).toBe(true)
+  clock.observe(ahead(10 * MINUTE_MS), performance.now())
   const offset = () => Math.round((clock.now().getTime() - Date.now()) / 1_000)
   expect(offset()).toBe(600)
-  expect(clock.observe(ahead(10 * MINUTE_MS + 2_000), performance.now())).toBe(false)
+  clock.observe(ahead(10 * MINUTE_MS + 2_000), performance.now())
   expect(offset()).toBe(600)
-  expect(clock.observe(ahead(-10 * MINUTE_MS), performance.now())).toBe(true)
+  clock.observe(ahead(-10 * MINUTE_MS), performance.now())
   expect(offset()).toBe(-600)
 })
 
 it('believes a reading that took long only of more than it may be wrong by, and none that is no time', () => {
   const clock = new SharedClock()
   const tookMs = 10_000
-  expect(clock.observe(ahead(-12_000), performance.now() - tookMs)).toBe(false)
-  expect(clock.observe(ahead(2_000), performance.now() - tookMs)).toBe(false)
-  expect(clock.observe(new Date('undefined'), performance.now())).toBe(false)
+  clock.observe(ahead(-12_000), performance.now() - tookMs)
+  clock.observe(ahead(2_000), performance.now() - tookMs)
+  clock.observe(new Date('undefined'), performance.now())
   expect(Math.abs(clock.now().getTime() - Date.now())).toBeLessThan(1_000)
   // A first answer may be slow while the machine is busy. Until then the clock would be minutes wrong.
-  expect(clock.observe(ahead(10 * MINUTE_MS), performance.now() - tookMs)).toBe(true)
+  clock.observe(ahead(10 * MINUTE_MS), performance.now() - tookMs)
   expect(clock.now().getTime() - Date.now()).toBeCloseTo(10 * MINUTE_MS + tookMs / 2, -3)
 })

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../process/clock.ts'
 
 /** Smaller differences are ignored: HTTP gives whole seconds, and answers take time. */
 const TOLERANCE_MS = 2_500
-const READING_EVERY_MS = 30_000
+const READING_EVERY_MS = 10_000
 
 /**
  * The time that all processes of a service share, so that leases, holds and signed principals mean the same everywhere,
@@ -20,19 +20,18 @@ export class SharedClock implements Clock {
   }
 
   /**
-   * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. True: this clock was set
-   * by it. A reading is inexact by half of the time that it took, so a slow one counts only if the clocks differ by more.
+   * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. A reading is inexact by
+   * half of the time that it took, so a slow one counts only if the clocks differ by more.
    */
-  observe(shown: Date, sentAt: number): boolean {
+  observe(shown: Date, sentAt: number): void {
     const at = performance.now()
     const inexactness = (at - sentAt) / 2
     const time = shown.getTime() + inexactness
-    if (Number.isNaN(time)) return false
+    if (Number.isNaN(time)) return
     const own = this.now().getTime()
     const differs = Math.abs(time - own) > TOLERANCE_MS + inexactness
     if (differs) this.#anchor = { time, at }
     else this.#anchor ??= { time: own, at }
-    return differs
   }
 
   /**
@@ -40,11 +39,13 @@ export class SharedClock implements Clock {
    * @throws the error of the first reading
    */
   async follow(read: () => Promise<Date>): Promise<void> {
-    const reading = async () => {
-      const sentAt = performance.now()
-      this.observe(await read(), sentAt)
-    }
-    await reading()
-    setInterval(() => reading().catch(() => undefined), READING_EVERY_MS).unref()
+    await this.setBy(read)
+    setInterval(() => this.setBy(read).catch(() => undefined), READING_EVERY_MS).unref()
+  }
+
+  /** Reads another clock once. */
+  async setBy(read: () => Promise<Date>): Promise<void> {
+    const sentAt = performance.now()
+    this.observe(await read(), sentAt)
   }
 }

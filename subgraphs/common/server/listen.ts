@@ -5,7 +5,6 @@ import type { FastifyInstance } from 'fastify'
 import { KisError } from '../errors.ts'
 import { IDLE_CONNECTION_MS } from '../link/remote-link.ts'
 import type { Clock } from '../process/clock.ts'
-import { hasJustStoodStill } from '../process/standstill.ts'
 import { VERSIONS } from '../process/versions.ts'
 import { SMALL_BODY_BYTES } from './admission/large-bodies.ts'
 import { PACE, Pace, type PaceLimits } from './pace.ts'
@@ -156,8 +155,6 @@ export async function listen(
   await app.listen({ host: address, port, backlog: BACKLOG }).catch((cause: Error) => {
     throw new Error(`Port ${port} of ${host} cannot be opened (PORT, HOST): ${cause.message}`, { cause })
   })
-  // From now on, it notices.
-  hasJustStoodStill()
   const { port: boundPort } = app.server.address() as AddressInfo
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,

@@ -7,7 +7,6 @@ import { ERRORS } from '../../../schema/errors.ts'
 import { serveBytes } from '../bytes/byte-route.ts'
 import { KisError, REQUEST_OVER, ServiceUnavailable } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
-import { beginNote, tellBegin } from '../link/begin.ts'
 import { formatError, formatThrown, graphqlBody } from '../link/graphql-errors.ts'
 import type { Link, LinkContext, Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
@@ -18,7 +17,6 @@ import type { Clock } from '../process/clock.ts'
 import { CutOperations, readSubscription } from '../process/cut-operations.ts'
 import type { Log } from '../process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/socket-drain.ts'
-import { hasJustStoodStill } from '../process/standstill.ts'
 import { FACTS_HEADER } from '../telemetry/request-facts.ts'
 import { SocketOperation } from '../telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
@@ -126,7 +124,6 @@ export async function serveSubgraph(
     const operation = (request.body ?? {}) as Partial<Operation>
     if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
       return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
-    if (!tellBegin(request.raw, reply.raw)) return reply.code(503).send({ errors: refusal() })
     const end = watch?.begin(nameOperation(subgraph.name, operation))
     if (end) reply.raw.once('close', end)
   })
@@ -243,11 +240,10 @@ function serveSubscriptions(
       onClose: (context) => drain.closed(context),
       // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
-        if (!drain.takesOn || hasJustStoodStill()) return refusal()
+        if (!drain.takesOn) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const subscription = readSubscription(extensions)
-        if (subscription) context.extra.socket.send(beginNote(subscription))
         const isCut = () => cuts.get(context.extra.socket)?.has(subscription) === true
         const options = { requestId, name: nameOperation(subgraphName, operation), isService: true, traceparent: extensions?.traceparent }
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal, isCut }

@@ -8,8 +8,8 @@ import { openEmbeddedEngines } from '../../../subgraphs/inference/adapters/embed
 
 const ROOT = join(import.meta.dirname, '../../..')
 const MODEL = join(ROOT, 'models/e5-small-ar-en')
-/** What vectors and token states depend on besides the model. */
-const SOURCES = ['faster-network.ts', 'token-states.ts'].map((name) => join(ROOT, 'subgraphs/inference/adapters/embedded', name))
+/** What vectors and token embeddings depend on besides the model. */
+const SOURCES = ['model.ts', 'token-embeddings.ts'].map((name) => join(ROOT, 'subgraphs/inference/adapters/embedded', name))
 const CACHE = join(ROOT, 'node_modules/.cache/kis-eval')
 const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
 /** Texts of one call of the engine. */
@@ -50,7 +50,7 @@ export interface EvalEmbeddings {
  */
 export async function evalEmbeddings(texts: readonly string[], purpose: 'query' | 'passage'): Promise<EvalEmbeddings> {
   const hash = createHash('sha256').update(purpose).update(JSON.stringify(texts))
-  for (const file of [join(MODEL, 'model.onnx'), join(MODEL, 'token-states.f32'), ...SOURCES]) hash.update(await readFile(file))
+  for (const file of [join(MODEL, 'model.onnx'), ...SOURCES]) hash.update(await readFile(file))
   const file = join(CACHE, `${hash.digest('hex')}.json`)
   if (!existsSync(file)) await embedAndKeep(texts, purpose, file)
   const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as Kept

@@ -1,9 +1,10 @@
+import type { Transferable } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
 import { type Damaged, Unfit } from '../../process/opening.ts'
-import { SharedThread } from '../../process/threads/shared-thread.ts'
-import { type RemoteError, WorkerClient } from '../../process/threads/worker-rpc.ts'
+import { Thread, ThreadUnavailable } from '../../process/threads/thread.ts'
+import type { FileCall } from '../../process/threads/thread-calls.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write. The log gets one line in this time. */
@@ -39,6 +40,17 @@ export class StoreFile {
     return new ServiceUnavailable(this.what, { cause: failure, why: WHY[kind] })
   }
 
+  /** Gives the caller's error for one of a thread. `revive` makes those of the store's own. */
+  toCallerError(error: unknown, revive = (own: Error): unknown => own): unknown {
+    if (error instanceof ThreadUnavailable) {
+      this.log.error({ err: error, file: this.path }, 'a thread of a SQLite file has died')
+      return new ServiceUnavailable(this.what, { cause: error })
+    }
+    if (!(error instanceof Error) || !('data' in error)) return error
+    if (error.name === 'DuplicateKey') return new DuplicateKey(String(error.data), error)
+    return error.name === 'StorageFailure' ? this.failed(new StorageFailure(error, error.data as FailureFacts)) : revive(error)
+  }
+
   /** For a `ping`: gives the operator's error for an error of `failed`, and any other unchanged. */
   toProblem(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
@@ -58,28 +70,45 @@ export class StoreFile {
 }
 
 /** Commits documents, of all files: single writes, of which each waits for the disk. */
-export const COMMITS = new SharedThread('commits')
+export const COMMITS = new Thread()
 /** Writes blobs and the chunk index, whose transactions take up to 100 ms. */
-export const BULK_WRITES = new SharedThread('bulk writes')
+export const BULK_WRITES = new Thread()
 /** Reads what would block the event loop too long, from all files. Runs once there is such a read. */
-export const SCANS = new SharedThread('scans')
+export const SCANS = new Thread()
 
 /**
- * Starts code over a prepared file with its first call, in a thread of its own or in a shared one. Storage failures arrive as
+ * Calls `script` over a prepared file, in a thread that other files share. Storage failures arrive as
  * `service_unavailable`, errors that `revive` knows as what it makes of them.
  */
-export function startThread(
-  script: URL,
-  file: StoreFile,
-  { shared, revive }: { readonly shared?: SharedThread; readonly revive?: (error: RemoteError) => Error | undefined } = {},
-): WorkerClient {
-  const reviveError = (error: RemoteError): Error | undefined => {
-    if (error.name === 'DuplicateKey') return new DuplicateKey(String(error.data), error)
-    if (error.name !== 'StorageFailure') return revive?.(error)
-    return file.failed(new StorageFailure(Object.assign(new Error(error.message), error), error.data as FailureFacts))
+export class FileThread implements AsyncDisposable {
+  readonly #thread: Thread
+  readonly #script: URL
+  readonly #file: StoreFile
+  readonly #revive: (error: Error) => unknown
+  #isClosed = false
+
+  /** `script` exports a `call` of `servingFiles`. */
+  constructor(thread: Thread, script: URL, file: StoreFile, revive = (error: Error): unknown => error) {
+    this.#thread = thread
+    this.#script = script
+    this.#file = file
+    this.#revive = revive
   }
-  const { log, path, what } = file
-  const onExit = (error: unknown) =>
-    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file has ended: restart the service')
-  return new WorkerClient(script, what, { file: path }, { reviveError, onExit, ...(shared && { shared }) })
+
+  async call<T>(method: string, args: readonly unknown[], transfer?: readonly Transferable[]): Promise<T> {
+    if (this.#isClosed) throw new ServiceUnavailable(this.#file.what)
+    try {
+      return await this.#thread.call<T>(this.#script, { file: this.#file.path, method, args } satisfies FileCall, transfer)
+    } catch (error) {
+      throw this.#file.toCallerError(error, this.#revive)
+    }
+  }
+
+  /** Closes the file in the thread, after the calls made so far. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return
+    const closed = this.call('close', [])
+    this.#isClosed = true
+    await closed.catch(() => undefined)
+  }
 }

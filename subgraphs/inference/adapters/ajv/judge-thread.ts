@@ -1,5 +1,5 @@
-import { serveQuestions } from '../../../common/process/threads/bounded-thread.ts'
+import { answering } from '../../../common/process/threads/thread-calls.ts'
 import { answerTo } from './judging.ts'
 
 /** The other side of `AjvSchemaJudge`. */
-serveQuestions(answerTo)
+export const call = answering(answerTo)

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { ThreadLimits } from '../../../common/process/threads/bounded-thread.ts'
+import type { ThreadLimits } from '../../../common/process/threads/thread.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
 import { AjvSchemaJudge } from './schema-judge.ts'
 

@@ -1,5 +1,4 @@
-import { ThreadLimitExceeded, type ThreadLimits } from '../../../common/process/threads/bounded-thread.ts'
-import { BoundedThreads } from '../../../common/process/threads/bounded-threads.ts'
+import { FairThreads, ThreadLimitExceeded, type ThreadLimits } from '../../../common/process/threads/thread.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure, type SchemaFault, type SchemaJudge } from '../../ports/schema-judge.ts'
 import type { Answer, Question } from './judging.ts'
@@ -10,23 +9,19 @@ import type { Answer, Question } from './judging.ts'
 const MAX_THREADS = 2
 /** Waiting questions of one organization: more than its runs ask at once. Each has a text of up to a megabyte. */
 const MAX_WAITING = 500
+const THREAD = new URL('./judge-thread.ts', import.meta.url)
 /** Real schemas take milliseconds. Ajv takes about 15 MB. */
 const LIMITS: ThreadLimits = { cpuMs: 1_000, wallMs: 10_000, heapMb: 128 }
+const IDLE_MS = 300_000
 
-/** Checks with Ajv, in threads that are ended when a question takes too long. */
+/** Checks with Ajv, in threads that are ended when a check takes too long. */
 export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   readonly #limits: ThreadLimits
-  readonly #threads: BoundedThreads<Question, Answer>
+  readonly #threads: FairThreads
 
   constructor(limits = LIMITS) {
     this.#limits = limits
-    this.#threads = new BoundedThreads({
-      file: new URL('./judge-thread.ts', import.meta.url),
-      what: 'schema check',
-      maxThreads: MAX_THREADS,
-      maxWaiting: MAX_WAITING,
-      limits,
-    })
+    this.#threads = new FairThreads('schema check', { maxThreads: MAX_THREADS, limits, idleMs: IDLE_MS })
   }
 
   async check(organizationId: string, schema: ProtocolObject, signal: AbortSignal): Promise<void> {
@@ -42,7 +37,8 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   }
 
   async #ask(organizationId: string, question: Question, signal: AbortSignal): Promise<readonly SchemaFault[]> {
-    const answer = await this.#threads.ask(organizationId, question, signal).catch((error) => {
+    const caller = { organizationId, maxWaiting: MAX_WAITING, signal }
+    const answer = await this.#threads.call<Answer>(THREAD, question, caller).catch((error) => {
       throw error instanceof ThreadLimitExceeded ? this.#failureOf(error) : error
     })
     if ('failure' in answer) throw new SchemaFailure(answer.failure)

@@ -3,8 +3,7 @@ import type { CosineCalibration, EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
 /**
- * As many as the protocol allows. The thread works on one batch at a time, so more would only enlarge the reply (2,048
- * vectors are 3 MB).
+ * As many as the protocol allows. More would only enlarge the result (2,048 vectors are 3 MB).
  */
 const MAX_BATCH = 2_048
 
@@ -14,17 +13,21 @@ export function embeddingEngine(thread: ModelThread, calibration: CosineCalibrat
     calibration,
     maxBatch: MAX_BATCH,
 
-    countTokens: (texts, signal, organizationId) => thread.countTokens(texts, signal, organizationId),
     tokenize: (texts, signal, organizationId) => thread.tokenize(texts, signal, organizationId),
+    async countTokens(texts, signal, organizationId) {
+      return (await thread.tokenize(texts, signal, organizationId)).map(({ length }) => length)
+    },
 
     async embed({ dimensions, organizationId, purpose, withTokenStates = false }, input, signal) {
       if (input.length > MAX_BATCH)
         throw new KisError('array_above_max_length', `At most ${MAX_BATCH} texts can be embedded at once.`, { param: 'input' })
-      const { numbers, tokenStates, tokens } = await thread.embed(input, signal, organizationId, withTokenStates ? purpose : null)
-      const width = numbers.length / Math.max(input.length, 1)
-      if (dimensions !== null && dimensions > width)
-        throw new KisError('integer_above_max_value', `This model's vectors have ${width} dimensions.`, { param: 'dimensions' })
-      const vectors = input.map((_, index) => normalised(numbers.slice(index * width, index * width + (dimensions ?? width))))
+      const embedded = await thread.embed(input, signal, organizationId, { purpose, withTokenStates })
+      const { tokenStates, tokens } = embedded
+      const vectors = embedded.vectors.map((vector) => {
+        if (dimensions !== null && dimensions > vector.length)
+          throw new KisError('integer_above_max_value', `This model's vectors have ${vector.length} dimensions.`, { param: 'dimensions' })
+        return normalised(vector.slice(0, dimensions ?? vector.length))
+      })
       return { vectors, tokenStates, tokens, source: 'counted' }
     },
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Tokenizer } from '@huggingface/tokenizers'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isAbort } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { idSource } from '../../../common/process/ids.ts'
@@ -22,9 +22,19 @@ const reference = JSON.parse(readFileSync(new URL('reference.json', MODEL), 'utf
   neutral_cosines: number[][]
 }
 
+/** Made by the network of 4-bit weights, in halves: collections hold its vectors. */
+const RECORDED = JSON.parse(readFileSync(new URL('__fixtures__/vectors.json', import.meta.url), 'utf8')) as {
+  texts: { purpose: 'query' | 'passage'; text: string; tokens: number; vector: string; tokenStates?: string }[]
+}
+const bytesOf = (base64: string) => Int8Array.from(Buffer.from(base64, 'base64'))
+
 const open = (modelDirectory: URL | string) =>
   openEmbeddedEngines({ modelDirectory, log: silentLog, clock: systemClock, ids: idSource(systemClock) })
 
+const cosine = (a: Float32Array | Int8Array, b: Int8Array) =>
+  Array.from(a).reduce((sum, value, index) => sum + value * b[index]!, 0) / Math.hypot(...a) / Math.hypot(...b)
+const differentBits = (a: Int8Array, b: Int8Array) =>
+  a.reduce((sum, byte, index) => sum + ((byte ^ b[index]!) & 0xff).toString(2).replaceAll('0', '').length, 0)
 const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, index) => sum + value * b[index]!, 0)
 
 describe('e5-small-ar-en', () => {
@@ -47,6 +57,19 @@ describe('e5-small-ar-en', () => {
         expect(Math.abs(vectors[index]![place]! - value)).toBeLessThanOrEqual(reference.tolerance)
       for (const [other, cosine] of reference.neutral_cosines[index]!.entries())
         expect(Math.abs(dot(vectors[index]!, vectors[other]!) - cosine)).toBeLessThanOrEqual(reference.tolerance)
+    }
+  })
+
+  it('gives the recorded vectors and token embeddings, in Arabic and English, of all lengths', async () => {
+    for (const { purpose, text, tokens: count, ...recorded } of RECORDED.texts) {
+      const { vectors, tokenStates, tokens } = await embedding.embed({ ...CALL, purpose, withTokenStates: true }, [text], NEVER)
+      expect({ text, tokens }).toEqual({ text, tokens: count })
+      expect(cosine(vectors[0]!, bytesOf(recorded.vector))).toBeGreaterThanOrEqual(0.999)
+      if (recorded.tokenStates === undefined) continue
+      const [own, other] = [tokenStates![0]!, bytesOf(recorded.tokenStates)]
+      expect({ text, length: own.length }).toEqual({ text, length: other.length })
+      if (purpose === 'query') expect(own.length === 0 || cosine(own, other) >= 0.999).toBe(true)
+      else expect(differentBits(own, other)).toBeLessThanOrEqual(own.length * 8 * 0.01)
     }
   })
 
@@ -153,16 +176,6 @@ describe('e5-small-ar-en', () => {
     expect(dot(vectors[1]!, vectors[599]!)).toBeCloseTo(1, 5)
   })
 
-  it('gives the same numbers on one core, where one thread has all layers', async () => {
-    await using thread = new ModelThread(MODEL, silentLog, systemClock, { cores: 1 })
-    const texts = [...reference.texts.map(({ text }) => text), `passage: ${'water and salt '.repeat(60)}`]
-    const call = { ...CALL, purpose: 'passage', withTokenStates: true } as const
-    const here = await embeddingEngine(thread, null).embed(call, texts, NEVER)
-    const there = await embedding.embed(call, texts, NEVER)
-    expect(here.vectors).toEqual(there.vectors)
-    expect(here.tokenStates).toEqual(there.tokenStates)
-  })
-
   it('gives each text its own vector, however many calls are on their way', async () => {
     const texts = Array.from({ length: 24 }, (_, index) => `passage: ${index} ${'and more words '.repeat(index)}`)
     const together = await embed(texts)
@@ -224,36 +237,44 @@ describe('a model that fails', () => {
     expect(await engines.problems()).toEqual([])
   })
 
+  it('fails calls with a clear error on a system for which the runtime has no build', async () => {
+    const file = join(folder, 'no-build.ts')
+    writeFileSync(file, "throw new Error('no build for this system')")
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
+    for (let call = 0; call < 2; call += 1)
+      await expect(thread.tokenize(['x'], NEVER)).rejects.toMatchObject({
+        code: 'engine_unavailable',
+        message: expect.stringContaining('cannot be loaded'),
+      })
+    expect(await thread.problems()).toEqual([expect.stringContaining('no build for this system')])
+  })
+
   it('is loaded by its first call, and its files are looked at before', async () => {
     const file = join(folder, 'first.ts')
     const started = join(folder, 'started')
     writeFileSync(
       file,
       `import { writeFileSync } from 'node:fs'
-       import { serveWorker } from '${new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href}'
        writeFileSync(${JSON.stringify(started)}, '')
-       serveWorker({ ready: () => undefined, countTokens: () => [1] })`,
+       export const load = () => ({ value: 1 })
+       export const tokenize = () => ({ value: [[0]] })`,
     )
-    await using thread = new ModelThread(MODEL, silentLog, systemClock, { file: pathToFileURL(file) })
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
     expect(await thread.problems()).toEqual([])
     expect(existsSync(started)).toBe(false)
-    expect(await thread.countTokens(['x'], NEVER)).toEqual([1])
+    expect(await thread.tokenize(['x'], NEVER)).toEqual([[0]])
     expect(existsSync(started)).toBe(true)
   })
 
   it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
     const file = join(folder, 'mortal.ts')
-    const rpc = new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href
     writeFileSync(
       file,
-      `import { serveWorker } from '${rpc}'
-       serveWorker({
-         ready: () => undefined,
-         countTokens: (_job: number, texts: readonly string[]) => (texts[0] === 'die' ? process.exit(3) : texts.map(() => 1)),
-       })`,
+      `export const load = () => ({ value: 1 })
+       export const tokenize = (texts: readonly string[]) => (texts[0] === 'die' ? process.exit(3) : { value: texts.map(() => [0]) })`,
     )
     let now = Date.parse('2026-11-21T10:00:00Z')
-    await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, { file: pathToFileURL(file) })
+    await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, pathToFileURL(file))
     const engine = embeddingEngine(thread, null)
     for (let life = 1; life <= 5; life += 1) {
       expect(await engine.countTokens(['a', 'b'], NEVER)).toEqual([1, 1])
@@ -267,59 +288,37 @@ describe('a model that fails', () => {
     expect(await engine.countTokens(['a'], NEVER)).toEqual([1])
   })
 
-  it('goes on with another second thread when that has died, and no text is lost', async () => {
-    const file = join(folder, 'fragile.ts')
-    const deaths = join(folder, 'deaths')
-    const code = (name: string) => JSON.stringify(new URL(name, import.meta.url).href)
+  it('serves a query before documents of others, and runs nothing more of a call that has left', async () => {
+    const file = join(folder, 'counting.ts')
+    // Its vectors say how many batches were before them.
     writeFileSync(
       file,
-      `import { existsSync, writeFileSync } from 'node:fs'
-       import { serveWorker, workerInput } from ${code('../../../common/process/threads/worker-rpc.ts')}
-       import { SecondHalf } from ${code('./second-half.ts')}
-       import { StepQueue } from ${code('./step-queue.ts')}
-       const loading = SecondHalf.load(new URL(workerInput<{ modelDirectory: string }>().modelDirectory), new StepQueue(), 1)
-       const { signal } = new AbortController()
-       let calls = 0
-       serveWorker({
-         ready: async () => void (await loading),
-         finish: async (halfway: never, asked: never) => {
-           calls += 1
-           if (calls === 4 && !existsSync(${JSON.stringify(deaths)})) {
-             writeFileSync(${JSON.stringify(deaths)}, '')
-             process.exit(3)
-           }
-           return (await loading).finish(halfway, asked, signal)
-         },
-       })`,
+      `let batches = 0
+       export const load = () => ({ value: 5 })
+       export const embed = async () => {
+         await new Promise((resolve) => setTimeout(resolve, 20))
+         return { value: { vectors: new Float32Array([batches++]), tokenStates: [] } }
+       }`,
     )
-    await using thread = new ModelThread(MODEL, silentLog, systemClock, { secondFile: pathToFileURL(file), cores: 2 })
-    const texts = Array.from({ length: 8 }, (_, index) => `passage: ${'words and more words '.repeat(20 + index)}`)
-    const { vectors } = await embeddingEngine(thread, null).embed(CALL, texts, NEVER)
-    expect(existsSync(deaths)).toBe(true)
-    await using whole = new ModelThread(MODEL, silentLog, systemClock, { cores: 1 })
-    expect(vectors).toEqual((await embeddingEngine(whole, null).embed(CALL, texts, NEVER)).vectors)
-  })
-
-  it('hears that the caller of a running job has left', async () => {
-    const file = join(folder, 'endless.ts')
-    const cancelled = join(folder, 'cancelled')
-    writeFileSync(
-      file,
-      `import { writeFileSync } from 'node:fs'
-       import { serveWorker } from '${new URL('../../../common/process/threads/worker-rpc.ts', import.meta.url).href}'
-       let running = 0
-       serveWorker({
-         ready: () => undefined,
-         embed: (job: number) => { running = job; return new Promise(() => undefined) },
-         cancel: (job: number) => writeFileSync(${JSON.stringify(cancelled)}, String(job === running)),
-       })`,
-    )
-    await using thread = new ModelThread(MODEL, silentLog, systemClock, { file: pathToFileURL(file) })
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
     const controller = new AbortController()
-    const call = thread.embed(['x'], controller.signal)
+    const text = Array.from({ length: 300 }, () => 4)
+    const embedOne = async (purpose: 'query' | 'passage') =>
+      (await thread.embed([text], NEVER, 'searching', { purpose, withTokenStates: false })).vectors[0]![0]!
+    const documents = ['a', 'b'].map((organizationId) => {
+      const asked = { purpose: 'passage', withTokenStates: false } as const
+      return thread.embed(
+        Array.from({ length: 20 }, () => text),
+        controller.signal,
+        organizationId,
+        asked,
+      )
+    })
+    const before = await embedOne('passage')
+    expect(await embedOne('query')).toBeLessThanOrEqual(before + 2)
     controller.abort()
-    await expect(call).rejects.toSatisfy(isAbort)
-    await vi.waitFor(() => expect(readFileSync(cancelled, 'utf8')).toBe('true'), { timeout: 10_000 })
+    for (const call of documents) await expect(call).rejects.toSatisfy(isAbort)
+    expect(await embedOne('passage')).toBeLessThanOrEqual(before + 4)
   })
 
   it('fails what is pending when it is closed', async () => {

@@ -1,62 +1,102 @@
 import './no-telemetry.ts'
-import { availableParallelism } from 'node:os'
+import { Piscina } from 'piscina'
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
-import { lookAtModel } from './model-files.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
+import { toBatches } from './batches.ts'
+import { type Asked, FairQueue } from './fair-queue.ts'
+import type { Embedded } from './model.ts'
+import { checkModelFiles } from './model-files.ts'
 import { StartLimit } from './start-limit.ts'
-import type { EmbedReply, ThreadInput } from './thread.ts'
-import type { Purpose } from './token-states.ts'
+import type { EmbedTask, Reply, ThreadInput } from './thread.ts'
+import type { Purpose } from './token-embeddings.ts'
+import { END, MARKS, MAX_TOKENS, START } from './tokens.ts'
 
 const FILE = new URL('./thread.ts', import.meta.url)
-const SECOND_FILE = new URL('./second-thread.ts', import.meta.url)
+/** Calls that wait or run. More are refused, so that a stalled thread cannot fill the memory. */
+const MAX_CALLS = 20_000
+/** Text of one step of the tokenizer, in UTF-16 units: about 10 ms. */
+const STEP_LENGTH = 4_000
+
+export interface EmbedReply {
+  readonly vectors: readonly Float32Array[]
+  /** Of each text; empty unless they were asked for. */
+  readonly tokenStates: readonly Int8Array[]
+  readonly tokens: number
+}
+
+interface Thread {
+  readonly pool: Piscina
+  /** Tokens that the model knows. */
+  readonly vocabulary: number
+}
 
 /**
- * The thread with the model, which has another for the second half of its layers. The first call starts it, because a
- * service that embeds nothing need not hold the model. If it has died, the next call starts it again.
+ * The model, in one worker thread. The first call starts it, because a service that embeds nothing need not hold the
+ * model. If it has died, the next call starts it again. Organizations share its time: batch by batch of the network,
+ * and beside it step by step of the tokenizer.
  */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
-  readonly #input: ThreadInput
   readonly #directory: URL
   readonly #log: Log
   readonly #starts: StartLimit
-  #client: WorkerClient | undefined
-  /** The last time that the model was loaded; undefined: nobody has needed it. */
-  #loading: Promise<void> | undefined
+  readonly #network = new FairQueue()
+  readonly #tokenizer = new FairQueue()
+  /** Undefined: it has not been needed, has died, or could not be loaded. */
+  #thread: Promise<Thread> | undefined
+  #wasNeeded = false
   #problem: string | null = null
-  #nextJob = 1
-  #closed = false
+  #calls = 0
+  #isClosed = false
 
-  /** `modelDirectory` ends with a slash. Tests give other code of the threads, or another number of cores. */
-  constructor(modelDirectory: URL, log: Log, clock: Clock, { file = FILE, secondFile = SECOND_FILE, cores = availableParallelism() } = {}) {
+  /** `modelDirectory` ends with a slash. Tests give other code of the thread. */
+  constructor(modelDirectory: URL, log: Log, clock: Clock, file = FILE) {
     this.#file = file
     this.#directory = modelDirectory
-    this.#input = { modelDirectory: modelDirectory.href, secondFile: secondFile.href, cores }
     this.#log = log
     this.#starts = new StartLimit(clock)
   }
 
   /**
-   * Organizations share the thread's time, layer by layer of the network. `statesFor` asks for token states, of texts for
-   * this purpose.
+   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenStates` asks for token embeddings, of texts
+   * for this purpose. A call for a query whose texts fit into one batch goes before other calls.
    */
   embed(
     input: readonly (string | readonly number[])[],
     signal: AbortSignal,
-    organizationId?: string,
-    statesFor: Purpose | null = null,
+    organizationId = '',
+    { purpose, withTokenStates }: { readonly purpose: Purpose; readonly withTokenStates: boolean } = {
+      purpose: 'query',
+      withTokenStates: false,
+    },
   ): Promise<EmbedReply> {
-    return this.#call('embed', input, signal, organizationId, statesFor)
+    return this.#call(signal, async ({ vocabulary }) => {
+      const given = input.map((each) => (typeof each === 'string' ? each : ''))
+      const found = given.some((text) => text !== '') ? await this.#tokenize(given, signal, organizationId) : []
+      const all = input.map((each, index) => (typeof each === 'string' ? (found[index] ?? []) : toOwnTokens(each, vocabulary)))
+      const texts = all.map((tokens) => tokens.slice(0, MAX_TOKENS - MARKS))
+      const batches = toBatches(texts.map(({ length }) => length + MARKS))
+      const vectors: Float32Array[] = []
+      const tokenStates: Int8Array[] = []
+      const asked = { organizationId, isQuery: purpose === 'query' && batches.length === 1 }
+      await this.#inTurns(this.#network, batches, asked, signal, async (batch) => {
+        const task: EmbedTask = { texts: batch.map((index) => texts[index]!), statesFor: withTokenStates ? purpose : null }
+        const embedded = await this.#run<Embedded>('embed', task)
+        const width = embedded.vectors.length / batch.length
+        for (const [row, index] of batch.entries()) {
+          vectors[index] = embedded.vectors.subarray(row * width, (row + 1) * width)
+          if (withTokenStates) tokenStates[index] = embedded.tokenStates[row]!
+        }
+      })
+      return { vectors, tokenStates, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
+    })
   }
 
-  countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]> {
-    return this.#call('countTokens', texts, signal, organizationId)
-  }
-
-  tokenize(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly (readonly number[])[]> {
-    return this.#call('tokenize', texts, signal, organizationId)
+  /** The tokens of each text, without marks. */
+  tokenize(texts: readonly string[], signal: AbortSignal, organizationId = ''): Promise<readonly (readonly number[])[]> {
+    return this.#call(signal, () => this.#tokenize(texts, signal, organizationId))
   }
 
   /**
@@ -64,93 +104,171 @@ export class ModelThread implements AsyncDisposable {
    * the first call, this is what its files show from outside.
    */
   async problems(): Promise<readonly string[]> {
-    if (this.#loading) await this.#loading
-    else await this.#look()
+    if (!this.#wasNeeded) await this.#checkFiles()
+    await this.#thread?.catch(() => undefined)
     return this.#problem === null ? [] : [this.#problem]
   }
 
-  async #look(): Promise<void> {
-    const problem = await lookAtModel(this.#directory).then(
-      () => null,
-      (error: Error) => cannotLoad(error),
-    )
+  async #checkFiles(): Promise<void> {
+    const problem = await checkModelFiles(this.#directory).then(() => null, cannotLoad)
     // Meanwhile a call may have loaded it, and known more.
-    if (this.#loading) return this.#loading
+    if (this.#wasNeeded) return
     if (problem !== null && problem !== this.#problem) this.#log.error({ problem }, 'the embedded model cannot be loaded')
     this.#problem = problem
   }
 
-  /** Running calls fail. */
+  /** Waiting calls fail. The thread ends after what it runs: ended inside of native code, it would end the process. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true
-    await this.#client?.[Symbol.asyncDispose]()
+    this.#isClosed = true
+    const thread = await this.#thread?.catch(() => undefined)
+    await thread?.pool.close()
   }
 
-  #call<T>(
-    method: 'embed' | 'countTokens' | 'tokenize',
-    input: unknown,
+  async #call<T>(signal: AbortSignal, work: (thread: Thread) => Promise<T>): Promise<T> {
+    signal.throwIfAborted()
+    if (this.#calls >= MAX_CALLS) throw unavailable('Too many calls wait for the embedded model.')
+    this.#calls += 1
+    const working = this.#ready()
+      .then(work)
+      .finally(() => {
+        this.#calls -= 1
+      })
+    return untilAborted(working, signal)
+  }
+
+  async #tokenize(texts: readonly string[], signal: AbortSignal, organizationId: string): Promise<readonly (readonly number[])[]> {
+    const tokens = texts.map((): number[] => [])
+    await this.#inTurns(this.#tokenizer, toSteps(texts), { organizationId, isQuery: false }, signal, async (step) => {
+      const found = await this.#run<readonly (readonly number[])[]>(
+        'tokenize',
+        step.map(({ text }) => text),
+      )
+      for (const [piece, { index }] of step.entries()) for (const token of found[piece]!) tokens[index]!.push(token)
+    })
+    return tokens
+  }
+
+  /** Runs each part of a call when it is its turn. After one has failed, no other begins. */
+  async #inTurns<Part>(
+    queue: FairQueue,
+    parts: readonly Part[],
+    asked: Omit<Asked, 'size'>,
     signal: AbortSignal,
-    organizationId = '',
-    ...more: readonly unknown[]
-  ): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      signal.throwIfAborted()
-      if (this.#closed) throw unavailable('The embedded model is closed.')
-      this.#client ??= this.#start()
-      const client = this.#client
-      const job = this.#nextJob++
-      const onAbort = () => {
-        client.call('cancel', [job]).catch(() => undefined)
-        reject(signal.reason)
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      client
-        .call<T>(method, [job, input, organizationId, ...more])
-        .finally(() => signal.removeEventListener('abort', onAbort))
-        .then(resolve, (error) => reject(engineError(error)))
+    run: (part: Part) => Promise<void>,
+  ): Promise<void> {
+    let isOver = false
+    const size = parts.length
+    const running = parts.map((part) => queue.run({ ...asked, size }, signal, async () => (isOver ? undefined : run(part))))
+    await Promise.all(running).finally(() => {
+      isOver = true
     })
   }
 
-  #start(): WorkerClient {
-    if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
-    const forget = () => {
-      if (this.#client === client) this.#client = undefined
-    }
-    const client = new WorkerClient(this.#file, 'the embedded model', this.#input, {
-      onExit: (error) => {
-        forget()
-        if (!this.#closed) this.#log.error({ err: error }, 'the thread of the embedded model has died')
-      },
+  async #run<T>(name: 'embed' | 'tokenize', task: unknown): Promise<T> {
+    const { pool } = await this.#ready()
+    const reply = await this.#send<T>(pool, name, task).catch((error: unknown) => {
+      if (!this.#isClosed) this.#log.error({ err: error }, 'the thread of the embedded model has died')
+      throw unavailable('The embedded model has stopped.', error)
     })
-    this.#loading = client.call<void>('ready', []).then(
-      () => {
-        this.#problem = null
-      },
-      async (error: Error) => {
-        this.#problem = cannotLoad(error)
-        if (!this.#closed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
-        // The files may have been repaired: the next call tries again.
-        forget()
-        await client[Symbol.asyncDispose]()
-      },
-    )
-    return client
+    if ('error' in reply) throw new KisError('engine_error', 'The embedded model failed.', { cause: reply.error })
+    return reply.value
+  }
+
+  /** Rejects only if the thread has died, or its code cannot be loaded. */
+  #send<T>(pool: Piscina, name: string, task: unknown): Promise<Reply<T>> {
+    return pool.run(task, { filename: this.#file.href, name })
+  }
+
+  async #ready(): Promise<Thread> {
+    if (this.#isClosed) throw unavailable('The embedded model is closed.')
+    this.#wasNeeded = true
+    this.#thread ??= this.#start()
+    return this.#thread
+  }
+
+  #start(): Promise<Thread> {
+    if (!this.#starts.count()) throw unavailable('The embedded model has failed repeatedly; the log says why.')
+    const workerData: ThreadInput = { modelDirectory: this.#directory.href }
+    const pool = new Piscina({
+      ...{ workerData, minThreads: 0, maxThreads: 1, idleTimeout: Number.POSITIVE_INFINITY },
+      // One of the network, one of the tokenizer, and one that loads the model.
+      concurrentTasksPerWorker: 3,
+      // Otherwise a thread that waits for a call would not hear that the network is done.
+      atomics: 'disabled',
+      recordTiming: false,
+    })
+    const thread = this.#load(pool)
+    pool.on('workerDestroy', () => {
+      if (this.#thread === thread) this.#thread = undefined
+    })
+    pool.on('error', (error: unknown) => {
+      this.#log.error({ err: error }, 'the thread of the embedded model has died')
+      // Fails a call that waits for the thread to start.
+      void pool.destroy()
+    })
+    return thread
+  }
+
+  async #load(pool: Piscina): Promise<Thread> {
+    try {
+      const reply = await this.#send<number>(pool, 'load', null)
+      if ('error' in reply) throw reply.error
+      this.#problem = null
+      return { pool, vocabulary: reply.value }
+    } catch (error) {
+      this.#problem = cannotLoad(error)
+      if (!this.#isClosed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
+      // The files may be repaired: the next call tries again.
+      await pool.destroy()
+      throw unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)
+    }
   }
 }
 
-function cannotLoad({ message }: Error): string {
-  return `the embedded model cannot be loaded: ${message}`
+interface Piece {
+  /** Of the text. */
+  readonly index: number
+  readonly text: string
+}
+
+/**
+ * Groups short texts, and splits long ones. Pieces end at white space, which no token crosses, if there is any in their
+ * second half.
+ */
+function toSteps(texts: readonly string[]): readonly (readonly Piece[])[] {
+  const steps: Piece[][] = []
+  let room = 0
+  for (const [index, text] of texts.entries()) {
+    for (let from = 0; from < text.length; ) {
+      let end = Math.min(from + STEP_LENGTH, text.length)
+      if (end < text.length) {
+        const space = text.lastIndexOf(' ', end)
+        if (space > from + STEP_LENGTH / 2) end = space
+      }
+      if (end - from > room) {
+        steps.push([])
+        room = STEP_LENGTH
+      }
+      steps.at(-1)!.push({ index, text: text.slice(from, end) })
+      room -= end - from
+      from = end
+    }
+  }
+  return steps
+}
+
+/** @throws {KisError} `invalid_request`: the model has no such tokens */
+function toOwnTokens(tokens: readonly number[], vocabulary: number): readonly number[] {
+  const unknown = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary)
+  if (unknown !== undefined)
+    throw new KisError('invalid_request', `token ${unknown} is not of the model's ${vocabulary}`, { param: 'input' })
+  return tokens[0] === START && tokens.at(-1) === END ? tokens.slice(1, -1) : tokens
+}
+
+function cannotLoad(error: unknown): string {
+  return `the embedded model cannot be loaded: ${error instanceof Error ? error.message : String(error)}`
 }
 
 function unavailable(message: string, cause?: unknown): KisError {
   return new KisError('engine_unavailable', message, { cause, retryAfterMs: 1_000 })
-}
-
-/** `error` comes from the worker client, or was thrown in the thread and is recognised by its name. */
-function engineError(error: unknown): KisError {
-  const name = error instanceof Error ? error.name : ''
-  if (name === 'ModelNotLoaded') return unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)
-  if (name === 'InvalidTokens') return new KisError('invalid_request', (error as Error).message, { param: 'input', cause: error })
-  if (name === 'JobCancelled' || error instanceof KisError) return unavailable('The embedded model has stopped.', error)
-  return new KisError('engine_error', 'The embedded model failed.', { cause: error })
 }

@@ -1,22 +1,18 @@
 import { readFile } from 'node:fs/promises'
-import { Tensor } from 'onnxruntime-node'
-import { Layers, MAX_TOKENS, newMemory, type Reading, toMask } from './layers.ts'
-import type { Asked, Finished, Halfway } from './second-half.ts'
-import type { StepQueue } from './step-queue.ts'
-import type { TokenTraits } from './token-states.ts'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { NETWORK_FILE } from './model-files.ts'
+import { type Language, MEAN_OF, type Purpose, toTokenEmbeddings, WIDTH } from './token-embeddings.ts'
 import { TRAITS } from './tokenizer/unigram.ts'
 import { WordTokenizer } from './tokenizer/word-tokenizer.ts'
+import { END, MARKS, PAD, START } from './tokens.ts'
 
-const START = 0
-const PAD = 1
-const END = 2
-/** The marks that each text gets: `<s>` and `</s>`. */
-export const MARKS = 2
-
-/** The token lists do not fit the model. */
-export class InvalidTokens extends Error {
-  override readonly name = 'InvalidTokens'
-}
+/**
+ * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
+ */
+const VECTORS = 'neutral_embedding'
+const TOKEN_EMBEDDINGS = 'token_embeddings'
 
 /** A text that the model must embed as its makers did, and the first numbers of the result. */
 interface Reference {
@@ -28,91 +24,90 @@ interface Reference {
   }[]
 }
 
-/** What the second half of the layers makes of texts, here or in another thread. */
-export type Finish = (halfway: Halfway, asked: Asked, signal: AbortSignal) => Promise<Finished>
+export interface Embedded {
+  /** Of each text, of length 1, one after the other. */
+  readonly vectors: Float32Array
+  /** Of each text; empty unless they were asked for. */
+  readonly tokenStates: readonly Int8Array[]
+}
 
-/** The tokenizer and the first half of the network, in the thread that loaded them. */
+/** The tokenizer and the network, in the thread that loaded them. */
 export class Model {
   readonly tokenizer: WordTokenizer
-  readonly #layers: Layers
-  readonly #vocabulary: number
+  readonly #network: InferenceSession
 
-  private constructor(layers: Layers, tokenizer: WordTokenizer, vocabulary: number) {
-    this.#layers = layers
+  private constructor(tokenizer: WordTokenizer, network: InferenceSession) {
     this.tokenizer = tokenizer
-    this.#vocabulary = vocabulary
+    this.#network = network
   }
 
-  /** `threads` compute one layer together. */
-  static async load(directory: URL, threads: number): Promise<Model> {
+  /**
+   * Loads the model, and embeds a text with a known vector, to detect a damaged file or a runtime that computes wrongly.
+   * @throws {Error} the files of the folder are missing or damaged
+   */
+  static async load(directory: URL): Promise<Model> {
     const tokenizer = await WordTokenizer.load(directory)
-    const { vocab_size: vocabulary } = (await readJson(directory, 'config.json')) as { vocab_size: number }
-    return new Model(await Layers.load(directory, 'first', threads), tokenizer, vocabulary)
+    const network = await InferenceSession.create(fileURLToPath(new URL(NETWORK_FILE, directory)), {
+      intraOpNumThreads: Math.min(2, availableParallelism()),
+      // Threads that wait sleep. By default they spin, and a text takes ten times as long on a busy machine.
+      extra: { session: { intra_op: { allow_spinning: '0' } } },
+      // Keeps no memory for the largest batch that there ever was. The time is the same within 5 %.
+      enableCpuMemArena: false,
+      enableMemPattern: false,
+    })
+    const model = new Model(tokenizer, network)
+    await model.#check(directory)
+    return model
   }
 
-  /** Embeds the first reference text, to detect a damaged file or a runtime that computes wrongly. */
-  async check(directory: URL, queue: StepQueue, finish: Finish): Promise<void> {
-    const { tolerance, texts } = (await readJson(directory, 'reference.json')) as Reference
+  async #check(directory: URL): Promise<void> {
+    const { tolerance, texts } = JSON.parse(await readFile(new URL('reference.json', directory), 'utf8')) as Reference
     const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
     const tokens = this.tokenizer.tokens(text)
     if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
-    const asked = { organizationId: '', size: 1, statesFor: null }
-    const { signal } = new AbortController()
-    const { vectors } = await finish(await this.begin([tokens], asked, newMemory(), queue, signal), asked, signal)
+    const { vectors } = await this.embed([tokens], null)
     if (!expected.every((value, index) => Math.abs(value - vectors[index]!) <= tolerance))
       throw new Error('the model does not give the reference vector')
   }
 
-  /** Layers of one half. */
-  get layers(): number {
-    return this.#layers.count
-  }
-
-  /** The tokens that the network reads of a text, without marks. What exceeds 512 tokens is left out. */
-  toTokens(input: string | readonly number[]): readonly number[] {
-    return typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - MARKS) : this.#checked(input)
-  }
-
   /**
-   * Takes texts, given their tokens, through the first half of the layers. They are padded to the longest; a vector does
-   * not depend on the texts beside it. `memory` then holds their states.
+   * Embeds texts, given their tokens without marks. They are padded to the longest; a vector does not depend on the texts
+   * beside it. `statesFor` asks for token embeddings, of texts for this purpose.
    */
-  async begin(
-    texts: readonly (readonly number[])[],
-    { organizationId, size }: Asked,
-    memory: SharedArrayBuffer,
-    queue: StepQueue,
-    signal: AbortSignal,
-  ): Promise<Halfway> {
-    const lengths = texts.map(({ length }) => length + MARKS)
-    const mask = toMask(lengths)
-    const [, width] = mask.dims as [number, number]
-    const ids = new BigInt64Array(mask.size).fill(BigInt(PAD))
-    for (const [row, tokens] of texts.entries())
-      for (const [index, token] of [START, ...tokens, END].entries()) ids[row * width + index] = BigInt(token)
-    const reading: Reading = { state: new Tensor('int64', ids, mask.dims), mask, memory, vectors: null }
-    await queue.run(organizationId, this.#layers.count, size, signal, (layer) => this.#layers.run(layer, reading))
-    return { memory, lengths, traits: texts.map((tokens) => this.#traitsOf(tokens)) }
-  }
-
-  #traitsOf(tokens: readonly number[]): TokenTraits {
-    const { traits } = this.tokenizer
-    const has = (token: number, trait: number) => (traits[token]! & trait) !== 0
-    const balance = tokens.reduce((sum, token) => sum + Number(has(token, TRAITS.arabic)) - Number(has(token, TRAITS.latin)), 0)
-    const words = [...tokens.keys()].filter((place) => has(tokens[place]!, TRAITS.word))
-    return { language: balance >= 0 ? 'ar' : 'en', words }
-  }
-
-  #checked(tokens: readonly number[]): readonly number[] {
-    for (const token of tokens) {
-      if (!Number.isInteger(token) || token < 0 || token >= this.#vocabulary)
-        throw new InvalidTokens(`token ${token} is not of the model's ${this.#vocabulary}`)
+  async embed(texts: readonly (readonly number[])[], statesFor: Purpose | null): Promise<Embedded> {
+    const width = Math.max(...texts.map(({ length }) => length)) + MARKS
+    const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
+    const mask = new BigInt64Array(ids.length)
+    for (const [row, tokens] of texts.entries()) {
+      ids.set(BigInt64Array.from([START, ...tokens, END], BigInt), row * width)
+      mask.fill(1n, row * width, row * width + tokens.length + MARKS)
     }
-    const bare = tokens[0] === START && tokens.at(-1) === END ? tokens.slice(1, -1) : tokens
-    return bare.slice(0, MAX_TOKENS - MARKS)
+    const purpose = statesFor ?? 'query'
+    const means = BigInt64Array.from(texts, (tokens) => MEAN_OF[purpose][this.#languageOf(tokens)])
+    const feeds = {
+      input_ids: new Tensor('int64', ids, [texts.length, width]),
+      attention_mask: new Tensor('int64', mask, [texts.length, width]),
+      token_mean: new Tensor('int64', means, [texts.length]),
+    }
+    const outputs = await this.#network.run(feeds, statesFor ? [VECTORS, TOKEN_EMBEDDINGS] : [VECTORS])
+    const vectors = outputs[VECTORS]!.data as Float32Array
+    if (!statesFor) return { vectors, tokenStates: [] }
+    const states = outputs[TOKEN_EMBEDDINGS]!.data as Float32Array
+    const tokenStates = texts.map((tokens, row) => {
+      const own = states.subarray((row * width + 1) * WIDTH, (row * width + 1 + tokens.length) * WIDTH)
+      return toTokenEmbeddings(own, statesFor, (place) => this.#has(tokens[place]!, TRAITS.word))
+    })
+    return { vectors, tokenStates }
   }
-}
 
-async function readJson(directory: URL, name: string): Promise<unknown> {
-  return JSON.parse(await readFile(new URL(name, directory), 'utf8'))
+  /** The language of most of its letters. */
+  #languageOf(tokens: readonly number[]): Language {
+    let balance = 0
+    for (const token of tokens) balance += Number(this.#has(token, TRAITS.arabic)) - Number(this.#has(token, TRAITS.latin))
+    return balance >= 0 ? 'ar' : 'en'
+  }
+
+  #has(token: number, trait: number): boolean {
+    return (this.tokenizer.traits[token]! & trait) !== 0
+  }
 }

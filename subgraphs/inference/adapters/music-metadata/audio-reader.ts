@@ -1,6 +1,7 @@
-import { Worker } from 'node:worker_threads'
-import { FairPlaces, orTooBusy } from '../../../common/process/fair-places.ts'
+import { KisError } from '../../../common/errors.ts'
+import { FairThreads } from '../../../common/process/threads/thread.ts'
 import type { AudioFormat, AudioReader } from '../../ports/audio-reader.ts'
+import type { Found, Question } from './thread.ts'
 
 const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
   flac: 'audio/flac',
@@ -11,54 +12,39 @@ const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
   webm: 'audio/webm',
 }
 
-/** A real file takes about 50 ms, most of it to start the thread. */
+const THREAD = new URL('./thread.ts', import.meta.url)
+/** A real file takes milliseconds. */
 const MAX_READ_MS = 5_000
 /** Files read at once, each in a thread. Others wait; an organization has one thread at most. */
 const MAX_THREADS = 2
 /** Waiting files of one organization. `LargeBodies` bounds their bytes. */
 const MAX_WAITING = 64
-
-interface Found {
-  readonly hasSound: boolean
-  /** 0: unknown. */
-  readonly ms: number
-}
+const HEAP_MB = 256
+const IDLE_MS = 60_000
 
 /**
  * Reads the length of audio with music-metadata. A header may claim anything, so a file is at least as long as its bytes
  * can be. The library's parsers of other formats never get a file, because they are not needed and could be attacked.
- * Those of these formats can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so each file has its own thread and a
- * deadline.
+ * Those of these formats can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so they run in threads
+ * with a deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
-  const places = new FairPlaces(MAX_THREADS, MAX_WAITING)
+  const limits = { cpuMs: maxReadMs, wallMs: maxReadMs, heapMb: HEAP_MB }
+  const threads = new FairThreads('audio reader', { maxThreads: MAX_THREADS, limits, idleMs: IDLE_MS })
   return {
     async read(bytes, organizationId, signal) {
       const format = detectFormat(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       if (!format) return null
-      const leave = await places.take(organizationId, signal).catch(orTooBusy('Too many sound files of your organization wait to be read.'))
-      const found = await inThread(bytes, format, maxReadMs).finally(leave)
+      const question: Question = { bytes, mimeType: MEDIA_TYPES[format], format }
+      const caller = { organizationId, maxWaiting: MAX_WAITING, signal }
+      const found = await threads.call<Found>(THREAD, question, caller).catch((error) => {
+        // Whatever the file does to its thread, it cannot be read.
+        if (error instanceof KisError || signal.aborted) throw error
+        return null
+      })
       return found?.hasSound ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
     },
   }
-}
-
-/** Null when the file cannot be read, or not in time. */
-async function inThread(bytes: Uint8Array, format: AudioFormat, maxReadMs: number): Promise<Found | null> {
-  const { promise, resolve } = Promise.withResolvers<Found | null>()
-  const copy = new Uint8Array(bytes)
-  const thread = new Worker(new URL('./thread.ts', import.meta.url), {
-    workerData: { bytes: copy, mimeType: MEDIA_TYPES[format], format },
-    transferList: [copy.buffer],
-  })
-  thread.once('message', resolve)
-  thread.once('error', () => resolve(null))
-  thread.once('exit', () => resolve(null))
-  const timer = setTimeout(() => resolve(null), maxReadMs)
-  const found = await promise
-  clearTimeout(timer)
-  await thread.terminate()
-  return found
 }
 
 /** By the first bytes, as each format's specification defines them. */

@@ -1,5 +1,5 @@
-import { parentPort, workerData } from 'node:worker_threads'
-import { parseBuffer } from 'music-metadata'
+import { type IFormat, parseBuffer } from 'music-metadata'
+import { answering } from '../../../common/process/threads/thread-calls.ts'
 import type { AudioFormat } from '../../ports/audio-reader.ts'
 import { recordingMs } from './recording-length.ts'
 
@@ -21,17 +21,30 @@ const PACKED_BITS_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
 /** Codecs of WAV that are not compressed; the last one is WAVE_FORMAT_EXTENSIBLE. */
 const SAMPLES = ['PCM', 'IEEE_FLOAT', 'ALAW', 'MULAW', 'non-PCM (65534)']
 
-const { bytes, mimeType, format } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string; readonly format: AudioFormat }
-const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
-const soundBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
-const ms = header.duration ? header.duration * 1_000 : unstatedMs()
-const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
-const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
-const leastMs = (soundBytes * 8_000) / mostBitsPerSecond
-parentPort!.postMessage({ hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 })
+export interface Question {
+  readonly bytes: Uint8Array
+  readonly mimeType: string
+  readonly format: AudioFormat
+}
+
+export interface Found {
+  readonly hasSound: boolean
+  /** 0: unknown. */
+  readonly ms: number
+}
+
+export const call = answering(async ({ bytes, mimeType, format }: Question): Promise<Found> => {
+  const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
+  const soundBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
+  const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
+  const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
+  const leastMs = (soundBytes * 8_000) / mostBitsPerSecond
+  const ms = header.duration ? header.duration * 1_000 : unstatedMs(bytes, format, header, soundBytes)
+  return { hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
+})
 
 /** The length of a file that was written as a stream and states none. 0: unknown. */
-function unstatedMs(): number {
+function unstatedMs(bytes: Uint8Array, format: AudioFormat, header: IFormat, soundBytes: number): number {
   if (format === 'webm') return recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = header
   const bitsPerSecond = sampleRate * numberOfChannels * bitsPerSample

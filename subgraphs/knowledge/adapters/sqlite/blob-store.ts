@@ -1,7 +1,6 @@
 import { damaged, FileLock, prepareFile } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
-import { BULK_WRITES, SCANS, StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
-import type { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
+import { BULK_WRITES, FileThread, SCANS, StoreFile } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
@@ -22,13 +21,13 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
   const file = new StoreFile({ path, what: WHAT, log })
   try {
     opening.defer(() => lock.noteClosed())
-    const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), file, { shared: BULK_WRITES }))
+    const writer = opening.use(new FileThread(BULK_WRITES, new URL('./blob-writer.ts', import.meta.url), file))
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
     const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)
-    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file, { shared: SCANS }))
+    const reader = opening.use(new FileThread(SCANS, new URL('./blob-reader.ts', import.meta.url), file))
     return new SqliteBlobStore(file, { writer, reader }, opening.move())
   } catch (error) {
     throw file.toProblem(error)
@@ -37,13 +36,13 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
 
 class SqliteBlobStore implements BlobStore, AsyncDisposable {
   readonly #file: StoreFile
-  readonly #writer: WorkerClient
-  readonly #reader: WorkerClient
+  readonly #writer: FileThread
+  readonly #reader: FileThread
   readonly #closing: AsyncDisposableStack
 
   constructor(
     file: StoreFile,
-    { writer, reader }: { readonly writer: WorkerClient; readonly reader: WorkerClient },
+    { writer, reader }: { readonly writer: FileThread; readonly reader: FileThread },
     closing: AsyncDisposableStack,
   ) {
     this.#file = file
@@ -89,7 +88,6 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async ping(signal: AbortSignal): Promise<void> {
     try {
       this.#file.checkDamage()
-      this.#reader.checkAlive()
       await untilAborted(Promise.all([this.#writer.call('readEnds', []), this.#writer.call('ping', [])]), signal)
     } catch (error) {
       throw this.#file.toProblem(error)

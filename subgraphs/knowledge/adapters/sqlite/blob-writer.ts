@@ -2,7 +2,7 @@ import { DamageReader } from '../../../common/adapters/sqlite/damage-at-start.ts
 import { Connection } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
-import { serveWorkerInBatches, workerInput } from '../../../common/process/threads/worker-rpc.ts'
+import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
 import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that writes the blobs of one file. It answers a write after its commit. */
@@ -10,59 +10,50 @@ import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 /** A blob is large enough for its own commit. Several would make it long. */
 const MAX_BATCH = 1
 
-const { file } = workerInput<{ readonly file: string }>()
-const connection = new Connection(file, { readOnly: false })
-connection.database.exec(BLOB_SCHEMA)
-const commits = new GroupCommit(connection.database)
-const damage = new DamageReader(file)
-const eraser = new Eraser(connection.database, () => commits.isBroken)
-let isClosing = false
+export const call = servingFiles((file) => {
+  const connection = new Connection(file, { readOnly: false })
+  connection.database.exec(BLOB_SCHEMA)
+  const commits = new GroupCommit(connection.database)
+  const damage = new DamageReader(file)
+  const eraser = new Eraser(connection.database, () => commits.isBroken)
 
-function deleteBlob(key: string): void {
-  connection.prepare('DELETE FROM piece WHERE blob = (SELECT number FROM blob WHERE key = ?)').run(key)
-  const { changes } = connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
-  if (changes) eraser.deleted()
-}
-
-function deleteBlobs(prefix: string): void {
-  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all<[string]>(prefix, `${prefix}\u{10ffff}`)
-  for (const [key] of keys) deleteBlob(key)
-}
-
-function putBlob(key: string, bytes: Uint8Array): void {
-  deleteBlob(key)
-  const { lastInsertRowid: number } = connection.prepare('INSERT INTO blob (key, size) VALUES (?, ?)').run(key, bytes.length)
-  const insert = connection.prepare('INSERT INTO piece VALUES (?, ?, ?)')
-  for (let position = 0; position * PIECE_BYTES < bytes.length; position++) {
-    insert.run(number, position, bytes.subarray(position * PIECE_BYTES, (position + 1) * PIECE_BYTES))
+  function deleteBlob(key: string): void {
+    connection.prepare('DELETE FROM piece WHERE blob = (SELECT number FROM blob WHERE key = ?)').run(key)
+    const { changes } = connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
+    if (changes) eraser.deleted()
   }
-}
 
-serveWorkerInBatches(
-  {
-    put: (key: string, bytes: Uint8Array) => commits.write(() => putBlob(key, bytes)),
-    delete: (key: string) => commits.write(() => deleteBlob(key)),
-    deleteAll: (prefix: string) => commits.write(() => deleteBlobs(prefix)),
-    /**
-     * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
-     * full.
-     */
-    ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
-    close: () => {
-      isClosing = true
-    },
-    ...damage.handlers,
-  },
-  (run) => {
-    try {
-      commits.batch(run)
-    } finally {
-      if (isClosing) {
-        eraser[Symbol.dispose]()
-        damage[Symbol.dispose]()
-        connection[Symbol.dispose]()
-      }
+  function deleteBlobs(prefix: string): void {
+    const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all<[string]>(prefix, `${prefix}\u{10ffff}`)
+    for (const [key] of keys) deleteBlob(key)
+  }
+
+  function putBlob(key: string, bytes: Uint8Array): void {
+    deleteBlob(key)
+    const { lastInsertRowid: number } = connection.prepare('INSERT INTO blob (key, size) VALUES (?, ?)').run(key, bytes.length)
+    const insert = connection.prepare('INSERT INTO piece VALUES (?, ?, ?)')
+    for (let position = 0; position * PIECE_BYTES < bytes.length; position++) {
+      insert.run(number, position, bytes.subarray(position * PIECE_BYTES, (position + 1) * PIECE_BYTES))
     }
-  },
-  MAX_BATCH,
-)
+  }
+
+  return {
+    handlers: {
+      put: (key: string, bytes: Uint8Array) => commits.write(() => putBlob(key, bytes)),
+      delete: (key: string) => commits.write(() => deleteBlob(key)),
+      deleteAll: (prefix: string) => commits.write(() => deleteBlobs(prefix)),
+      /**
+       * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
+       * full.
+       */
+      ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
+      ...damage.handlers,
+    },
+    batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
+    close() {
+      eraser[Symbol.dispose]()
+      damage[Symbol.dispose]()
+      connection[Symbol.dispose]()
+    },
+  }
+})

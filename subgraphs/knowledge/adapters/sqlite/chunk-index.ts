@@ -3,11 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
-import { BULK_WRITES, StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { BULK_WRITES, FileThread, StoreFile } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
-import type { WorkerClient } from '../../../common/process/threads/worker-rpc.ts'
+import { type Caller, FairThreads } from '../../../common/process/threads/thread.ts'
+import type { FileCall } from '../../../common/process/threads/thread-calls.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type {
   ChunkCandidate,
@@ -23,7 +24,6 @@ import type {
 } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
 import { packed } from './chunk-index-packing.ts'
-import { type Caller, ReaderPool } from './chunk-index-reader-pool.ts'
 import { type ReadPassages, rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
@@ -84,8 +84,8 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
 
 /** The threads over a readable file. */
 interface Threads extends AsyncDisposable {
-  readonly writer: WorkerClient
-  readonly readers: ReaderPool
+  readonly writer: FileThread
+  readonly readers: Readers
   /** Of all collections, by id. It never changes for one. */
   readonly organizations: Map<string, string>
   readonly rebuild: EarlierRebuild
@@ -104,9 +104,8 @@ async function opened(
     // Before the last connection closes, as in `prepareFile`.
     lock.noteClosed()
     tryToWrite(path)
-    const revive = reviveRefusal
     opening.defer(() => lock.noteClosed())
-    const writer = opening.use(startThread(new URL('./chunk-index-writer.ts', import.meta.url), file, { shared: BULK_WRITES, revive }))
+    const writer = opening.use(new FileThread(BULK_WRITES, new URL('./chunk-index-writer.ts', import.meta.url), file, reviveRefusal))
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
     const left = await writer.call<number | null>('rebuildEarlier', [0])
@@ -115,8 +114,7 @@ async function opened(
     opening.defer(() => lock.keepLog())
     const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
-    const startReader = () => startThread(new URL('./chunk-index-reader.ts', import.meta.url), file, { revive })
-    const readers = opening.use(new ReaderPool(startReader, READERS))
+    const readers = opening.use(new Readers(file))
     const organizations = await writer.call<Map<string, string>>('organizations', [])
     const rebuild = opening.use(new EarlierRebuild(writer, file, left))
     if (rebuildFirst) await rebuild.ended
@@ -132,6 +130,29 @@ async function opened(
   }
 }
 
+/** The threads that read, each with a connection and a cache of its own. */
+class Readers implements AsyncDisposable {
+  readonly #file: StoreFile
+  readonly #threads = new FairThreads('chunk index', { maxThreads: READERS })
+
+  constructor(file: StoreFile) {
+    this.#file = file
+  }
+
+  async call<T>(method: string, args: readonly unknown[], caller: Caller): Promise<T> {
+    try {
+      const task: FileCall = { file: this.#file.path, method, args }
+      return await this.#threads.call<T>(new URL('./chunk-index-reader.ts', import.meta.url), task, caller)
+    } catch (error) {
+      throw this.#file.toCallerError(error, reviveRefusal)
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#threads[Symbol.asyncDispose]()
+  }
+}
+
 /** Rebuilds an index of an earlier version in the background. It continues where a process has ended. */
 class EarlierRebuild implements AsyncDisposable {
   /** Chunks that are left; null: none, also where nothing was to be rebuilt. */
@@ -139,12 +160,12 @@ class EarlierRebuild implements AsyncDisposable {
   readonly ended: Promise<void>
   readonly #stopping = new AbortController()
 
-  constructor(writer: WorkerClient, file: StoreFile, left: number | null) {
+  constructor(writer: FileThread, file: StoreFile, left: number | null) {
     this.left = left
     this.ended = left === null ? Promise.resolve() : this.#run(writer, file)
   }
 
-  async #run(writer: WorkerClient, { path, log }: StoreFile): Promise<void> {
+  async #run(writer: FileThread, { path, log }: StoreFile): Promise<void> {
     const { signal } = this.#stopping
     let quietUntil = 0
     while (this.left !== null && !signal.aborted) {
@@ -221,11 +242,11 @@ class SqliteChunkIndex implements ChunkIndex {
     throw new KisError('index_rebuilding', message, { retryAfterMs: RETRY_WHEN_REBUILT_MS })
   }
 
-  get #writer(): WorkerClient {
+  get #writer(): FileThread {
     return this.#threads.writer
   }
 
-  get #readers(): ReaderPool {
+  get #readers(): Readers {
     return this.#threads.readers
   }
 

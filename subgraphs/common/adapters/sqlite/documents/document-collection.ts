@@ -79,7 +79,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   async insertOne(document: T): Promise<void> {
     const [id, text] = this.#toRow(document)
     await this.#store.ready
-    await this.#store.write('insert', this.spec.name, id, text)
+    await this.#store.write('insert', this.spec, id, text)
   }
 
   async insertMissing(documents: readonly T[]): Promise<number> {
@@ -87,7 +87,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     checkCount(documents.length, 'the number of documents')
     const rows = documents.map((document) => this.#toRow(document))
     await this.#store.ready
-    return this.#store.write('insertMissing', this.spec.name, rows)
+    return this.#store.write('insertMissing', this.spec, rows)
   }
 
   async findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}): Promise<T | null> {
@@ -95,27 +95,27 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const target = this.#chooseTarget(tests, filter)
     const changes = toChanges(update)
     await this.#store.ready
-    return this.#decoded(await this.#store.write('update', this.spec.name, target, changes, upsert ? toSeed(tests) : null))
+    return this.#decoded(await this.#store.write('update', this.spec, target, changes, upsert ? toSeed(tests) : null))
   }
 
   async updateOne(filter: Filter, update: Update): Promise<boolean> {
     const target = this.#chooseTarget(toTests(filter), filter)
     const changes = toChanges(update)
     await this.#store.ready
-    return this.#store.write('change', this.spec.name, target, changes)
+    return this.#store.write('change', this.spec, target, changes)
   }
 
   async findOneAndDelete(filter: Filter): Promise<T | null> {
     const target = this.#chooseTarget(toTests(filter), filter)
     await this.#store.ready
-    return this.#decoded(await this.#store.write('deleteOne', this.spec.name, target))
+    return this.#decoded(await this.#store.write('deleteOne', this.spec, target))
   }
 
   async deleteMany(filter: Filter): Promise<number> {
     const access = this.#chooseAccess(toTests(filter), undefined, filter)
     const sql = limited(selectSql('id, doc', this.spec, access), MAX_DOCUMENTS)
     await this.#store.ready
-    return this.#store.write('deleteMany', this.spec.name, { sql, judged: access.judged })
+    return this.#store.write('deleteMany', this.spec, { sql, judged: access.judged })
   }
 
   #chooseAccess(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {

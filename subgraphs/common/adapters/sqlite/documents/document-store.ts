@@ -4,12 +4,11 @@ import type { OwnInstallation } from '../../../identity/installation.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
 import { FairPlaces, orTooBusy } from '../../../process/fair-places.ts'
 import type { Log } from '../../../process/log.ts'
-import type { WorkerClient } from '../../../process/threads/worker-rpc.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
 import { Connection, damaged, FileLock, prepareFile, toOpeningFailure, toStorageFailure } from '../database.ts'
-import { COMMITS, SCANS, StoreFile, startThread } from '../threads.ts'
+import { COMMITS, FileThread, SCANS, StoreFile } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
@@ -55,13 +54,13 @@ export async function openSqliteDocumentStore({
   try {
     if (kinds) migrate(path, kinds, log)
     opening.defer(() => lock.noteClosed())
-    const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file, { shared: COMMITS }))
+    const writer = opening.use(new FileThread(COMMITS, new URL('./document-writer.ts', import.meta.url), file))
     await writer.call('ping', [])
     lock.noteOpen()
     opening.defer(() => lock.keepLog())
     const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) throw damaged(path, damage)
-    const reader = opening.use(startThread(new URL('../row-reader.ts', import.meta.url), file, { shared: SCANS }))
+    const reader = opening.use(new FileThread(SCANS, new URL('../row-reader.ts', import.meta.url), file))
     const connection = opening.use(new Connection(path, { readOnly: true }))
     return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
   } catch (error) {
@@ -78,8 +77,8 @@ function migrate(path: string, kinds: readonly Kind[], log: Log): void {
 }
 
 interface Parts {
-  readonly writer: WorkerClient
-  readonly reader: WorkerClient
+  readonly writer: FileThread
+  readonly reader: FileThread
   readonly connection: Connection
   /** Disposes of the parts above and of the lock, in the right order. */
   readonly closing: AsyncDisposableStack
@@ -127,10 +126,9 @@ class SqliteDocumentStore implements DocumentStore {
   }
 
   async ping(signal: AbortSignal): Promise<Date> {
-    const { file, reader, writer } = this.#parts
+    const { file, writer } = this.#parts
     try {
       file.checkDamage()
-      reader.checkAlive()
       this.#readNow('SELECT 1 FROM sqlite_schema', [])
       await untilAborted(Promise.all([...this.#made, writer.call('readEnds', []), writer.call('ping', [])]), signal)
       return new Date()

@@ -1,5 +1,5 @@
 import { type CollectionSpec, DuplicateKey } from '../../../ports/document-store.ts'
-import { serveWorkerInBatches, workerInput } from '../../../process/threads/worker-rpc.ts'
+import { servingFiles } from '../../../process/threads/thread-calls.ts'
 import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
@@ -27,16 +27,15 @@ export interface Target {
 /** The methods that the store calls. Documents are passed as JSON text. */
 export interface DocumentWriter {
   createCollection(spec: CollectionSpec): void
-  insert(collection: string, id: string, text: string): void
-  insertMissing(collection: string, rows: readonly Row[]): number
+  insert(collection: CollectionSpec, id: string, text: string): void
+  insertMissing(collection: CollectionSpec, rows: readonly Row[]): number
   /** `seed` is the document that an upsert starts from. */
-  update(collection: string, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
+  update(collection: CollectionSpec, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
   /** An update without an upsert, whose caller needs no document. */
-  change(collection: string, target: Target, changes: readonly Change[]): boolean
-  deleteOne(collection: string, target: Target): string | null
-  deleteMany(collection: string, target: Target): number
+  change(collection: CollectionSpec, target: Target, changes: readonly Change[]): boolean
+  deleteOne(collection: CollectionSpec, target: Target): string | null
+  deleteMany(collection: CollectionSpec, target: Target): number
   ping(): void
-  close(): void
 }
 
 /** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
@@ -44,27 +43,12 @@ const MAX_BATCH = 256
 /** Frequently written documents, mostly wallets, kept parsed between writes. */
 const MAX_PARSED = 64
 
-const { file } = workerInput<{ readonly file: string }>()
-const connection = new Connection(file, { readOnly: false })
-const commits = new GroupCommit(connection.database)
-const damage = new DamageReader(file)
-const eraser = new Eraser(connection.database, () => commits.isBroken)
-const parsed = new ParsedDocuments(MAX_PARSED)
-const specs = new Map<string, CollectionSpec>()
-let isClosing = false
-
-function getSpec(collection: string): CollectionSpec {
-  const spec = specs.get(collection)
-  if (!spec) throw new Error(`the collection ${collection} was not made`)
-  return spec
-}
-
 /** The collection's name is the `data` from which the other side of the thread makes the error again. */
-function duplicateIn(collection: string, cause?: unknown): DuplicateKey {
-  return Object.assign(new DuplicateKey(collection, cause), { data: collection })
+function duplicateIn({ name }: CollectionSpec, cause?: unknown): DuplicateKey {
+  return Object.assign(new DuplicateKey(name, cause), { data: name })
 }
 
-function orDuplicate<T>(collection: string, run: () => T): T {
+function orDuplicate<T>(collection: CollectionSpec, run: () => T): T {
   try {
     return run()
   } catch (error) {
@@ -72,121 +56,116 @@ function orDuplicate<T>(collection: string, run: () => T): T {
   }
 }
 
-function insertRow(collection: string, id: string, text: string): void {
-  orDuplicate(collection, () => connection.prepare(`INSERT INTO ${nameTable(getSpec(collection))} VALUES (?, ?)`).run(id, text))
-}
+export const call = servingFiles((file) => {
+  const connection = new Connection(file, { readOnly: false })
+  const commits = new GroupCommit(connection.database)
+  const damage = new DamageReader(file)
+  const eraser = new Eraser(connection.database, () => commits.isBroken)
+  const parsed = new ParsedDocuments(MAX_PARSED)
 
-function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly Change[]): string {
-  applyChanges(seed, changes, true)
-  const id = seed._id
-  if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${spec.name} names no _id`)
-  checkIndexed(spec, seed)
-  const text = encodeDocument(seed)
-  insertRow(spec.name, id, text)
-  return text
-}
+  function insertRow(collection: CollectionSpec, id: string, text: string): void {
+    orDuplicate(collection, () => connection.prepare(`INSERT INTO ${nameTable(collection)} VALUES (?, ?)`).run(id, text))
+  }
 
-function readRows({ sql, judged }: Target): readonly Row[] {
-  const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
-  return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
-}
+  function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly Change[]): string {
+    applyChanges(seed, changes, true)
+    const id = seed._id
+    if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${spec.name} names no _id`)
+    checkIndexed(spec, seed)
+    const text = encodeDocument(seed)
+    insertRow(spec, id, text)
+    return text
+  }
 
-function deleteRow(collection: string, id: string): void {
-  connection.prepare(`DELETE FROM ${nameTable(getSpec(collection))} WHERE id = ?`).run(id)
-  eraser.deleted()
-}
+  function readRows({ sql, judged }: Target): readonly Row[] {
+    const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
+    return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
+  }
 
-const writer: DocumentWriter = {
-  createCollection(spec) {
-    for (const statement of toSchema(spec)) connection.database.exec(statement)
-    specs.set(spec.name, spec)
-  },
+  function deleteRow(collection: CollectionSpec, id: string): void {
+    connection.prepare(`DELETE FROM ${nameTable(collection)} WHERE id = ?`).run(id)
+    eraser.deleted()
+  }
 
-  insert: insertRow,
+  const writer: DocumentWriter = {
+    createCollection(spec) {
+      for (const statement of toSchema(spec)) connection.database.exec(statement)
+    },
 
-  insertMissing(collection, rows) {
-    const insert = connection.prepare(`INSERT INTO ${nameTable(getSpec(collection))} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
-    let inserted = 0
-    let duplicate: DuplicateKey | undefined
-    for (const [id, text] of rows) {
-      try {
-        inserted += Number(insert.run(id, text).changes)
-      } catch (error) {
-        // Each document is a write of its own: if a unique key of one is taken, the rest are still inserted.
-        if (!isUniqueViolation(error)) throw error
-        duplicate = duplicateIn(collection, error)
+    insert: insertRow,
+
+    insertMissing(collection, rows) {
+      const insert = connection.prepare(`INSERT INTO ${nameTable(collection)} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
+      let inserted = 0
+      let duplicate: DuplicateKey | undefined
+      for (const [id, text] of rows) {
+        try {
+          inserted += Number(insert.run(id, text).changes)
+        } catch (error) {
+          // Each document is a write of its own: if a unique key of one is taken, the rest are still inserted.
+          if (!isUniqueViolation(error)) throw error
+          duplicate = duplicateIn(collection, error)
+        }
       }
-    }
-    if (duplicate) throw duplicate
-    return inserted
-  },
+      if (duplicate) throw duplicate
+      return inserted
+    },
 
-  update(collection, { sql, judged }, changes, seed) {
-    const spec = getSpec(collection)
-    const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
-    if (!found) return seed && insertFrom(spec, seed, changes)
-    const [id, before] = found
-    const document = parsed.take(id, before)
-    if (!meets(document, judged)) {
-      parsed.keep(id, before, document)
-      if (seed) throw duplicateIn(collection)
-      return null
-    }
-    applyChanges(document, changes, false)
-    checkIndexed(spec, document)
-    const after = encodeDocument(document)
-    const update = connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`)
-    if (after !== before) orDuplicate(collection, () => update.run(after, id))
-    parsed.keep(id, after, document)
-    return after
-  },
-
-  change(collection, target, changes) {
-    return writer.update(collection, target, changes, null) !== null
-  },
-
-  deleteOne(collection, target) {
-    const [found] = readRows(target)
-    if (!found) return null
-    deleteRow(collection, found[0])
-    return found[1]
-  },
-
-  deleteMany(collection, target) {
-    const rows = readRows(target)
-    for (const [id] of rows) deleteRow(collection, id)
-    return rows.length
-  },
-
-  /** Rewrites what exists: only a write shows that the disk is full. */
-  ping() {
-    connection.database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)
-  },
-
-  close() {
-    isClosing = true
-  },
-}
-
-const writes = Object.fromEntries(
-  Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
-    name,
-    (...args: never[]) => commits.write(() => handler(...args)),
-  ]),
-)
-
-serveWorkerInBatches(
-  { ...writes, ...damage.handlers },
-  (run) => {
-    try {
-      commits.batch(run)
-    } finally {
-      if (isClosing) {
-        eraser[Symbol.dispose]()
-        damage[Symbol.dispose]()
-        connection[Symbol.dispose]()
+    update(spec, { sql, judged }, changes, seed) {
+      const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
+      if (!found) return seed && insertFrom(spec, seed, changes)
+      const [id, before] = found
+      const document = parsed.take(id, before)
+      if (!meets(document, judged)) {
+        parsed.keep(id, before, document)
+        if (seed) throw duplicateIn(spec)
+        return null
       }
-    }
-  },
-  MAX_BATCH,
-)
+      applyChanges(document, changes, false)
+      checkIndexed(spec, document)
+      const after = encodeDocument(document)
+      const update = connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`)
+      if (after !== before) orDuplicate(spec, () => update.run(after, id))
+      parsed.keep(id, after, document)
+      return after
+    },
+
+    change(collection, target, changes) {
+      return writer.update(collection, target, changes, null) !== null
+    },
+
+    deleteOne(collection, target) {
+      const [found] = readRows(target)
+      if (!found) return null
+      deleteRow(collection, found[0])
+      return found[1]
+    },
+
+    deleteMany(collection, target) {
+      const rows = readRows(target)
+      for (const [id] of rows) deleteRow(collection, id)
+      return rows.length
+    },
+
+    /** Rewrites what exists: only a write shows that the disk is full. */
+    ping() {
+      connection.database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)
+    },
+  }
+
+  const writes = Object.fromEntries(
+    Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
+      name,
+      (...args: never[]) => commits.write(() => handler(...args)),
+    ]),
+  )
+  return {
+    handlers: { ...writes, ...damage.handlers },
+    batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
+    close() {
+      eraser[Symbol.dispose]()
+      damage[Symbol.dispose]()
+      connection[Symbol.dispose]()
+    },
+  }
+})

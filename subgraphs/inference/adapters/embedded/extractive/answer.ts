@@ -50,37 +50,29 @@ export function upToTokens(
 }
 
 export function toCompletion(answer: Answer): ProtocolObject {
-  const { id, created, model, choices, words, finishReason } = answer
-  return {
-    id,
-    object: 'chat.completion',
-    created,
-    model,
-    choices: Array.from({ length: choices }, (_, index) => ({
-      index,
-      message: { role: 'assistant', content: words.join(''), refusal: null },
-      logprobs: null,
-      finish_reason: finishReason,
-    })),
-    usage: toUsage(answer),
-  }
+  const message = { role: 'assistant', content: answer.words.join(''), refusal: null }
+  const choices = forEachChoice(answer, { message, finish_reason: answer.finishReason })
+  return { ...headOf(answer, 'chat.completion'), choices, usage: toUsage(answer) }
 }
 
-/** The chunks of the stream, in groups that are sent together. */
+/** The chunks of the stream, in groups that are sent together: one for each choice. */
 export function* toChunks(answer: Answer): Generator<readonly ProtocolObject[]> {
-  const { id, created, model, choices, words, finishReason } = answer
-  const head = { id, object: 'chat.completion.chunk', created, model }
-  const forEachChoice = (delta: ProtocolObject, finish: FinishReason | null) =>
-    Array.from({ length: choices }, (_, index) => ({
-      ...head,
-      choices: [{ index, delta, logprobs: null, finish_reason: finish }],
-      usage: null,
-    }))
-  yield forEachChoice({ role: 'assistant', content: '', refusal: null }, null)
-  for (let from = 0; from < words.length; from += WORDS_PER_CHUNK)
-    yield forEachChoice({ content: words.slice(from, from + WORDS_PER_CHUNK).join('') }, null)
-  yield forEachChoice({}, finishReason)
+  const head = headOf(answer, 'chat.completion.chunk')
+  const chunks = (delta: ProtocolObject, finish_reason: FinishReason | null) =>
+    forEachChoice(answer, { delta, finish_reason }).map((choice) => ({ ...head, choices: [choice], usage: null }))
+  yield chunks({ role: 'assistant', content: '', refusal: null }, null)
+  for (let from = 0; from < answer.words.length; from += WORDS_PER_CHUNK)
+    yield chunks({ content: answer.words.slice(from, from + WORDS_PER_CHUNK).join('') }, null)
+  yield chunks({}, answer.finishReason)
   yield [{ ...head, choices: [], usage: toUsage(answer) }]
+}
+
+function headOf({ id, created, model }: Answer, object: string): ProtocolObject {
+  return { id, object, created, model }
+}
+
+function forEachChoice({ choices }: Answer, choice: ProtocolObject): readonly ProtocolObject[] {
+  return Array.from({ length: choices }, (_, index) => ({ index, logprobs: null, ...choice }))
 }
 
 function toUsage({ promptTokens, completionTokens, choices }: Answer): ProtocolObject {

@@ -31,28 +31,23 @@ const MAX_ROW_CHARACTERS = 600
 
 /** Each sentence and row once, in order. Questions are not answers. */
 export function findCandidates(context: readonly Passage[]): readonly Candidate[] {
+  const parts = context.flatMap(readParts)
+  const headers = new Map(parts.flatMap(({ columns, header }) => (header ? [[columns, header] as const] : [])))
   const candidates = new Map<string, Candidate>()
-  const headers = new Map<string, readonly string[]>()
-  const add = (text: string, passage: Passage, row?: readonly Cell[]) => {
-    const terms = new Set(toTerms(text))
-    const isHeading = !row && terms.size < (FULL_STOP.test(text) ? 1 : LEAST_TERMS)
-    if (isHeading || (!row && QUESTION_MARK.test(text)) || candidates.has(text)) return
-    candidates.set(text, {
-      text,
-      source: passage.source,
-      file: fileOf(passage)?.split(', ')[0] ?? null,
-      language: detectLanguage(text),
-      terms,
-      ...(row && { row }),
-    })
-  }
-  // First passages that begin at the first row, so that their headers are known to those that begin further down.
-  const inOrder = context.toSorted((a, b) => Number(startsBelowHeader(a)) - Number(startsBelowHeader(b)))
-  const rowsOf = new Map(inOrder.map((passage) => [passage, readTables(passage, headers)]))
-  for (const passage of context) {
-    for (const part of rowsOf.get(passage)!) {
-      if (typeof part === 'string') for (const sentence of splitSentences(part)) add(sentence, passage)
-      else add(rowText(part, detectLanguage(part.map(({ value }) => value).join(' '))), passage, part)
+  for (const { passage, file, text, columns, isFirst, rows, ...own } of parts) {
+    const add = (sentence: string, row?: readonly Cell[]) => {
+      const terms = new Set(toTerms(sentence))
+      const isHeading = terms.size < (FULL_STOP.test(sentence) ? 1 : LEAST_TERMS)
+      if (candidates.has(sentence) || (!row && (isHeading || QUESTION_MARK.test(sentence)))) return
+      const language = detectLanguage(sentence)
+      candidates.set(sentence, { text: sentence, source: passage.source, file, language, terms, ...(row && { row }) })
+    }
+    for (const sentence of splitSentences(text)) add(sentence)
+    // A chunk that begins further down in a table has the header of the chunk with the table's beginning.
+    const header = own.header ?? (isFirst ? headers.get(columns) : undefined)
+    for (const cells of rows) {
+      const row = cells.map((value, column) => ({ header: header?.[column] ?? '', value }))
+      add(rowText(row, detectLanguage(cells.join(' '))), row)
     }
   }
   return [...candidates.values()]
@@ -68,57 +63,47 @@ export function rowText(cells: readonly Cell[], language: Language): string {
     .slice(0, MAX_ROW_CHARACTERS)
 }
 
-/** The texts of a passage and its rows, in order. A header row is in each row below it, and is none itself. */
-function readTables(passage: Passage, headers: Map<string, readonly string[]>): readonly (string | readonly Cell[])[] {
-  const parts: (string | readonly Cell[])[] = []
-  let table: string[][] = []
-  let text: string[] = []
-  const endText = () => {
-    if (text.length > 0) parts.push(text.join('\n'))
-    text = []
-  }
-  const endTable = () => {
-    const [first] = table
-    if (!first) return
-    const key = `${fileOf(passage)?.split(', ')[0]} ${first.length}`
-    const isCut = parts.length === 0 && startsBelowHeader(passage)
-    const own = !isCut && table.length > 1 && looksLikeHeader(first) ? first : undefined
-    if (own) headers.set(key, own)
-    const header = own ?? (parts.length === 0 ? headers.get(key) : undefined)
-    for (const row of own ? table.slice(1) : table) parts.push(row.map((value, column) => ({ header: header?.[column] ?? '', value })))
-    table = []
-  }
+/** A table of a passage, or the text between two. */
+interface Part {
+  readonly passage: Passage
+  readonly isFirst: boolean
+  readonly file: string | null
+  readonly text: string
+  readonly header: readonly string[] | null
+  /** Below the header. */
+  readonly rows: readonly (readonly string[])[]
+  /** Tables that are alike in it have one header: those of a file with so many columns. */
+  readonly columns: string
+}
+
+function readParts(passage: Passage): readonly Part[] {
+  const name = passage.file ?? passage.source
+  const file = name?.split(', ')[0] ?? null
+  const parts: { readonly isTable: boolean; readonly lines: string[] }[] = []
   for (const line of passage.text.split('\n')) {
-    const cells = line.includes(' | ') || /^\|.*\|$/.test(line.trim()) ? readCells(line) : null
-    if (!cells) {
-      endTable()
-      text.push(line)
-    } else if (!cells.every((cell) => /^:?-*:?$/.test(cell))) {
-      endText()
-      table.push(cells)
-    }
+    const isTable = line.includes(' | ') || /^\|.*\|$/.test(line.trim())
+    if (parts.at(-1)?.isTable !== isTable) parts.push({ isTable, lines: [] })
+    parts.at(-1)!.lines.push(line)
   }
-  endTable()
-  endText()
-  return parts
+  return parts.map(({ isTable, lines }, index) => {
+    const isFirst = index === 0
+    const rows = isTable ? lines.map(readCells).filter((cells) => !cells.every((cell) => /^:?-*:?$/.test(cell))) : []
+    const [first = []] = rows
+    const hasHeader = rows.length > 1 && looksLikeHeader(first) && !(isFirst && beginsBelowHeader(name ?? ''))
+    const text = isTable ? '' : lines.join('\n')
+    const own = hasHeader ? { header: first, rows: rows.slice(1) } : { header: null, rows }
+    return { passage, isFirst, file, text, columns: `${file} ${first.length}`, ...own }
+  })
 }
 
-function fileOf({ file, source }: Passage): string | null {
-  return file ?? source
-}
-
-function readCells(line: string): string[] {
-  return line
-    .trim()
-    .replace(/^\|/, '')
-    .replace(/\|$/, '')
-    .split('|')
-    .map((cell) => cell.trim())
+function readCells(line: string): readonly string[] {
+  const cells = line.trim().replace(/^\|/, '').replace(/\|$/, '').split('|')
+  return cells.map((cell) => cell.trim())
 }
 
 /** Sheets and data files say in which row a passage begins: `sales.xlsx, A41:D80`, `sales.csv, row 41–80`. */
-function startsBelowHeader(passage: Passage): boolean {
-  const first = /, (?:[A-Z]{1,3}|row )(\d{1,7})(?:[:–][A-Z\d]{1,10})?$/.exec(fileOf(passage) ?? '')?.[1]
+function beginsBelowHeader(file: string): boolean {
+  const first = /, (?:[A-Z]{1,3}|row )(\d{1,7})(?:[:–][A-Z\d]{1,10})?$/.exec(file)?.[1]
   return first !== undefined && first !== '1'
 }
 

@@ -1,6 +1,5 @@
 import { KisError } from '../../../../common/errors.ts'
 import type { Clock } from '../../../../common/process/clock.ts'
-import { endableIterator } from '../../../../common/process/endable-iterator.ts'
 import type { IdSource } from '../../../../common/process/ids.ts'
 import { isOverview, readSmallTalk } from '../../../domain/chat/question.ts'
 import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../../../ports/engines.ts'
@@ -68,15 +67,15 @@ export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; re
     },
 
     async stream(call, request, signal) {
-      const chunks = toChunks(await answer(call, request, signal))
-      return endableIterator(
-        async () => {
-          const { done, value } = chunks.next()
-          return done ? { done, value: undefined } : { done: false, value }
-        },
-        () => undefined,
-        signal,
-      )
+      return untilLeft(toChunks(await answer(call, request, signal)), signal)
     },
+  }
+}
+
+/** Everything is there already, so nothing has to be ended. */
+async function* untilLeft<T>(items: Iterable<T>, signal: AbortSignal): AsyncGenerator<T, undefined> {
+  for (const item of items) {
+    if (signal.aborted) return
+    yield item
   }
 }

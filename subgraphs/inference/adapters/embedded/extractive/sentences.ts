@@ -1,5 +1,3 @@
-import { detectLanguage } from './language.ts'
-
 /**
  * Longer sentences, in UTF-16 units, are cut: the model reads about 1,600 of Arabic, and a quote should be readable at
  * a glance.
@@ -8,7 +6,7 @@ const MAX_SENTENCE_LENGTH = 600
 /** A line of this length that does not end a sentence continues in the next one: the page's width has broken it. */
 const WRAPPED_LINE_LENGTH = 40
 
-const SEGMENTERS = { ar: new Intl.Segmenter('ar', { granularity: 'sentence' }), en: new Intl.Segmenter('en', { granularity: 'sentence' }) }
+const SEGMENTER = new Intl.Segmenter('en', { granularity: 'sentence' })
 
 /** Longest tail in which an abbreviation is looked for. */
 const TAIL_LENGTH = 12
@@ -21,7 +19,7 @@ export function splitSentences(text: string): readonly string[] {
   const sentences: string[] = []
   for (const paragraph of splitParagraphs(text)) {
     let open: string[] = []
-    for (const { segment } of SEGMENTERS[detectLanguage(paragraph)].segment(paragraph)) {
+    for (const { segment } of SEGMENTER.segment(paragraph)) {
       open.push(segment)
       if (ABBREVIATION.test(segment.slice(-TAIL_LENGTH))) continue
       sentences.push(...pieces(open.join('').trim()))

@@ -51,14 +51,11 @@ export class WordTokenizer {
     return this.#unigram.traits
   }
 
-  /** The tokens of the text, without marks. Stops after `limit` tokens. */
-  tokens(text: string, limit = Number.POSITIVE_INFINITY): number[] {
+  /** The tokens of the text, without marks. */
+  tokens(text: string): number[] {
     const tokens: number[] = []
-    for (const word of splitWords(text)) {
-      if (tokens.length >= limit) break
-      for (const token of this.#wordTokens(word)) tokens.push(token)
-    }
-    return tokens.length > limit ? tokens.slice(0, limit) : tokens
+    for (const word of splitWords(text)) for (const token of this.#wordTokens(word)) tokens.push(token)
+    return tokens
   }
 
   count(text: string): number {

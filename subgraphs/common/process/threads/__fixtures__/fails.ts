@@ -1,0 +1,1 @@
+throw new Error('this code does not load')

@@ -1,0 +1,1 @@
+for (const all: unknown[] = []; ; ) all.push({ number: all.length })

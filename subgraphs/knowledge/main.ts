@@ -34,6 +34,7 @@ import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
+import { keepExpunging } from './use-cases/chunk-index/expunge.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
@@ -157,6 +158,7 @@ export async function createKnowledge(
       await Promise.all([
         keepSources(deps, signal),
         keepWatches(deps, signal),
+        ...(elasticsearch ? [keepExpunging(deps, signal)] : []),
         keepErasing(
           {
             ...{ clock, log, queue: erasureQueueOver(links.billing, 'knowledge') },

@@ -2,7 +2,6 @@ import { Client } from '@elastic/elasticsearch'
 import { afterAll, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
-import { Expunger } from '../../subgraphs/knowledge/adapters/elasticsearch/expunger.ts'
 import type { IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
@@ -39,13 +38,13 @@ await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
       await put('stays', 250)
       for (const documentId of ['first', 'second']) await put(documentId, 3)
       await client.indices.forcemerge({ index: `${prefix}-chunks`, max_num_segments: 1 })
-      using expunger = new Expunger(client, `${prefix}-chunks`, silentLog, { afterMs: 0, everyMs: 500 })
+      const { signal } = new AbortController()
       for (const documentId of ['first', 'second']) {
         await index.deleteDocument('col_1', documentId)
         expect(await deleted()).toBeGreaterThan(0)
         // The leases that keep it have to move on first.
         await eventually(async () => {
-          expunger.deleted()
+          await index.expunge(signal)
           return (await deleted()) === 0
         }, 90_000)
       }

@@ -144,49 +144,63 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       expect(Object.keys(await engine('GET', `${prefix}-chunks/_alias`))).toEqual([`${prefix}-chunks-8-2`])
     }, 120_000)
 
-    it('is taken up from the first layout, and has today’s afterwards', async () => {
-      const prefix = newPrefix()
-      const first = `${prefix}-chunks-8-1`
-      {
-        await using index = await open(prefix)
-        await index.createCollection(collection)
-        await index.put(document, [makeChunk(0, 'harbour')])
-      }
-      // As the first layout had it: fields were missing, and the graph had other parameters.
-      const { [first]: made } = await engine('GET', first)
-      const { context: _context, copied: _copied, ...properties } = structuredClone(made.mappings.properties)
-      properties.vector.index_options = { type: 'int8_hnsw', m: 8, ef_construction: 50 }
-      const [{ _id, _source }] = (await engine('POST', `${first}/_search`, { _source: { exclude_vectors: false } })).hits.hits
-      const { context: _kept, ...entry } = _source
-      await engine('DELETE', first)
-      await engine('PUT', first, {
-        settings: { number_of_shards: 1, number_of_replicas: 0, refresh_interval: '200ms' },
-        mappings: { ...made.mappings, properties },
-        aliases: made.aliases,
-      })
-      const words = [`${termMark('col_a')}harbour`]
-      await engine('PUT', `${first}/_doc/${encodeURIComponent(_id)}?routing=col_a&refresh=true`, { ...entry, words, grams: [] })
+    for (const { layout, lacks, context } of [
+      { layout: 'the first', lacks: ['context', 'copied', 'token_states'], context: null },
+      { layout: 'an earlier', lacks: [], context: 'about' },
+    ]) {
+      it(`is taken up from ${layout} layout, and has today’s afterwards`, async () => {
+        const prefix = newPrefix()
+        const other = { ...document, documentId: 'doc_2' }
+        const first = `${prefix}-chunks-8-1`
+        {
+          await using index = await open(prefix)
+          await index.createCollection(collection)
+          await index.put(document, [makeChunk(0, 'harbour')])
+          await index.put(other, [makeChunk(2, 'sultan')])
+        }
+        // As it was: terms were keywords, small vectors lay beside the server's, and the graph had other parameters.
+        const { [first]: made } = await engine('GET', first)
+        const properties = structuredClone(made.mappings.properties)
+        for (const name of lacks) delete properties[name]
+        properties.words = properties.grams = { type: 'keyword', doc_values: false, similarity: 'boolean' }
+        properties.small_vector = { type: 'binary', doc_values: true }
+        properties.vector.index_options = { type: 'int8_hnsw', m: 8, ef_construction: 50 }
+        const { hits } = (await engine('POST', `${first}/_search`, { _source: { exclude_vectors: false, excludes: lacks } })).hits
+        await engine('DELETE', first)
+        await engine('PUT', first, {
+          settings: { number_of_shards: 1, number_of_replicas: 0, refresh_interval: '200ms' },
+          mappings: { ...made.mappings, properties },
+          aliases: made.aliases,
+        })
+        for (const { _id, _source } of hits) {
+          const terms = { words: _source.text.split(' ').map((word: string) => termMark('col_a') + word), grams: [] }
+          const entry = { ..._source, ...terms, small_vector: Buffer.alloc(8, 127).toString('base64') }
+          await engine('PUT', `${first}/_doc/${encodeURIComponent(_id)}?routing=col_a&refresh=true`, entry)
+        }
 
-      await using index = await open(prefix)
-      expect(await found(index, 'harbour')).toEqual(['chunk-0'])
-      await index.put(document, [makeChunk(1, 'harbour')])
-      const contexts: (string | null)[] = []
-      let after: string | null = null
-      do {
-        const step = await index.rebuild(
-          after,
-          (passages) => {
-            contexts.push(...passages.map(({ context }) => context))
-            return toTerms(passages)
-          },
-          signal,
-        )
-        after = step.next
-      } while (after !== null)
-      expect(contexts).toEqual([null, 'about'])
-      expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
-      const { [`${prefix}-chunks-8-2`]: now } = await engine('GET', `${prefix}-chunks-8-2`)
-      expect(now.mappings).toEqual(made.mappings)
-    }, 120_000)
+        const warnings: string[] = []
+        const log = Object.assign(Object.create(silentLog), { warn: (_fields: unknown, message: string) => void warnings.push(message) })
+        await using index = await openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log })
+        expect(warnings).toEqual([expect.stringContaining('kis reindex')])
+        expect(await found(index, 'harbour')).toEqual(['chunk-0'])
+        await index.put(document, [makeChunk(1, 'harbour')])
+        await index.setAttributes(document, toTerms)
+        expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
+        const contexts: (string | null)[] = []
+        const noted: ToTerms = (passages) => {
+          contexts.push(...passages.map((passage) => passage.context))
+          return toTerms(passages)
+        }
+        let after = (await index.rebuild(null, noted, signal)).next
+        // Its entry goes into the new index.
+        await index.setAttributes(other, toTerms)
+        while (after !== null) after = (await index.rebuild(after, noted, signal)).next
+        expect(contexts).toEqual([context, 'about'])
+        expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
+        expect(await found(index, 'sultan')).toEqual(['chunk-2'])
+        const { [`${prefix}-chunks-8-2`]: now } = await engine('GET', `${prefix}-chunks-8-2`)
+        expect(now.mappings).toEqual(made.mappings)
+      }, 120_000)
+    }
   })
 })

@@ -31,10 +31,18 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   let server: Server | undefined
   afterEach(() => server?.close())
 
-  /** A server that answers as told by path, and 404 to anything else. */
-  async function startServer(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Promise<string> {
+  type Answer = readonly [status: number, body: unknown]
+  type Answers = Readonly<Record<string, Answer>>
+  const ABSENT: Answer = [404, { error: { type: 'index_not_found_exception' }, status: 404 }]
+
+  /**
+   * A server that answers as told by path, and 404 to anything else. A request with the media type of a client of version 9
+   * gets `only`.
+   */
+  async function startServer(answers: Answers, only: Answer | null = null): Promise<string> {
     server = createServer((request, response) => {
-      const [status, body] = answers[request.url!.split('?')[0]!] ?? [404, { error: { type: 'index_not_found_exception' }, status: 404 }]
+      const isRefused = only !== null && request.headers.accept?.includes('compatible-with=9')
+      const [status, body] = isRefused ? only : (answers[request.url!.split('?')[0]!] ?? ABSENT)
       response.writeHead(status, { 'content-type': 'application/json', 'x-elastic-product': 'Elasticsearch' })
       response.end(JSON.stringify(body))
     }).listen(0, '127.0.0.1')
@@ -55,8 +63,12 @@ describe('a start on an Elasticsearch that cannot serve', () => {
     expect(await refusal(url, { apiKey: API_KEY })).toContain('status 401')
   })
 
-  it('says that it is too old', async () => {
-    expect(await refusal(await startServer({ '/': root('8.19.3') }))).toBe('Elasticsearch is version 8.19.3, and 9.0 or newer is needed')
+  it('says that it is too old, also if it refuses the media type of a newer client, as version 8 does', async () => {
+    const reason =
+      'A compatible version is required on both Content-Type and Accept headers if either one has requested a compatible version'
+    const refused = [400, { error: { type: 'media_type_header_exception', reason }, status: 400 }] as const
+    const url = await startServer({ '/': root('8.19.3') }, refused)
+    expect(await refusal(url)).toBe('Elasticsearch is version 8.19.3, and 9.0 or newer is needed')
   })
 
   it('says which privileges are missing, what mapping is foreign and which index is blocked, all at once', async () => {

@@ -183,6 +183,11 @@ export interface ChunkIndex extends AsyncDisposable {
    * kept beside it. False: the index can be read, and nothing was done.
    */
   replaceUnreadable(): Promise<boolean>
+  /**
+   * Removes what is deleted from the files of the index, where an adapter does not do so with each deletion. May take
+   * minutes, and much I/O. One process of all calls it, daily.
+   */
+  expunge(signal: AbortSignal): Promise<void>
   /** @throws {Error} it cannot serve */
   ping(signal: AbortSignal): Promise<void>
 }

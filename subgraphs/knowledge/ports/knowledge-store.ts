@@ -19,6 +19,8 @@ import type {
 /** What is known of the whole chunk index. */
 export interface IndexMark extends StoredDocument {
   readonly version: number
+  /** When deleted text is to be expunged from the index again. */
+  readonly dueAt?: Date
 }
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */

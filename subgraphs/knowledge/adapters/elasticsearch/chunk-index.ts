@@ -16,13 +16,13 @@ import type {
   ToTerms,
 } from '../../ports/chunk-index.ts'
 import type { TokenStates } from '../../ports/inference.ts'
-import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
+import { awaitAnswer, checkItems, elasticsearchClient, readStatus, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
-import { type ChunkSource, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
-import { Expunger } from './expunger.ts'
+import { type ChunkSource, COPIED, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
 import {
   ADDED_FIELDS,
   collectionsIndex,
+  EARLIER_FIELDS,
   EXPUNGE_ALL,
   entryId,
   type IndexNames,
@@ -48,6 +48,8 @@ const ORDINALS_PER_PAGE = 10_000
 const PUT_TIMEOUT_MS = 30_000
 /** Deleting a collection of a million chunks takes a minute or two. */
 const DELETE_TIMEOUT_MS = 300_000
+/** A million chunks take some twelve minutes of CPU. */
+const EXPUNGE_TIMEOUT_MS = 1_800_000
 /**
  * A chunk that is written while it is deleted is a conflict. Each pass takes those of the pass before, and the last one
  * finds none.
@@ -84,7 +86,12 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     await bringUpToDate(client, names).catch(rethrowUnfit)
     if (installation) await claim(client, names, await installation())
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
-    return new ElasticsearchChunkIndex(client, names, size, new Expunger(client, names.allChunks, log))
+    if (await hasEarlierFields(client, names))
+      log.warn(
+        {},
+        'the indices in Elasticsearch have an earlier layout, in which words find less well. Run `kis reindex` once: it embeds nothing, and searches go on meanwhile',
+      )
+    return new ElasticsearchChunkIndex(client, names, size)
   } catch (error) {
     await client.close()
     throw error
@@ -95,6 +102,11 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
 async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
   await awaitAnswer(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
   await awaitAnswer(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
+}
+
+async function hasEarlierFields(client: Client, { allChunks: index }: IndexNames): Promise<boolean> {
+  const found = await awaitAnswer(client.indices.getMapping({ index, ignore_unavailable: true }, { ignore: [404] }))
+  return Object.values(found).some(({ mappings }) => mappings?.properties?.words?.type === EARLIER_FIELDS.words.type)
 }
 
 /**
@@ -120,14 +132,12 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   readonly #client: Client
   readonly #names: IndexNames
   readonly #size: IndexSize
-  readonly #expunger: Expunger
   readonly #turns = new ReadTurns(async (collectionId) => (await this.#collection(collectionId))?.organization_id)
 
-  constructor(client: Client, names: IndexNames, size: IndexSize, expunger: Expunger) {
+  constructor(client: Client, names: IndexNames, size: IndexSize) {
     this.#client = client
     this.#names = names
     this.#size = size
-    this.#expunger = expunger
   }
 
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
@@ -212,7 +222,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
           sort: [{ ordinal: 'asc' }],
           size: MAX_CHUNKS_PER_PUT,
           search_after: [after],
-          _source: { excludes: ['copied'], exclude_vectors: false },
+          _source: COPIED,
         }),
       )
       if (hits.hits.length === 0) return
@@ -227,12 +237,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const replaced = hits.hits.filter(({ _index }) => _index !== written)
       if (replaced.length > 0) {
         const operations = replaced.map(({ _id, _index }) => ({ delete: { _id: _id!, _index, routing: collectionId } }))
-        const { errors, items } = await awaitAnswer(
-          this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }),
-        )
-        for (const { delete: item } of errors ? items : []) {
-          if (item?.error) throw toFailure(item.status, `a chunk was not replaced, status ${item.status}, ${item.error.type}`)
-        }
+        const { items } = await awaitAnswer(this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }))
+        checkItems(items.map((item) => item.delete!))
       }
       after = Number(hits.hits.at(-1)!.sort![0])
     }
@@ -253,10 +259,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       operations: entries.flatMap(([_id, entry]) => [{ index: { _id } }, entry]),
     } as const
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
-      const { errors, items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
-      for (const { index } of errors ? items : []) {
-        if (index?.error) throw toFailure(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
-      }
+      const { items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+      checkItems(items.map(({ index }) => index!))
       // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
       // lost.
       const written = await writtenIndex(this.#client, this.#names, dimensions)
@@ -382,6 +386,13 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     return false
   }
 
+  /** Does nothing where nothing is deleted. The server goes on with a long one after the caller's time is over. */
+  async expunge(signal: AbortSignal): Promise<void> {
+    const request = { index: this.#names.allChunks, only_expunge_deletes: true, ignore_unavailable: true }
+    const options = { requestTimeout: EXPUNGE_TIMEOUT_MS, maxRetries: 0, signal, ignore: [404] }
+    await awaitAnswer(this.#client.indices.forcemerge(request, options), signal)
+  }
+
   async ping(signal: AbortSignal): Promise<void> {
     const places = [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }]
     const nothing = { size: 0, track_total_hits: false }
@@ -390,7 +401,6 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#expunger[Symbol.dispose]()
     await this.#client.close()
   }
 
@@ -461,7 +471,6 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         ),
       )
       if (failures.length) throw toFailure(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
-      if (deleted > 0) this.#expunger.deleted()
       // A rebuild may have copied a chunk between the search and its deletion. The next search finds the copy.
       if (deleted === 0 && conflicts === 0) return
     }

@@ -7,6 +7,7 @@ import {
   type ConnectionRequestResponse,
   type ConnectionRequestResponseAsStream,
   errors,
+  type estypes,
   UndiciConnection,
 } from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
@@ -97,6 +98,13 @@ export async function awaitAnswer<T>(answer: Promise<T>, signal?: AbortSignal): 
 export function toFailure(status: number, description: string): Error {
   const cause = new Error(`Elasticsearch: ${description}`)
   return status === 0 || UNAVAILABLE.has(status) ? new ServiceUnavailable('The chunk index', { cause }) : cause
+}
+
+/** @throws {Error} an item of a bulk request failed, with another status than those */
+export function checkItems(items: readonly estypes.BulkResponseItem[], except: readonly number[] = []): void {
+  for (const { status, error } of items) {
+    if (error && !except.includes(status)) throw toFailure(status, `a chunk was not written, status ${status}, ${error.type}`)
+  }
 }
 
 export function readStatus(error: unknown): number {

@@ -1,6 +1,5 @@
 import type { IndexedChunk, IndexedDocument, StoredChunk, Terms } from '../../ports/chunk-index.ts'
 import { attributeTerm } from './attributes.ts'
-import { decimals, encodeVector } from './small-vectors.ts'
 import { encodeCounts } from './term-counts.ts'
 
 /** What an entry says about its chunk. */
@@ -21,10 +20,12 @@ export interface ChunkSource {
   readonly language: string | null
 }
 
-/** The whole `_source` of an entry, requested with the vectors: everything but the terms. */
+/** What is copied of an entry: everything but its terms, and what only an earlier layout has. */
+export const COPIED = { excludes: ['copied', 'small_vector'], exclude_vectors: false }
+
+/** The `_source` of an entry, as `COPIED` requests it. */
 export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
-  readonly small_vector: string
   readonly vector: number[]
   /** Absent in entries without token states. */
   readonly token_states?: string
@@ -51,7 +52,6 @@ export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: st
     ...source,
     attributes: toAttributeTerms(document.attributes),
     ...termFields(chunk, mark),
-    small_vector: encodeVector(chunk.vector),
     vector: decimals(chunk.vector),
     ...(chunk.tokenStates && { token_states: Buffer.from(chunk.tokenStates).toString('base64') }),
   }
@@ -72,10 +72,11 @@ export function toCopy(source: EntrySource, terms: Terms, mark: string) {
 }
 
 function termFields({ words, grams }: Terms, mark: string) {
-  const marked = (terms: readonly string[]) => [...new Set(terms)].map((term) => mark + term)
+  const marked = (terms: readonly string[]) => terms.map((term) => mark + term)
   return {
     words: marked(words),
-    grams: marked(grams),
+    // The server need not know how often: that takes a third of its CPU for a chunk, and finds nothing more.
+    grams: marked([...new Set(grams)]),
     word_count: words.length,
     gram_count: grams.length,
     term_counts: encodeCounts({ words, grams }),
@@ -98,4 +99,9 @@ export function toStoredChunk(chunkId: string, source: ChunkSource): StoredChunk
     charEnd: source.char_end,
     language: source.language,
   }
+}
+
+/** Seven decimals: for vectors of length 1 as exact as a float, and half as long in JSON. */
+export function decimals(vector: Float32Array): number[] {
+  return Array.from(vector, (x) => Math.round(x * 1e7) / 1e7)
 }

@@ -77,11 +77,8 @@ export const COLLECTIONS_MAPPING = {
   properties: { organization_id: { type: 'keyword' }, dimensions: { type: 'integer' } },
 } as const satisfies estypes.MappingTypeMapping
 
-/**
- * The service makes the terms, so they are indexed unchanged. A query gives each a weight as a boost, which `boolean`
- * adds up.
- */
-const TERMS = { type: 'keyword', doc_values: false, similarity: 'boolean' } as const
+/** The service makes the terms. The server's BM25 has the port's k1 and b by default. */
+const TERMS = { type: 'text', analyzer: 'whitespace', index_options: 'freqs' } as const
 const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
 
 /** Fields that indices of the first layout lack until a start adds them. */
@@ -92,6 +89,12 @@ export const ADDED_FIELDS = {
   token_states: { type: 'binary', doc_values: false },
   /** Copied by a rebuild, and not written by the service since. */
   copied: { type: 'boolean' },
+} as const satisfies Record<string, estypes.MappingProperty>
+
+/** Fields that have another type in indices of earlier layouts. They work, but find words without weights. */
+export const EARLIER_FIELDS = {
+  words: { type: 'keyword', doc_values: false, similarity: 'boolean' },
+  grams: { type: 'keyword', doc_values: false, similarity: 'boolean' },
 } as const satisfies Record<string, estypes.MappingProperty>
 
 /**
@@ -126,7 +129,6 @@ export function chunksMapping(dimensions: number) {
       word_count: { type: 'integer', index: false },
       gram_count: { type: 'integer', index: false },
       term_counts: { type: 'binary', doc_values: true },
-      small_vector: { type: 'binary', doc_values: true },
       vector: {
         type: 'dense_vector',
         dims: dimensions,

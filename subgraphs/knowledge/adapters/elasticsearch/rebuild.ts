@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
 import type { RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
-import { awaitAnswer, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
+import { awaitAnswer, checkItems, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
-import { type EntrySource, toCopy } from './entries.ts'
+import { COPIED, type EntrySource, toCopy } from './entries.ts'
 import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
 import { termMark } from './term-counts.ts'
 
@@ -147,7 +147,7 @@ async function copy(
   if (after === null) await awaitAnswer(client.indices.refresh({ index: old }))
   const { hits } = await awaitAnswer(
     client.search<EntrySource>(
-      { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: { excludes: ['copied'], exclude_vectors: false } },
+      { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: COPIED },
       { signal, requestTimeout: COPY_TIMEOUT_MS },
     ),
     signal,
@@ -161,7 +161,7 @@ async function copy(
     ])
     const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // What already exists was written since, or copied by an interrupted rebuild.
-    refuse(
+    checkItems(
       items.map(({ create }) => create!),
       [409],
     )
@@ -188,7 +188,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
     }))
     const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // Written again since, or deleted.
-    refuse(
+    checkItems(
       items.map((item) => item.delete!),
       [404, 409],
     )
@@ -260,10 +260,4 @@ function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQuer
 function lastKey(hits: readonly estypes.SearchHit[]): Key {
   // One value for each field of `ORDER`.
   return hits.at(-1)!.sort as unknown as Key
-}
-
-function refuse(items: readonly estypes.BulkResponseItem[], except: readonly number[]): void {
-  for (const { status, error } of items) {
-    if (error && !except.includes(status)) throw toFailure(status, `a chunk was not written, status ${status}, ${error.type}`)
-  }
 }

@@ -1,41 +1,38 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
-import { type LexicalLeg, lexicalLeg } from './bm25.ts'
+import { countTerms, toCoverage } from './bm25.ts'
 import { awaitAnswer, toFailure } from './client.ts'
+import { decimals } from './entries.ts'
 import { filterQuery } from './filter.ts'
 import { type IndexNames, readChunkId } from './indices.ts'
-import { cosineWith, decimals } from './small-vectors.ts'
-import { decodeCounts, type Leg, termMark } from './term-counts.ts'
+import { KINDS, termMark } from './term-counts.ts'
 
 /**
- * The most that the server allows. Passages that exist more than once, in one collection or in several of the index,
- * split Lucene's graph into islands, which a search with fewer candidates does not leave. With this many the server
- * also compares every vector when fewer pass the filter.
+ * Vectors that a search of the graph compares in each segment, for each candidate. Chunks that exist more than once split
+ * the graph into islands, which a search with fewer does not leave.
  */
-const NUM_CANDIDATES = 10_000
+const COMPARED_PER_CANDIDATE = 10
+/** The server's own limit. */
+const MAX_COMPARED = 10_000
 /** The graph orders by int8 in Lucene's own scale. This many times the candidates are then ordered by their floats. */
 const OVERSAMPLE = 2
-/**
- * A lexical leg finds its candidates by the weights of their terms, and then scores them exactly. So it scores more
- * than it gives.
- */
-const SCORED_PER_CANDIDATE = 2
-/**
- * The rarest terms of a leg, which find its candidates. The longest query has three times as many, but common terms say
- * little.
- */
-const MAX_LEG_TERMS = 512
+/** The longest query has three times as many 3-grams. Those beyond find nothing, but score. */
+const MAX_FINDING_TERMS = 512
 /**
  * The server gives up a search after this long, even if nobody waits for it anymore. Without it a filter that compares
  * many values would go on.
  */
 const TIMEOUT = '5s'
-const FIGURES = ['document_id', 'generation', 'language', 'term_counts', 'small_vector'] as const
+const FIELDS = ['document_id', 'generation', 'language', 'term_counts'] as const
 
 type Body = estypes.SearchSearchRequestBody
+type Answer = estypes.MsearchMultiSearchItem<unknown>
+type Cosines = ReadonlyMap<string, number>
 
 /**
- * Searches in two round trips: first how common the query's terms are in this collection, then the three legs together.
+ * One round trip finds, by the server's BM25 and by its vectors, and counts the query's terms in the collection. The
+ * server's scores of words only choose what is found: they also count deleted chunks, and other collections of the shard.
+ * A second round trip compares vectors with what words have found.
  */
 export async function search(
   client: Client,
@@ -44,96 +41,80 @@ export async function search(
   query: ChunkQuery,
   signal: AbortSignal,
 ): Promise<readonly ChunkCandidate[]> {
-  const { collectionId, vector, candidates } = query
+  const { collectionId, vector, anchor, candidates } = query
   const header = { index: names.chunks(dimensions), routing: collectionId }
-  const run: Run = (searches) =>
+  const run = (searches: readonly Body[]) =>
     searchAll(
       client,
-      searches.map((body) => [header, { timeout: TIMEOUT, ...body }] as const),
+      searches.map((body) => [header, { timeout: TIMEOUT, track_total_hits: false, _source: false, ...body }] as const),
       signal,
     )
   const mark = termMark(collectionId)
-  const legs = await lexicalLegs(run, query, mark)
   const filter = [{ term: { collection_id: collectionId } }, ...(query.filter ? [filterQuery(query.filter)] : [])]
-  const figures: Body = { track_total_hits: false, _source: false, docvalue_fields: [...FIGURES] }
-  const searches: Body[] = []
-  if (vector) {
-    const knn = { field: 'vector', query_vector: decimals(vector), k: candidates, filter }
-    const effort = { num_candidates: NUM_CANDIDATES, rescore_vector: { oversample: OVERSAMPLE } }
-    searches.push({ knn: { ...knn, ...effort }, size: candidates, ...figures })
-  }
-  for (const leg of ['words', 'grams'] as const) {
-    const should = legs[leg].terms
-      .slice(0, MAX_LEG_TERMS)
-      .map(({ text, weight }) => ({ term: { [leg]: { value: mark + text, boost: weight } } }))
-    const size = candidates * SCORED_PER_CANDIDATE
-    if (should.length > 0) searches.push({ query: { bool: { filter, should, minimum_should_match: 1 } }, size, ...figures })
-  }
-  if (searches.length === 0) return []
-  const answers = await run(searches)
-  const hits = new Map(answers.flatMap((answer) => answer.hits.hits).map((hit) => [hit._id!, hit]))
-  // Elasticsearch's own scores only order the legs. The figures come from each chunk's small fields: so a candidate has
-  // all of them, whichever leg found it, and neither another collection in the same shard nor a deleted chunk in a
-  // segment affects them.
-  const cosine = vector && cosineWith(vector)
-  const anchorCosine = query.anchor ? cosineWith(query.anchor) : null
-  const scored = [...hits.values()].map((hit): ChunkCandidate => {
-    const field = (name: (typeof FIGURES)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
-    const counts = decodeCounts(field('term_counts')!)
-    return {
-      chunkId: readChunkId(collectionId, hit._id!),
-      documentId: field('document_id')!,
-      generation: field('generation')!,
-      language: field('language'),
-      cosine: cosine === null ? null : cosine(field('small_vector')!),
-      anchorCosine: anchorCosine === null ? null : anchorCosine(field('small_vector')!),
-      wordCoverage: legs.words.coverage(counts),
-      gramCoverage: legs.grams.coverage(counts),
-    }
+  const terms = { words: [...new Set(query.words)], grams: [...new Set(query.grams)] }
+  const finding: Body[] = KINDS.filter((kind) => terms[kind].length > 0).map((kind) => {
+    const marked = terms[kind].slice(0, MAX_FINDING_TERMS).map((term) => mark + term)
+    // Indices of an earlier layout have keywords, which have another analyzer.
+    return { query: { bool: { filter, must: { match: { [kind]: { query: marked.join(' '), analyzer: 'whitespace' } } } } } }
   })
-  const nearest = vector ? answers[0]!.hits.hits.map((hit) => readChunkId(collectionId, hit._id!)) : []
-  const found = new Set([
-    ...nearest,
-    ...best(scored, candidates, ({ wordCoverage }) => wordCoverage),
-    ...best(scored, candidates, ({ gramCoverage }) => gramCoverage),
+  const counting = finding.length > 0 ? countTerms(collectionId, terms, mark) : []
+  if (vector) finding.push({ knn: nearest(vector, candidates, filter) })
+  if (finding.length === 0) return []
+
+  const fields = { size: candidates, docvalue_fields: [...FIELDS] }
+  const answers = await run([...finding.map((body) => ({ ...body, ...fields })), ...counting])
+  const found = answers.slice(0, finding.length)
+  const hits = new Map(found.flatMap((answer) => answer.hits.hits).map((hit) => [hit._id!, hit]))
+  const coverage = toCoverage(terms, answers.slice(finding.length))
+  const near = toCosines(vector ? found.at(-1) : undefined)
+  const ids = [...hits.keys()]
+  const [far, anchored] = await compare(run, [
+    { vector, ids: ids.filter((id) => !near.has(id)) },
+    { vector: anchor, ids },
   ])
-  return scored.filter(({ chunkId }) => found.has(chunkId))
+  return [...hits.values()].flatMap((hit): ChunkCandidate[] => {
+    const id = hit._id!
+    const field = (name: (typeof FIELDS)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
+    const cosine = near.get(id) ?? far!.get(id) ?? null
+    const anchorCosine = anchored!.get(id) ?? null
+    // It was deleted between the round trips.
+    if ((vector && cosine === null) || (anchor && anchorCosine === null)) return []
+    return [
+      {
+        chunkId: readChunkId(collectionId, id),
+        documentId: field('document_id')!,
+        generation: field('generation')!,
+        language: field('language'),
+        cosine,
+        anchorCosine,
+        ...coverage(field('term_counts')!),
+      },
+    ]
+  })
 }
 
-function best(scored: readonly ChunkCandidate[], count: number, toScore: (candidate: ChunkCandidate) => number): readonly string[] {
-  return scored
-    .filter((candidate) => toScore(candidate) > 0)
-    .sort((a, b) => toScore(b) - toScore(a) || (a.chunkId < b.chunkId ? -1 : 1))
-    .slice(0, count)
-    .map(({ chunkId }) => chunkId)
+function nearest(vector: Float32Array, k: number, filter: estypes.QueryDslQueryContainer[]): estypes.KnnSearch {
+  const num_candidates = Math.min(MAX_COMPARED, k * COMPARED_PER_CANDIDATE)
+  return { field: 'vector', query_vector: decimals(vector), k, num_candidates, filter, rescore_vector: { oversample: OVERSAMPLE } }
 }
 
-type Run = (searches: readonly Body[]) => Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]>
+/** The exact cosines of entries, one map for each vector: no more pass the filter than are wanted, so all are compared. */
+async function compare(
+  run: (searches: readonly Body[]) => Promise<readonly Answer[]>,
+  pairs: readonly { readonly vector: Float32Array | null | undefined; readonly ids: readonly string[] }[],
+): Promise<readonly Cosines[]> {
+  const asked = pairs.filter(({ vector, ids }) => vector && ids.length > 0)
+  const searches = asked.map(({ vector, ids }) => ({
+    knn: nearest(vector!, ids.length, [{ ids: { values: [...ids] } }]),
+    size: ids.length,
+  }))
+  const answers = searches.length > 0 ? await run(searches) : []
+  return pairs.map((pair) => toCosines(answers[asked.indexOf(pair)]))
+}
 
-/**
- * Counts cover the collection's live chunks: the terms have its mark, so nothing else has them, and the count of a
- * filter skips deleted chunks.
- */
-async function lexicalLegs(run: Run, { collectionId, words, grams }: ChunkQuery, mark: string): Promise<Readonly<Record<Leg, LexicalLeg>>> {
-  const distinct = { words: [...new Set(words)], grams: [...new Set(grams)] }
-  const asked = (['words', 'grams'] as const).flatMap((leg) => distinct[leg].map((text) => ({ term: { [leg]: mark + text } })))
-  if (asked.length === 0) return { words: lexicalLeg('words', new Map(), 0, 0), grams: lexicalLeg('grams', new Map(), 0, 0) }
-  const [totals, counted] = await run([
-    {
-      size: 0,
-      track_total_hits: true,
-      query: { term: { collection_id: collectionId } },
-      aggs: { words: { sum: { field: 'word_count' } }, grams: { sum: { field: 'gram_count' } } },
-    },
-    { size: 0, track_total_hits: false, aggs: { terms: { filters: { filters: asked } } } },
-  ])
-  const chunks = (totals!.hits.total as estypes.SearchTotalHits).value
-  const sums = totals!.aggregations as Record<Leg, estypes.AggregationsSumAggregate>
-  const { buckets } = counted!.aggregations!.terms as estypes.AggregationsFiltersAggregate
-  const having = (buckets as estypes.AggregationsFiltersBucket[]).map(({ doc_count }) => doc_count)
-  const toLeg = (leg: Leg, from: number) =>
-    lexicalLeg(leg, new Map(distinct[leg].map((text, i) => [text, having[from + i]!])), chunks, sums[leg].value ?? 0)
-  return { words: toLeg('words', 0), grams: toLeg('grams', distinct.words.length) }
+/** Elasticsearch's score is (1 + cosine) / 2. */
+function toCosines(answer: Answer | undefined): Cosines {
+  return new Map(answer?.hits.hits.map(({ _id, _score }) => [_id!, Math.max(-1, Math.min(1, 2 * _score! - 1))]))
 }
 
 /**
@@ -144,7 +125,7 @@ export async function searchAll(
   client: Client,
   searches: readonly (readonly [estypes.MsearchMultisearchHeader, Body])[],
   signal: AbortSignal,
-): Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]> {
+): Promise<readonly Answer[]> {
   const whole = searches.flatMap(([header, body]) => [{ ...header, allow_partial_search_results: false }, body])
   const { responses } = await awaitAnswer(client.msearch({ searches: whole }, { signal }), signal)
   return responses.map((response) => {

@@ -1,7 +1,7 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { Unfit } from '../../../common/process/opening.ts'
 import { described, readStatus } from './client.ts'
-import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
+import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, EARLIER_FIELDS, type IndexNames } from './indices.ts'
 
 /** The first version with filtered vector search, and vectors stored outside `_source`, as this adapter needs them. */
 const OLDEST_MAJOR = 9
@@ -14,7 +14,8 @@ const PRIVILEGES = ['create_index', 'manage', 'read', 'write']
 export async function checkStart(client: Client, names: IndexNames): Promise<void> {
   let version: string
   try {
-    version = (await client.info()).version.number
+    // Elasticsearch 8 refuses the client's own header, which names the version 9.
+    version = (await client.info({}, { headers: { accept: 'application/json' } })).version.number
   } catch (error) {
     const isRefused = [401, 403].includes(readStatus(error))
     throw new Unfit([`Elasticsearch ${isRefused ? 'does not accept the credentials' : 'does not answer as such'}: ${described(error)}`])
@@ -68,9 +69,12 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
 /** Names of what differs. The server returns more than it was given, and some numbers and booleans as texts. */
 function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
   const { properties = {} } = actual
-  const differing = Object.entries(expected.properties!).filter(
-    ([name, wanted]) => !(name in ADDED_FIELDS && !(name in properties)) && !contains((properties[name] ?? {}) as Json, wanted as Json),
-  )
+  const differing = Object.entries(expected.properties!).filter(([name, wanted]) => {
+    if (name in ADDED_FIELDS && !(name in properties)) return false
+    const actual = (properties[name] ?? {}) as Json
+    const earlier = (EARLIER_FIELDS as Record<string, Json>)[name]
+    return !contains(actual, wanted as Json) && !(earlier && contains(actual, earlier))
+  })
   return [...(actual.dynamic === 'strict' ? [] : ['dynamic']), ...differing.map(([name]) => name)]
 }
 

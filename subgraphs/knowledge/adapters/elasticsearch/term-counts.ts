@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 
-/** The lexical leg that a term belongs to. */
-export type Leg = 'words' | 'grams'
+export const KINDS = ['words', 'grams'] as const
+export type Kind = (typeof KINDS)[number]
 
 /** What BM25 needs of one chunk, read from the result of `encodeCounts`. */
 export interface TermCounts {
   /** Terms of the chunk, with repeats. */
-  readonly lengths: Readonly<Record<Leg, number>>
+  readonly lengths: Readonly<Record<Kind, number>>
   /** How often the term with this key is in the chunk. */
   of(key: number): number
 }
@@ -26,14 +26,14 @@ export function termMark(collectionId: string): string {
 }
 
 /**
- * Where the hash of a leg's terms starts. Far apart, so that no word collides with the 3-gram that differs from it by
+ * Where the hash of each kind of terms starts. Far apart, so that no word collides with the 3-gram that differs from it by
  * one bit.
  */
-const SEEDS: Readonly<Record<Leg, number>> = { words: 0x811c9dc5, grams: 0x9e3779b9 }
+const SEEDS: Readonly<Record<Kind, number>> = { words: 0x811c9dc5, grams: 0x9e3779b9 }
 
 /** FNV-1a, 32 bits. About once in ten million pairs, a chunk has another term with the key of one of the query's. */
-export function termKey(leg: Leg, term: string): number {
-  let hash = SEEDS[leg]
+export function termKey(kind: Kind, term: string): number {
+  let hash = SEEDS[kind]
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
   return hash >>> 0
 }
@@ -42,11 +42,11 @@ export function termKey(leg: Leg, term: string): number {
  * Base64 of both lengths, the terms' keys in ascending order (32 bits each, little-endian), and their counts (a byte
  * each, at most 255).
  */
-export function encodeCounts(terms: Readonly<Record<Leg, readonly string[]>>): string {
+export function encodeCounts(terms: Readonly<Record<Kind, readonly string[]>>): string {
   const counts = new Map<number, number>()
-  for (const leg of ['words', 'grams'] as const) {
-    for (const term of terms[leg]) {
-      const key = termKey(leg, term)
+  for (const kind of KINDS) {
+    for (const term of terms[kind]) {
+      const key = termKey(kind, term)
       counts.set(key, (counts.get(key) ?? 0) + 1)
     }
   }

@@ -355,6 +355,9 @@ class SqliteChunkIndex implements ChunkIndex {
     return true
   }
 
+  /** SQLite erases with each deletion. */
+  async expunge(): Promise<void> {}
+
   async ping(signal: AbortSignal): Promise<void> {
     if (this.#opened instanceof Damaged) throw this.#opened
     try {

@@ -60,6 +60,16 @@ it('a compressed WAV file is no shorter than so many bytes can be, and one of sa
   expect(await read(Buffer.concat([wav(seconds), cover]))).toMatchObject({ durationMs: 4_000 })
 })
 
+it('a FLAC file that was written as a stream is as long as its bytes would be without compression', async () => {
+  const file = fixture('tone.flac')
+  // The number of samples, in 36 bits of STREAMINFO.
+  file.writeUIntBE(file[21]! & 0xf0, 21, 1)
+  file.writeUInt32BE(0, 22)
+  const { durationMs } = (await read(file))!
+  expect(durationMs).toBeGreaterThan(500)
+  expect(durationMs).toBeLessThan(2_000)
+})
+
 it.each([
   ['tone.flac', 8_600],
   ['tone.mp3', 178_000],

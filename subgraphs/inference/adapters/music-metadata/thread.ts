@@ -1,4 +1,4 @@
-import { parseBuffer } from 'music-metadata'
+import { type IFormat, parseBuffer } from 'music-metadata'
 import { answering } from '../../../common/process/threads/thread-calls.ts'
 import type { AudioFormat } from '../../ports/audio-reader.ts'
 import { recordingMs } from './recording-length.ts'
@@ -35,11 +35,19 @@ export interface Found {
 
 export const call = answering(async ({ bytes, mimeType, format }: Question): Promise<Found> => {
   const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
-  const statedMs = (header.duration ?? 0) * 1_000
-  const ms = statedMs > 0 || format !== 'webm' ? statedMs : recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-  const pictureBytes = common.picture?.reduce((sum, { data }) => sum + data.length, 0) ?? 0
+  const soundBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
   const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
   const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
-  const leastMs = ((bytes.length - pictureBytes) * 8_000) / mostBitsPerSecond
+  const leastMs = (soundBytes * 8_000) / mostBitsPerSecond
+  const ms = header.duration ? header.duration * 1_000 : unstatedMs(bytes, format, header, soundBytes)
   return { hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
 })
+
+/** The length of a file that was written as a stream and states none. 0: unknown. */
+function unstatedMs(bytes: Uint8Array, format: AudioFormat, header: IFormat, soundBytes: number): number {
+  if (format === 'webm') return recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = header
+  const bitsPerSecond = sampleRate * numberOfChannels * bitsPerSample
+  // FLAC is smaller than its samples.
+  return format === 'flac' && bitsPerSecond > 0 ? (soundBytes * 8_000) / bitsPerSecond : 0
+}

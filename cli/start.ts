@@ -235,7 +235,7 @@ class Start {
         const clock = this.#watchClock(links.billing, { service: this.#role } as Caller, 'billing')
         const gateway = await this.#gateway(links)
         const portal = await this.#portal()
-        const problems = async () => (clock.problems().length > 0 ? ['billing'] : problemsOf(links))
+        const problems = async () => [...new Set([...(clock.problems().length > 0 ? ['billing'] : []), ...(await problemsOf(links))])]
         const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
           (app) => {
@@ -569,10 +569,10 @@ class Start {
 }
 
 /**
+ * @param setClock is called first: a caller whose clock is wrong is refused
  * @throws {KisError}
  * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
  */
-/** `setClock`: a caller whose clock is wrong is refused. */
 async function fetchInstallation(billing: Link, urls: readonly string[] = [], setClock = async () => {}): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   const asked = setClock().then(() => billing.execute({ query: 'query InstallationId { installationId }' }, context))

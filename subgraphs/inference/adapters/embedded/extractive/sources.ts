@@ -12,13 +12,13 @@ const MARKED = /^(\[#\d{1,6}\])\s(?:(.{1,300}?):\s)?([\s\S]*)$/
 const MAX_DEPTH = 8
 const MAX_SOURCE_CHARACTERS = 160
 
-const EXTENSION = String.raw`\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b`
-const FILE_OR_PLACE = new RegExp(String.raw`${EXTENSION}|\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\.`, 'i')
+const FILE_OR_PLACE = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b|\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
 const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
 const BRACKETED = /^(?:[-*•]\s{0,10})?(\[[^\]\n]{1,120}\])/
 const SOURCE_THEN_TEXT = /^(.{1,160}?)\s{0,10}[:：]\s{1,10}(?=\S)/
 /** `file.pdf, page 3: text` without brackets; not a list item or code. */
-const FILE_THEN_TEXT = new RegExp(`^([^\\s:\`|*#<>"'-][^:\`|*<>"']{0,160}?${EXTENSION}[^:\`|]{0,60}?):\\s{1,10}(?=\\S)`, 'i')
+const FILE_THEN_TEXT =
+  /^([^\s:`|*#<>"'-][^:`|*<>"']{0,160}?\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b[^:`|]{0,60}?):\s{1,10}(?=\S)/i
 const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
 
 /** The passages of a message of the context: search results as JSON, or text with lines that name sources. */

@@ -135,7 +135,7 @@ class Start {
   readonly #settings: Settings
   #telemetry: Telemetry = noTelemetry
   readonly #watch: QueueWatch
-  readonly #door: LoadShedder
+  readonly #loadShedder: LoadShedder
   /** Bodies held by the gateway and the rest-adapter together, if they share the process. */
   readonly #bodies: LargeBodies
   readonly #folder: DataFolder
@@ -157,7 +157,7 @@ class Start {
     this.#bodies = new LargeBodies({ largestBytes })
     this.#log = createLog(role, config.logLevel)
     this.#watch = stack.use(new QueueWatch(this.#log))
-    this.#door = new LoadShedder(this.#watch)
+    this.#loadShedder = new LoadShedder(this.#watch)
     const clock = new SharedClock()
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
@@ -378,7 +378,7 @@ class Start {
         sessions: sessionsBy(links.billing),
         people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
         isService,
-        door: this.#door,
+        loadShedder: this.#loadShedder,
         supergraphSdl: readSdl('supergraph'),
         config: this.#settings.gateway,
         bodies: this.#bodies,
@@ -409,7 +409,7 @@ class Start {
     const { createRestAdapter } = await import('../rest-adapter/main.ts')
     return createRestAdapter({
       gateway,
-      door: this.#door,
+      loadShedder: this.#loadShedder,
       config: this.#settings.rest,
       bodies: this.#bodies,
       telemetry: this.#telemetry,

@@ -54,7 +54,7 @@ export interface HttpParts {
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
-  readonly door: Pick<LoadShedder, 'enter'>
+  readonly loadShedder: Pick<LoadShedder, 'enter'>
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number
@@ -186,12 +186,12 @@ function isRefused({ errors }: Pick<ExecutionResult, 'errors'>, wasRead: boolean
   return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null }, wasRead)
 }
 
-/** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */
-export function refuseAtDoor({ door, ids, mask, origins }: Pick<HttpParts, 'door' | 'ids' | 'mask' | 'origins'>): Refuse {
+/** Refuses requests that the load shedder does not let in, all but health checks, with an answer of GraphQL. */
+export function refuseUnderLoad({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'loadShedder' | 'ids' | 'mask' | 'origins'>): Refuse {
   return (request, response) => {
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(request.headers.authorization ?? sessionOf(request.headers), clientAddress(request)))
+      response.once('close', loadShedder.enter(request.headers.authorization ?? sessionOf(request.headers), clientAddress(request)))
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError

@@ -18,7 +18,7 @@ import { Documents } from './documents.ts'
 import { EventStreams } from './event-streams.ts'
 import { Federation } from './federation/federation.ts'
 import { gatewayLink } from './gateway-link.ts'
-import { refuseAtDoor, serveHttp } from './http.ts'
+import { refuseUnderLoad, serveHttp } from './http.ts'
 import { type Authenticate, Authenticator } from './keys/authenticate.ts'
 import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
@@ -45,7 +45,7 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
-  readonly door: Pick<LoadShedder, 'enter' | 'recognise'>
+  readonly loadShedder: Pick<LoadShedder, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
@@ -65,7 +65,7 @@ export interface Gateway extends AsyncDisposable {
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
+  const { links, authenticate, supergraphSdl, loadShedder, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.open(supergraphSdl, links, telemetry.metrics, log)
@@ -73,7 +73,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const documents = new Documents(federation, config.introspection)
   const authenticator = new Authenticator(authenticate, clock, {
     acceptsTokens: config.oauth !== null,
-    accepted: (credentials) => door.recognise(credentials),
+    accepted: (credentials) => loadShedder.recognise(credentials),
     identified: (requestId, { organizationId, apiKeyId }) => telemetry.requests.tell(requestId, { organizationId, apiKeyId }),
     lookedUp: (isKnown) => telemetry.metrics.add('kis_cache_lookups_total', 1, 'principals', isKnown ? 'hit' : 'miss'),
   })
@@ -91,7 +91,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     sessions: options.sessions,
     oidc: people?.oidc ?? null,
     mask,
-    door,
+    loadShedder,
     clock,
     ids,
     log,
@@ -108,7 +108,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   return {
     link: gatewayLink(operations, authenticator, openBytes),
-    refuse: refuseAtDoor(parts),
+    refuse: refuseUnderLoad(parts),
 
     async register(app) {
       await enableCors(app)

@@ -65,7 +65,7 @@ export interface SocketParts {
   readonly persisted: PersistedOperations
   readonly federation: Federation
   readonly authenticator: Authenticator
-  readonly door: Pick<LoadShedder, 'enter'>
+  readonly loadShedder: Pick<LoadShedder, 'enter'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -197,7 +197,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
 function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain, isService: boolean): OnSubscribe {
-  const { authenticator, operations, persisted, federation, door, ids, telemetry } = parts
+  const { authenticator, operations, persisted, federation, loadShedder, ids, telemetry } = parts
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
@@ -224,7 +224,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       underWay.abort()
     }
     try {
-      leave = door.enter(connection.credentials, clientAddress(extra.request))
+      leave = loadShedder.enter(connection.credentials, clientAddress(extra.request))
       const caller = await told.within(() => authenticator.getPrincipal(connection.credentials, requestId))
       const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {

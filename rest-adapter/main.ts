@@ -15,7 +15,7 @@ import { registerDocs } from './docs/routes.ts'
 import type { RestDeps, RestParts } from './http/deps.ts'
 import { registerOAuthMetadata } from './http/oauth-metadata.ts'
 import { readOpenApi } from './http/openapi.ts'
-import { refuseAtDoor, registerRequestRules, serverOptions } from './http/requests.ts'
+import { refuseUnderLoad, registerRequestRules, serverOptions } from './http/requests.ts'
 import type { Route } from './http/route.ts'
 import { registerRoutes } from './http/routing.ts'
 import { UnderWay } from './http/under-way.ts'
@@ -135,7 +135,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerOAuthMetadata(scope, deps.config)
       })
     },
-    refuse: refuseAtDoor(restRoutes, deps),
+    refuse: refuseUnderLoad(restRoutes, deps),
     end: () => deps.underWay.end(new EndedByRestart()),
   }
 }

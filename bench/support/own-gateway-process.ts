@@ -59,7 +59,7 @@ const gateway = await createGateway({
     },
     end: async () => undefined,
   },
-  door: new LoadShedder(new QueueWatch(silentLog)),
+  loadShedder: new LoadShedder(new QueueWatch(silentLog)),
   clock: systemClock,
   log: silentLog,
   config: {

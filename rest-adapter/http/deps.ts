@@ -13,7 +13,7 @@ export interface RestDeps {
    * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
    */
   readonly gateway: Link<string | null>
-  readonly door: Pick<LoadShedder, 'enter' | 'recognise'>
+  readonly loadShedder: Pick<LoadShedder, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

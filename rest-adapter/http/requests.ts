@@ -131,15 +131,18 @@ const headersOfAll = (id: string, dialect: Dialect | undefined, headers: Incomin
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
 })
 
-/** Refuses requests that the door does not let in, all but health checks, in the format of the route's clients. */
-export function refuseAtDoor(routes: readonly Route[], { door, ids, config }: Pick<RestParts, 'door' | 'ids' | 'config'>): Refuse {
+/** Refuses requests that the load shedder does not let in, all but health checks, in the format of the route's clients. */
+export function refuseUnderLoad(
+  routes: readonly Route[],
+  { loadShedder, ids, config }: Pick<RestParts, 'loadShedder' | 'ids' | 'config'>,
+): Refuse {
   const own = routes.filter(({ dialect }) => dialect)
   return (request, response) => {
     const path = request.url!.split('?', 1)[0]!
     const dialect = own.find((route) => route.path === path)?.dialect
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(readKey(request, dialect), clientAddress(request)))
+      response.once('close', loadShedder.enter(readKey(request, dialect), clientAddress(request)))
       return false
     } catch (error) {
       const id = ids('req')

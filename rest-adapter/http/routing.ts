@@ -81,7 +81,7 @@ async function answer(
   reply: FastifyReply,
   checkBody: { readonly json: Check | undefined; readonly form: Check | undefined; readonly isRequired: boolean },
   checkQuery: Check | undefined,
-  { gateway, door, clock, ids, log }: RestDeps,
+  { gateway, loadShedder, clock, ids, log }: RestDeps,
 ): Promise<FastifyReply> {
   const { rest } = request
   const params = request.params as Record<string, string>
@@ -114,7 +114,7 @@ async function answer(
     async ask(query, variables, names) {
       rest.keyJudged = true
       const data = await askGateway(gateway, { query, variables }, context, names)
-      door.recognise(context.caller)
+      loadShedder.recognise(context.caller)
       return data
     },
     askThrough(query, variables, names) {

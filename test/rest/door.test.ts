@@ -13,14 +13,14 @@ import { startGateway } from '../gateway/support/start.ts'
 import { FakeGateway } from './support.ts'
 
 /** Keys that came, of which each but `let-me` is refused. */
-function closedDoor() {
+function fullShedder() {
   const keys: (string | null | undefined)[] = []
   const enter = (key: string | null | undefined) => {
     keys.push(key)
     if (!key?.endsWith('let-me')) throw new KisError('service_unavailable', 'Too much to do.', { retryAfterMs: 2_000 })
     return () => void keys.push('left')
   }
-  return { keys, door: { enter, recognise: () => {} } }
+  return { keys, loadShedder: { enter, recognise: () => {} } }
 }
 
 /** What is not refused is answered by 204. */
@@ -37,12 +37,12 @@ async function serve(refuse: Refuse) {
 }
 
 it('the REST adapter refuses in the words of each address, and what needs no key goes on', async () => {
-  const { keys, door } = closedDoor()
+  const { keys, loadShedder } = fullShedder()
   const clock = systemClock
   const { uploadBodyBytes } = restConfig()
   const { refuse } = createRestAdapter({
     gateway: new FakeGateway({}),
-    door,
+    loadShedder,
     clock,
     ids: idSource(clock),
     log: silentLog,
@@ -77,8 +77,8 @@ it('the REST adapter refuses in the words of each address, and what needs no key
 })
 
 it('the gateway refuses as an answer of GraphQL', async () => {
-  const { keys, door } = closedDoor()
-  const { gateway } = await startGateway({ door })
+  const { keys, loadShedder } = fullShedder()
+  const { gateway } = await startGateway({ loadShedder })
   const ask = await serve(gateway.refuse)
   const { status, headers, body } = await ask('/graphql?x=1', { authorization: 'Bearer one' })
   expect(status).toBe(503)

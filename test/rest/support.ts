@@ -124,7 +124,7 @@ export async function startAdapter(handlers: Handlers = {}, deps: Partial<RestDe
   const gateway = new FakeGateway(handlers)
   const adapter = createRestAdapter({
     gateway,
-    door: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: { enter: () => () => undefined, recognise: () => {} },
     clock: systemClock,
     ids: idSource(systemClock),
     log: silentLog,

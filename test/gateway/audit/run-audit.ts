@@ -49,7 +49,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
     supergraphSdl,
     links: findLinks(supergraphSdl),
     bytePaths: BYTE_PATHS,
-    door: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => makePrincipal(apiKey),
     clock: systemClock,

@@ -68,7 +68,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     supergraphSdl,
     links,
     bytePaths: BYTE_PATHS,
-    door: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: { enter: () => () => undefined, recognise: () => {} },
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => {
       lookups.push(apiKey)

@@ -6,7 +6,7 @@ const makeKey = (letter: string) => `kis_live_${letter.repeat(36)}`
 const BUSY = makeKey('b')
 const QUIET = makeKey('q')
 
-function door() {
+function loadShedder() {
   const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }
   const time = { nowMs: 0, turn: 0 }
   const it = new LoadShedder(
@@ -26,18 +26,18 @@ function door() {
       return true
     }
   }
-  return { door: it, queue, time, isRefused }
+  return { loadShedder: it, queue, time, isRefused }
 }
 
 describe('LoadShedder', () => {
   it('takes on a burst whole, however old its queue gets', () => {
-    const { queue, isRefused } = door()
+    const { queue, isRefused } = loadShedder()
     queue.ageMs = 2_500
     expect(Array.from({ length: 1_000 }, () => isRefused())).not.toContain(true)
   })
 
   it('refuses while a standing queue is older than 300 ms', () => {
-    const { queue, isRefused } = door()
+    const { queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     expect(isRefused()).toBe(true)
     queue.ageMs = 150
@@ -45,7 +45,7 @@ describe('LoadShedder', () => {
   })
 
   it('takes requests on for 2 ms of a turn of the event loop while it cuts a queue, and begins anew with the next turn', () => {
-    const { queue, time, isRefused } = door()
+    const { queue, time, isRefused } = loadShedder()
     queue.isStanding = true
     expect(isRefused()).toBe(false)
     time.nowMs += 1
@@ -57,7 +57,7 @@ describe('LoadShedder', () => {
   })
 
   it('takes on a key that has few requests under way, whatever the others do', () => {
-    const { door: it, queue, isRefused } = door()
+    const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const ends = Array.from({ length: 8 }, () => it.enter(QUIET))
     expect([isRefused(QUIET), isRefused(BUSY)]).toEqual([true, true])
@@ -67,7 +67,7 @@ describe('LoadShedder', () => {
   })
 
   it('counts an access token by itself once it was accepted, and invented ones as one', () => {
-    const { door: it, queue, isRefused } = door()
+    const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const token = (name: string) => `Bearer eyJhbGciOiJSUzI1NiJ9.${Buffer.from(name).toString('base64url')}.c2lnbmF0dXJl`
     for (const name of ['a', 'b']) it.recognise(token(name))
@@ -81,7 +81,7 @@ describe('LoadShedder', () => {
   })
 
   it('counts invented keys and sessions by their subscriber, and a right one by itself once it was accepted', () => {
-    const { door: it, queue, isRefused } = door()
+    const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const accepted = (sent: readonly string[], address?: string) => sent.filter((key) => !isRefused(key, address)).length
     const letters = [...'cdefghijklmnop']
@@ -96,7 +96,7 @@ describe('LoadShedder', () => {
   })
 
   it('goes on cutting until nothing was refused for a second', () => {
-    const { queue, time, isRefused } = door()
+    const { queue, time, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 400 })
     expect(isRefused()).toBe(true)
     queue.isStanding = false
@@ -107,7 +107,7 @@ describe('LoadShedder', () => {
   })
 
   it('counts a key as one however it is sent, and all that is no key as one', () => {
-    const { queue, isRefused } = door()
+    const { queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     for (const sent of [BUSY, `Bearer ${BUSY}`, `bEARER   ${BUSY} `, `Bearer\t${BUSY}`]) expect(isRefused(sent)).toBe(true)
     expect(Array.from({ length: 10 }, (_, i) => isRefused(`invented ${i}`)).filter(Boolean)).toHaveLength(2)

@@ -64,6 +64,8 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       let kept: Json
 
       const startOn = async (start: () => Promise<Service>): Promise<Caller> => {
+        // One is left over if a test before has failed.
+        await stop()
         running = await start()
         keys ??= { operator: running.key, own: (await newOrganization(makeCaller(running, running.key), running)).key }
         return makeCaller(running, keys.own)

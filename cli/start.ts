@@ -31,7 +31,7 @@ import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health/health.ts'
-import { APP_OPTIONS, type Drainable, listen, type Refuse, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
+import { type Admit, APP_OPTIONS, type Drainable, listen, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
 import { answerUnreadable } from '../subgraphs/common/server/unreadable.ts'
 import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
@@ -243,7 +243,7 @@ class Start {
             return gateway.register(app)
           },
           problems,
-          { serverOptions: { clientErrorHandler }, serves: servesWith, refuse: gateway.refuse },
+          { serverOptions: { clientErrorHandler }, serves: servesWith, admit: gateway.admit },
         )
         return { ready, hasPortal: portal !== null, problems }
       }
@@ -258,7 +258,7 @@ class Start {
             return [adapter]
           },
           problems,
-          { serverOptions: adapter.serverOptions, serves: servesWith, refuse: adapter.refuse },
+          { serverOptions: adapter.serverOptions, serves: servesWith, admit: adapter.admit },
         )
         return { ready, problems }
       }
@@ -293,8 +293,8 @@ class Start {
       problems,
       {
         serverOptions: adapter.serverOptions,
-        refuse: (request, response) =>
-          (['/graphql', BYTES_PATH].includes(request.url!.split('?', 1)[0]!) ? gateway : adapter).refuse(request, response),
+        admit: (request, response, start) =>
+          (['/graphql', BYTES_PATH].includes(request.url!.split('?', 1)[0]!) ? gateway : adapter).admit(request, response, start),
       },
     )
     return { ready, hasPortal: portal !== null, problems, stores: [billing, inference, knowledge], billing }
@@ -542,8 +542,8 @@ class Start {
     {
       serverOptions = {},
       serves,
-      refuse,
-    }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: typeof servesWith; readonly refuse: Refuse },
+      admit,
+    }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: typeof servesWith; readonly admit: Admit },
   ): Promise<string> {
     const app = fastify({ ...serverOptions, ...APP_OPTIONS, ...WITHOUT_SCHEMAS })
     const watched = watchRequests(app, this.#telemetry)
@@ -552,12 +552,12 @@ class Start {
     // Before all others, who ask how the request came.
     app.server.prependListener('upgrade', note)
     const parts = await register(app)
-    const refuseNoted: Refuse = (request, response) => {
+    const admitNoted: Admit = (request, response, start) => {
       note(request)
       if (!asksForHealth(request)) watched(request, response)
-      return refuse(request, response)
+      admit(request, response, start)
     }
-    const options = { ...this.#listening(), refuse: refuseNoted, hasPeers: this.#role !== 'all' }
+    const options = { ...this.#listening(), admit: admitNoted, hasPeers: this.#role !== 'all' }
     const server = this.#stack.use(await listen(app, options, parts))
     return `ready ${server.url}`
   }

@@ -17,7 +17,7 @@ import { countBody, requireRequestLeft } from '../subgraphs/common/server/bodies
 import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
 import { asksForHealth } from '../subgraphs/common/server/health/health.ts'
-import type { Refuse } from '../subgraphs/common/server/listen.ts'
+import type { Admit } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../subgraphs/common/sessions/session-cookie.ts'
@@ -186,13 +186,13 @@ function isRefused({ errors }: Pick<ExecutionResult, 'errors'>, wasRead: boolean
   return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null }, wasRead)
 }
 
-/** Refuses requests that the load shedder does not let in, all but health checks, with an answer of GraphQL. */
-export function refuseUnderLoad({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'loadShedder' | 'ids' | 'mask' | 'origins'>): Refuse {
-  return (request, response) => {
-    if (asksForHealth(request)) return false
+/** Answers requests that the load shedder refuses in the format of GraphQL. Health checks always go on. */
+export function admitBy({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'loadShedder' | 'ids' | 'mask' | 'origins'>): Admit {
+  return (request, response, start) => {
+    if (asksForHealth(request)) return start()
     try {
-      response.once('close', loadShedder.enter(request.headers.authorization ?? sessionOf(request.headers), clientAddress(request)))
-      return false
+      const credentials = request.headers.authorization ?? sessionOf(request.headers)
+      response.once('close', loadShedder.enter(credentials, clientAddress(request), start))
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
       const id = ids('req')
@@ -207,7 +207,6 @@ export function refuseUnderLoad({ loadShedder, ids, mask, origins }: Pick<HttpPa
           'content-length': Buffer.byteLength(body),
         })
         .end(body)
-      return true
     }
   }
 }

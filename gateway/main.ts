@@ -8,7 +8,7 @@ import { idSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import type { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
-import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import type { Admit, Drainable } from '../subgraphs/common/server/listen.ts'
 import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
@@ -18,7 +18,7 @@ import { Documents } from './documents.ts'
 import { EventStreams } from './event-streams.ts'
 import { Federation } from './federation/federation.ts'
 import { gatewayLink } from './gateway-link.ts'
-import { refuseUnderLoad, serveHttp } from './http.ts'
+import { admitBy, serveHttp } from './http.ts'
 import { type Authenticate, Authenticator } from './keys/authenticate.ts'
 import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
@@ -61,7 +61,7 @@ export interface Gateway extends AsyncDisposable {
   /** Serves `/graphql` by GET, POST, event streams and graphql-ws, `/bytes` and `/session`. Gives what `listen` drains. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
   /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/bytes`. */
-  readonly refuse: Refuse
+  readonly admit: Admit
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
@@ -108,7 +108,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   return {
     link: gatewayLink(operations, authenticator, openBytes),
-    refuse: refuseUnderLoad(parts),
+    admit: admitBy(parts),
 
     async register(app) {
       await enableCors(app)

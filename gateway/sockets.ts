@@ -224,7 +224,9 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       underWay.abort()
     }
     try {
-      leave = loadShedder.enter(connection.credentials, clientAddress(extra.request))
+      await new Promise<void>((start) => {
+        leave = loadShedder.enter(connection.credentials, clientAddress(extra.request), start)
+      })
       const caller = await told.within(() => authenticator.getPrincipal(connection.credentials, requestId))
       const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {

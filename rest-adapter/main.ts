@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
 import { compressAnswers } from '../subgraphs/common/server/compression.ts'
-import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
+import type { Admit, Drainable } from '../subgraphs/common/server/listen.ts'
 import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { noTelemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { keyRoutes } from './accounts/keys.ts'
@@ -15,7 +15,7 @@ import { registerDocs } from './docs/routes.ts'
 import type { RestDeps, RestParts } from './http/deps.ts'
 import { registerOAuthMetadata } from './http/oauth-metadata.ts'
 import { readOpenApi } from './http/openapi.ts'
-import { refuseUnderLoad, registerRequestRules, serverOptions } from './http/requests.ts'
+import { admitBy, registerRequestRules, serverOptions } from './http/requests.ts'
 import type { Route } from './http/route.ts'
 import { registerRoutes } from './http/routing.ts'
 import { UnderWay } from './http/under-way.ts'
@@ -64,7 +64,7 @@ export interface RestAdapter extends Drainable {
    */
   register(app: FastifyInstance): Promise<void>
   /** Pass it to `listen`. */
-  readonly refuse: Refuse
+  readonly admit: Admit
   /** Ends every running request with `service_unavailable`, streams by an error event. */
   end(): void
 }
@@ -135,7 +135,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerOAuthMetadata(scope, deps.config)
       })
     },
-    refuse: refuseUnderLoad(restRoutes, deps),
+    admit: admitBy(restRoutes, deps),
     end: () => deps.underWay.end(new EndedByRestart()),
   }
 }

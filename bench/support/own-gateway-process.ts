@@ -77,7 +77,7 @@ const app = fastify(APP_OPTIONS)
 const parts = await gateway.register(app)
 const { url } = await listen(
   app,
-  { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, refuse: gateway.refuse },
+  { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, admit: gateway.admit },
   parts,
 )
 process.send!(`${url}/graphql`)

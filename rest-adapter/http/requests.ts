@@ -10,7 +10,7 @@ import { requirePlainBody } from '../../subgraphs/common/server/bodies/plain-bod
 import { countBody, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
 import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
-import type { Refuse } from '../../subgraphs/common/server/listen.ts'
+import type { Admit } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
@@ -131,19 +131,15 @@ const headersOfAll = (id: string, dialect: Dialect | undefined, headers: Incomin
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
 })
 
-/** Refuses requests that the load shedder does not let in, all but health checks, in the format of the route's clients. */
-export function refuseUnderLoad(
-  routes: readonly Route[],
-  { loadShedder, ids, config }: Pick<RestParts, 'loadShedder' | 'ids' | 'config'>,
-): Refuse {
+/** Answers requests that the load shedder refuses in the format of the route's clients. Health checks always go on. */
+export function admitBy(routes: readonly Route[], { loadShedder, ids, config }: Pick<RestParts, 'loadShedder' | 'ids' | 'config'>): Admit {
   const own = routes.filter(({ dialect }) => dialect)
-  return (request, response) => {
+  return (request, response, start) => {
     const path = request.url!.split('?', 1)[0]!
     const dialect = own.find((route) => route.path === path)?.dialect
-    if (asksForHealth(request)) return false
+    if (asksForHealth(request)) return start()
     try {
-      response.once('close', loadShedder.enter(readKey(request, dialect), clientAddress(request)))
-      return false
+      response.once('close', loadShedder.enter(readKey(request, dialect), clientAddress(request), start))
     } catch (error) {
       const id = ids('req')
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
@@ -155,7 +151,6 @@ export function refuseUnderLoad(
         'content-length': Buffer.byteLength(body),
       }
       response.writeHead(status, all).end(body)
-      return true
     }
   }
 }

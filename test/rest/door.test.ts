@@ -8,24 +8,25 @@ import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
-import type { Refuse } from '../../subgraphs/common/server/listen.ts'
+import type { Admit } from '../../subgraphs/common/server/listen.ts'
 import { startGateway } from '../gateway/support/start.ts'
 import { FakeGateway } from './support.ts'
 
 /** Keys that came, of which each but `let-me` is refused. */
 function fullShedder() {
   const keys: (string | null | undefined)[] = []
-  const enter = (key: string | null | undefined) => {
+  const enter = (key: string | null | undefined, _address: string, start: () => void) => {
     keys.push(key)
     if (!key?.endsWith('let-me')) throw new KisError('service_unavailable', 'Too much to do.', { retryAfterMs: 2_000 })
+    start()
     return () => void keys.push('left')
   }
   return { keys, loadShedder: { enter, recognise: () => {} } }
 }
 
 /** What is not refused is answered by 204. */
-async function serve(refuse: Refuse) {
-  const server = createServer((request, response) => void (refuse(request, response) || response.writeHead(204).end()))
+async function serve(admit: Admit) {
+  const server = createServer((request, response) => admit(request, response, () => response.writeHead(204).end()))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -40,7 +41,7 @@ it('the REST adapter refuses in the words of each address, and what needs no key
   const { keys, loadShedder } = fullShedder()
   const clock = systemClock
   const { uploadBodyBytes } = restConfig()
-  const { refuse } = createRestAdapter({
+  const { admit } = createRestAdapter({
     gateway: new FakeGateway({}),
     loadShedder,
     clock,
@@ -49,7 +50,7 @@ it('the REST adapter refuses in the words of each address, and what needs no key
     config: restConfig(),
     bodies: new LargeBodies({ largestBytes: uploadBodyBytes }),
   })
-  const ask = await serve(refuse)
+  const ask = await serve(admit)
   const chat = await ask('/v1/chat/completions?x=1', { authorization: 'Bearer one', 'x-request-id': 'mine' })
   expect(chat.status).toBe(503)
   expect(chat.body).toEqual({ error: { message: 'Too much to do.', type: 'server_error', param: null, code: 'service_unavailable' } })
@@ -79,7 +80,7 @@ it('the REST adapter refuses in the words of each address, and what needs no key
 it('the gateway refuses as an answer of GraphQL', async () => {
   const { keys, loadShedder } = fullShedder()
   const { gateway } = await startGateway({ loadShedder })
-  const ask = await serve(gateway.refuse)
+  const ask = await serve(gateway.admit)
   const { status, headers, body } = await ask('/graphql?x=1', { authorization: 'Bearer one' })
   expect(status).toBe(503)
   expect(headers.get('retry-after')).toBe('2')

@@ -13,6 +13,7 @@ import { endableIterator } from '../../subgraphs/common/process/endable-iterator
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
+import { LoadShedder } from '../../subgraphs/common/server/admission/load-shedder.ts'
 
 export const KEY = 'kis_live_the_key_of_these_tests'
 /** How long `expect.poll` waits for what comes at once, unless the machine is busy. */
@@ -124,7 +125,7 @@ export async function startAdapter(handlers: Handlers = {}, deps: Partial<RestDe
   const gateway = new FakeGateway(handlers)
   const adapter = createRestAdapter({
     gateway,
-    loadShedder: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: new LoadShedder({ ageMs: 0, stands: () => false }),
     clock: systemClock,
     ids: idSource(systemClock),
     log: silentLog,

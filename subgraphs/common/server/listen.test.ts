@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../process/clock.ts'
 import { LargeBodies } from './admission/large-bodies.ts'
-import { APP_OPTIONS, listen, type Refuse } from './listen.ts'
+import { type Admit, APP_OPTIONS, listen } from './listen.ts'
 
 /** Longer than a test may take: what waits for the end of the drain fails. */
 const DRAIN_MS = 600_000
@@ -75,14 +75,13 @@ it('refuses a request before the app sees it, even one that waits to send its bo
   let heard = 0
   app.addHook('onRequest', async () => void heard++)
   app.post('/', async () => 'answered')
-  const refuse: Refuse = ({ headers }, response) => {
-    if (headers.authorization === 'good') return false
-    response.writeHead(503, { 'content-length': 7 }).end('refused')
-    return true
+  const admit: Admit = ({ headers }, response, start) => {
+    if (headers.authorization === 'good') start()
+    else response.writeHead(503, { 'content-length': 7 }).end('refused')
   }
   await using listening = await listen(
     app,
-    { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: DRAIN_MS, hasPeers: false, refuse },
+    { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: DRAIN_MS, hasPeers: false, admit },
     [],
   )
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })

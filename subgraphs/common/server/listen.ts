@@ -79,16 +79,16 @@ export interface Drainable {
   end(): void
 }
 
-/** Answers a request that is not accepted, and gives true. False: the request goes on to the app. */
-export type Refuse = (request: IncomingMessage, response: ServerResponse) => boolean
+/** Calls `start`, now or later, for a request that goes on to the app. Answers a request that does not. */
+export type Admit = (request: IncomingMessage, response: ServerResponse, start: () => void) => void
 
 export interface ListenOptions {
   readonly host: string
   readonly port: number
   /** The clock of each answer's `date`, for processes that follow it. */
   readonly clock: Clock
-  /** Called before anything else is done for a request. Default: every request is accepted. */
-  readonly refuse?: Refuse
+  /** Called before anything else is done for a request. Default: every request goes on at once. */
+  readonly admit?: Admit
   /** How long running work may go on after the server has begun to stop. */
   readonly drainMs: number
   /**
@@ -137,7 +137,7 @@ export async function listen(
       if (!request.complete && !request.socket.destroyed) discardRest(request)
     })
   })
-  refuseFirst(app, options.refuse ?? (() => false))
+  admitFirst(app, options.admit ?? ((_request, _response, start) => start()))
   // The code that admits the body sends `100 Continue`.
   app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
   app.server.maxConnections = maxConnections
@@ -190,7 +190,7 @@ export async function listen(
 }
 
 /** Refused requests never reach the app: under overload most time would be spent there. */
-function refuseFirst(app: FastifyInstance, refuse: Refuse): void {
+function admitFirst(app: FastifyInstance, admit: Admit): void {
   const [counting, ...others] = app.server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
   const pipelined = new WeakMap<Socket, number>()
   app.server.removeAllListeners('request')
@@ -205,7 +205,9 @@ function refuseFirst(app: FastifyInstance, refuse: Refuse): void {
       return
     }
     counting!(request, response)
-    if (!refuse(request, response)) for (const listener of others) listener.call(app.server, request, response)
+    admit(request, response, () => {
+      if (!socket.destroyed) for (const listener of others) listener.call(app.server, request, response)
+    })
   })
 }
 

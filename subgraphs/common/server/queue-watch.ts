@@ -99,11 +99,12 @@ export class QueueWatch implements Disposable {
 
   /**
    * Whether old work was seen again and again for 1.5 s up to now. Checks by itself: with a thousand connections that
-   * always have data, the event loop may not reach its timers for many seconds.
+   * always have data, the event loop may not reach its timers for many seconds. `ageMs`: how long the oldest work has
+   * waited, if the caller has a queue of its own.
    */
-  stands(): boolean {
+  stands(ageMs = this.ageMs): boolean {
     const nowMs = this.#now()
-    this.#see(nowMs, this.ageMs)
+    this.#see(nowMs, ageMs)
     const { sinceMs, untilMs, sights } = this.#old
     return sights >= MIN_SIGHTS && untilMs - sinceMs >= STANDING_MS && nowMs - untilMs <= EMPTY_MS
   }

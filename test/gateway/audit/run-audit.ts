@@ -5,6 +5,7 @@ import type { Link } from '../../../subgraphs/common/link/link.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/admission/large-bodies.ts'
+import { LoadShedder } from '../../../subgraphs/common/server/admission/load-shedder.ts'
 import { BYTE_PATHS, CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
 
 /** Time that one case, and one request for the audit's own data, may take. */
@@ -49,7 +50,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
     supergraphSdl,
     links: findLinks(supergraphSdl),
     bytePaths: BYTE_PATHS,
-    loadShedder: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: new LoadShedder({ ageMs: 0, stands: () => false }),
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => makePrincipal(apiKey),
     clock: systemClock,

@@ -13,6 +13,7 @@ import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/admission/large-bodies.ts'
+import { LoadShedder } from '../../../subgraphs/common/server/admission/load-shedder.ts'
 import { Origins } from '../../../subgraphs/common/server/origins.ts'
 import type { Json } from '../../support/client.ts'
 import { shop } from './shop.ts'
@@ -68,7 +69,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     supergraphSdl,
     links,
     bytePaths: BYTE_PATHS,
-    loadShedder: { enter: () => () => undefined, recognise: () => {} },
+    loadShedder: new LoadShedder({ ageMs: 0, stands: () => false }),
     sessions: NO_SESSIONS,
     authenticate: async (apiKey) => {
       lookups.push(apiKey)

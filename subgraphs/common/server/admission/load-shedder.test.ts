@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { LoadShedder } from './load-shedder.ts'
 
@@ -8,18 +9,14 @@ const QUIET = makeKey('q')
 
 function loadShedder() {
   const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }
-  const time = { nowMs: 0, turn: 0 }
-  const it = new LoadShedder(
-    queue,
-    () => time.nowMs,
-    () => time.turn,
-  )
+  const time = { nowMs: 0 }
+  const it = new LoadShedder(queue, () => time.nowMs)
   for (const key of [BUSY, QUIET]) it.recognise(key)
   // Of one key, none of whose requests ends.
-  for (let i = 0; i < 8; i++) it.enter(BUSY)
+  for (let i = 0; i < 8; i++) it.enter(BUSY, '', () => {})
   const isRefused = (key = BUSY, address = '192.0.2.1') => {
     try {
-      it.enter(key, address)
+      it.enter(key, address, () => {})
       return false
     } catch (error) {
       expect(error).toMatchObject({ code: 'service_unavailable', retryAfterMs: 2_000, shouldRetry: true })
@@ -36,6 +33,32 @@ describe('LoadShedder', () => {
     expect(Array.from({ length: 1_000 }, () => isRefused())).not.toContain(true)
   })
 
+  it('starts a burst in the order in which it came, eight requests in each turn of the event loop', async () => {
+    const { loadShedder: it } = loadShedder()
+    const started: number[] = []
+    const leave = Array.from({ length: 20 }, (_, i) => it.enter(BUSY, '', () => started.push(i)))
+    const numbers = (count: number) => Array.from({ length: count }, (_, i) => i)
+    expect(started).toEqual(numbers(8))
+    // A client that disconnects.
+    leave[9]!()
+    await nextTurn()
+    expect(started).toEqual(numbers(17).filter((i) => i !== 9))
+    await nextTurn()
+    expect(started).toEqual(numbers(20).filter((i) => i !== 9))
+    it.enter(BUSY, '', () => started.push(20))
+    expect(started.at(-1)).toBe(20)
+  })
+
+  it('starts the requests of a key that has few running ones at once, whatever waits', () => {
+    const { loadShedder: it, isRefused } = loadShedder()
+    for (let i = 0; i < 100; i++) isRefused()
+    let isStarted = false
+    it.enter(QUIET, '', () => {
+      isStarted = true
+    })
+    expect(isStarted).toBe(true)
+  })
+
   it('refuses while a standing queue is older than 300 ms', () => {
     const { queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
@@ -44,22 +67,28 @@ describe('LoadShedder', () => {
     expect(isRefused()).toBe(false)
   })
 
-  it('takes requests on for 2 ms of a turn of the event loop while it cuts a queue, and begins anew with the next turn', () => {
+  it('queues 32 requests while it cuts a queue, and others when those have started', async () => {
+    const { queue, isRefused } = loadShedder()
+    queue.isStanding = true
+    const refused = () => Array.from({ length: 50 }, () => isRefused()).filter(Boolean).length
+    expect(refused()).toBe(50 - 8 - 32)
+    await nextTurn()
+    expect(refused()).toBe(50 - 8)
+  })
+
+  it('refuses while its own queue is older than 300 ms', () => {
     const { queue, time, isRefused } = loadShedder()
     queue.isStanding = true
-    expect(isRefused()).toBe(false)
-    time.nowMs += 1
-    expect(isRefused()).toBe(false)
-    time.nowMs += 1
-    expect(isRefused()).toBe(true)
-    time.turn += 1
-    expect(isRefused()).toBe(false)
+    const refused = () => Array.from({ length: 10 }, () => isRefused()).filter(Boolean).length
+    expect(refused()).toBe(0)
+    time.nowMs += 301
+    expect(refused()).toBe(10)
   })
 
   it('takes on a key that has few requests under way, whatever the others do', () => {
     const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
-    const ends = Array.from({ length: 8 }, () => it.enter(QUIET))
+    const ends = Array.from({ length: 8 }, () => it.enter(QUIET, '', () => {}))
     expect([isRefused(QUIET), isRefused(BUSY)]).toEqual([true, true])
     ends[0]!()
     ends[0]!()

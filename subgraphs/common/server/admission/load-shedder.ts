@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import { KisError } from '../../errors.ts'
 import { isToken, nameOfToken } from '../../identity/access-token.ts'
@@ -7,11 +6,13 @@ import type { QueueWatch } from '../queue-watch.ts'
 
 /** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
 const OLDEST_MS = 300
+/** While requests are being refused, so many wait to be started: enough to keep the process busy for some 40 ms. */
+const MAX_WAITING = 32
 /**
- * While requests are being refused, some are accepted for this long in each turn of the event loop. The rest of the
- * turn is for accepted work and for refusals.
+ * Requests that are started in one turn of the event loop, some 10 ms of work. If a burst of thousands were started at
+ * once, all of them would take each of their steps in the same turn, and whoever comes meanwhile would wait for seconds.
  */
-const TURN_MS = 2
+const STARTS_A_TURN = 8
 /** This long after the last refusal, everything is accepted again. */
 const QUIET_MS = 1_000
 /**
@@ -30,12 +31,10 @@ const MAX_KNOWN = 10_000
 /** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 
-/** The number of the current turn of the event loop. */
-const turnOfLoop = () => performance.nodeTiming.uvMetricsInfo.loopCount
-
 /**
- * Refuses requests, before any work for them, while the process is overloaded, and only those of keys with many running
- * requests. A burst is accepted, however large: requests are refused only when a queue lasts.
+ * Starts requests a few in each turn of the event loop, in the order in which they came. Refuses requests, before any
+ * work for them, while the process is overloaded. Requests of keys with few running ones are neither queued nor refused.
+ * A burst is accepted, however large: requests are refused only when a queue lasts.
  */
 export class LoadShedder {
   /** Made once, because the stack trace makes errors expensive. */
@@ -44,36 +43,38 @@ export class LoadShedder {
   })
   readonly #watch: Pick<QueueWatch, 'ageMs' | 'stands'>
   readonly #now: () => number
-  readonly #turnNow: () => number
   /** Running requests by key. */
   readonly #underWay = new Map<string, number>()
   /** Names of accepted keys and tokens. */
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
+  /** Requests that wait to be started, oldest first. */
+  readonly #waiting = new Set<{ readonly sinceMs: number; readonly start: () => void }>()
+  #startsLeft = STARTS_A_TURN
+  #nextTurn: NodeJS.Immediate | null = null
   #isCutting = false
   #refusedAtMs = 0
-  #turn = -1
-  #turnSinceMs = 0
 
-  constructor(watch: Pick<QueueWatch, 'ageMs' | 'stands'>, now = () => performance.now(), turnNow = turnOfLoop) {
+  constructor(watch: Pick<QueueWatch, 'ageMs' | 'stands'>, now = () => performance.now()) {
     this.#watch = watch
     this.#now = now
-    this.#turnNow = turnNow
   }
 
   /**
-   * Lets a request in. `key` may have `Bearer` before it. `address`: where it comes from. Gives the function to call at
-   * its end.
+   * Lets a request in. `key` may have `Bearer` before it. `address`: where it comes from. Calls `start` at once or in a
+   * later turn of the event loop. Gives the function to call when the request ends, which may be before its start.
    * @throws {KisError} `service_unavailable`: the process is overloaded
    */
-  enter(key: string | null | undefined, address = ''): () => void {
+  enter(key: string | null | undefined, address: string, start: () => void): () => void {
     const name = this.#nameOf(key ?? '') ?? `from ${subscriberOf(address)}`
     const underWay = this.#underWay.get(name) ?? 0
     if (underWay >= FEW) this.#refuseIfFull()
     this.#underWay.set(name, underWay + 1)
+    const leaveQueue = underWay < FEW ? void start() : this.#startInTurn(start)
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
+      leaveQueue?.()
       const left = this.#underWay.get(name)! - 1
       if (left > 0) this.#underWay.set(name, left)
       else this.#underWay.delete(name)
@@ -94,19 +95,41 @@ export class LoadShedder {
 
   #refuseIfFull(): void {
     const nowMs = this.#now()
+    const [oldest] = this.#waiting
+    const ageMs = Math.max(this.#watch.ageMs, oldest ? nowMs - oldest.sinceMs : 0)
     if (this.#isCutting && nowMs - this.#refusedAtMs > QUIET_MS) this.#isCutting = false
     if (!this.#isCutting) {
-      if (!this.#watch.stands()) return
+      if (!this.#watch.stands(ageMs)) return
       this.#isCutting = true
     }
-    const turn = this.#turnNow()
-    if (turn !== this.#turn) {
-      this.#turn = turn
-      this.#turnSinceMs = nowMs
-    }
-    if (nowMs - this.#turnSinceMs < TURN_MS && this.#watch.ageMs <= OLDEST_MS) return
+    if (this.#waiting.size < MAX_WAITING && ageMs <= OLDEST_MS) return
     this.#refusedAtMs = nowMs
     throw this.#refusal
+  }
+
+  /** Gives the function that takes the request out of the queue, if it waits. */
+  #startInTurn(start: () => void): (() => void) | undefined {
+    this.#nextTurn ??= setImmediate(() => this.#startNext())
+    if (this.#startsLeft > 0 && this.#waiting.size === 0) {
+      this.#startsLeft--
+      start()
+      return
+    }
+    const waiting = { sinceMs: this.#now(), start }
+    this.#waiting.add(waiting)
+    return () => void this.#waiting.delete(waiting)
+  }
+
+  #startNext(): void {
+    this.#nextTurn = null
+    this.#startsLeft = STARTS_A_TURN
+    for (const waiting of this.#waiting) {
+      if (this.#startsLeft === 0) break
+      this.#startsLeft--
+      this.#waiting.delete(waiting)
+      waiting.start()
+    }
+    if (this.#waiting.size > 0) this.#nextTurn ??= setImmediate(() => this.#startNext())
   }
 }
 

@@ -19,8 +19,6 @@ const NAMED: Readonly<Record<string, string>> = {
   'tesseract.js-core/tesseract-core-simd-lstm.js': 'one of its builds, of which its user chooses',
   'tesseract.js-core/tesseract-core-simd-lstm.wasm': 'one of its builds, of which its user chooses',
 }
-/** `subgraphs/common/http-client.ts` says why. */
-const UNDICI = /^undici\/lib\//
 
 const product = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.js'], { cwd: ROOT, encoding: 'utf8' })
   .trimEnd()
@@ -43,7 +41,7 @@ it('imports of the product name no modules inside packages', () => {
       .map(({ name, path }) => ({ file, module: `${name}/${path}` })),
   )
   expect(new Set(found.map(({ module }) => module))).toContain('pdfjs-dist/legacy/build/pdf.mjs')
-  expect(found.filter(({ module }) => !(module in NAMED) && !UNDICI.test(module))).toEqual([])
+  expect(found.filter(({ module }) => !(module in NAMED))).toEqual([])
 })
 
 it('packages run as they are: no hook changes their code while it is loaded', () => {

@@ -3,8 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv6, type LookupFunction } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import type { Dispatcher, buildConnector as undiciConnector } from 'undici'
-import { buildConnector, Client } from '../http-client.ts'
+import { buildConnector, Client, type Dispatcher } from 'undici'
 import { FairPlaces } from '../process/fair-places.ts'
 import { isPublicAddress, judgedAddress, readIpLiteral } from './egress-address.ts'
 
@@ -78,7 +77,7 @@ export interface Address {
 export type Resolve = (host: string) => Promise<readonly Address[]>
 
 /** Opens connections to exactly these addresses; null: wherever the system finds the host. */
-export type Dial = (addresses: readonly Address[] | null) => undiciConnector.connector
+export type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
 
 export interface EgressOptions {
   /** Entries `host:port` that are always allowed, as `parseEgressAllow` gives them. */

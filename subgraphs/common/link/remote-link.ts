@@ -1,10 +1,10 @@
 import type { ExecutionResult, GraphQLError } from 'graphql'
 import { type Client, createClient } from 'graphql-ws'
 import { LRUCache } from 'lru-cache'
+import { Pool } from 'undici'
 import { WebSocket } from 'ws'
 import { type ByteRequest, type ByteResponse, passedOn } from '../bytes/byte-response.ts'
 import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../errors.ts'
-import { Pool } from '../http-client.ts'
 import { systemClock } from '../process/clock.ts'
 import { cutNote } from '../process/cut-operations.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
@@ -316,8 +316,8 @@ class Replica<Who> implements AsyncDisposable {
       ...(await this.#options.serviceHeaders?.()),
     }
     const body = JSON.stringify(operation)
-    const late = AbortSignal.timeout(answerTimeMs(operation.query) * (this.#options.patience ?? 1))
-    return this.#waitFor(AbortSignal.any([signal, late]), async (its) => {
+    const withinMs = answerTimeMs(operation.query) * (this.#options.patience ?? 1)
+    return this.#waitFor({ signal, withinMs }, async (its) => {
       const answer = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
       this.#telemetry.requests.merge(requestId, answer.headers[FACTS_HEADER])
       const result = (await answer.body.json()) as ExecutionResult
@@ -358,16 +358,27 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** Runs the work, which ends when the signal aborts, or the replica is silent. A request that waits for a connection does not. */
-  async #waitFor<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const lost = new AbortController()
-    const leave = this.#enter(() => lost.abort(new Silent()))
-    const ends = AbortSignal.any([signal, lost.signal])
+  /**
+   * Runs the work until the signal aborts, the time is over or the replica is silent. A request that waits for a
+   * connection does not end by its own signal. The listener and the timer end with the work: `AbortSignal.any` and
+   * `AbortSignal.timeout` would stay and cost garbage collections.
+   */
+  async #waitFor<T>(
+    { signal, withinMs }: { readonly signal: AbortSignal; readonly withinMs: number },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted()
+    const ends = new AbortController()
+    const endBySignal = () => ends.abort(signal.reason)
+    signal.addEventListener('abort', endBySignal)
+    const timer = setTimeout(() => ends.abort(new DOMException('The replica did not answer in time.', 'TimeoutError')), withinMs)
+    const leave = this.#enter(() => ends.abort(new Silent()))
     try {
-      ends.throwIfAborted()
-      return await untilAborted(work(ends), ends)
+      return await untilAborted(work(ends.signal), ends.signal)
     } finally {
       leave()
+      clearTimeout(timer)
+      signal.removeEventListener('abort', endBySignal)
     }
   }
 

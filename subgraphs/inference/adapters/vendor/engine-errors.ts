@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { errors } from 'undici'
 import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import { errors } from '../../../common/http-client.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { redactorOf } from '../../../common/redact-secrets.ts'
 import { EngineFailure, type OperatorFault, ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'

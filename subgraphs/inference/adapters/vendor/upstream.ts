@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
-import { Pool } from '../../../common/http-client.ts'
+import { type Dispatcher, Pool } from 'undici'
 import { NeverAsked } from '../../ports/engines.ts'
 import { type EngineErrors, findVendorError, isPacked } from './engine-errors.ts'
 import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'

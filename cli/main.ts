@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
-import { refuseHalfRestored } from './backup/restoring.ts'
-import { refuseHalfCopied } from './copy/copying.ts'
 import { maintain } from './maintenance/maintain.ts'
 import { whenNpmIsGone } from './npm-parent.ts'
 import { catalogCheck } from './settings/catalog-check.ts'
@@ -9,7 +7,6 @@ import type { Config } from './settings/config.ts'
 import { configCheck } from './settings/config-check.ts'
 import { ROLES, type Role } from './settings/roles.ts'
 import { helpFor, UsageError, wrongArguments } from './settings/usage.ts'
-import { readPlaces } from './settings/variables.ts'
 
 /**
  * After the drain, charges of ended calls are settled and the stores are closed within this time. Then, or at a second
@@ -42,13 +39,7 @@ async function run(args: readonly string[]): Promise<void> {
     throw wrongArguments('start', `kis start takes at most one role: ${ROLES.join(', ')}.`)
   // Here and below, because no other command needs the service.
   const { readConfig } = await import('./settings/config.ts')
-  const config = orExit(() => {
-    // First, because reading the configuration makes a secret in an empty folder.
-    const { KIS_DATA_DIR } = readPlaces(process.env)
-    refuseHalfRestored(KIS_DATA_DIR)
-    refuseHalfCopied(KIS_DATA_DIR)
-    return readConfig(process.env, role as Role | undefined)
-  })
+  const config = orExit(() => readConfig(process.env, role as Role | undefined))
   const stop = new AbortController()
   const end = () => {
     stop.abort()

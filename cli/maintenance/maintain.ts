@@ -1,9 +1,7 @@
 import { parseArgs } from 'node:util'
-import type { ExportArguments, ImportArguments } from '../portable/commands.ts'
+import type { ExportArguments, ImportArguments } from '../archive/commands.ts'
 import { wrongArguments } from '../settings/usage.ts'
 import { acceptLoss } from './accept-loss.ts'
-import type { BackupArguments, RestoreArguments } from './backups.ts'
-import type { CopyArguments } from './copies.ts'
 import { reindex } from './reindex.ts'
 import { openService } from './service.ts'
 import { verify } from './verify.ts'
@@ -31,27 +29,13 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
       return 0
     }
     if (command === 'secret') return await secret(args, env)
-    if (command === 'backup') {
-      const { makeBackup } = await import('./backups.ts')
-      await makeBackup(backupArguments(args), env, console.log)
-      return 0
-    }
-    if (command === 'restore') {
-      const { restoreBackup } = await import('./backups.ts')
-      await restoreBackup(restoreArguments(args), env, console.log)
-      return 0
-    }
-    if (command === 'copy') {
-      const { copyStores } = await import('./copies.ts')
-      return (await copyStores(copyArguments(args), env, console.log)) ? 0 : 1
-    }
     if (command === 'export') {
-      const { runExport } = await import('../portable/commands.ts')
+      const { runExport } = await import('../archive/commands.ts')
       await runExport(exportArguments(args), env, console.log)
       return 0
     }
     if (command === 'import') {
-      const { runImport } = await import('../portable/commands.ts')
+      const { runImport } = await import('../archive/commands.ts')
       await runImport(importArguments(args), env, console.log)
       return 0
     }
@@ -97,48 +81,18 @@ function reindexOptions(args: readonly string[]) {
   return { json: parseOptions('reindex', args, { json: { type: 'boolean', default: false } }).json === true }
 }
 
-function backupArguments(args: readonly string[]): BackupArguments {
-  const [file, options] = splitFile('backup', args)
-  const { since, 'with-secret': withSecret } = parseOptions('backup', options, {
-    since: { type: 'string' },
-    'with-secret': { type: 'boolean', default: false },
-  })
-  return { file, since: since as string | undefined, withSecret: withSecret === true }
-}
-
-function restoreArguments(args: readonly string[]): RestoreArguments {
-  const [file, options] = splitFile('restore', args)
-  const { since, check } = parseOptions('restore', options, {
-    since: { type: 'string', multiple: true, default: [] },
-    check: { type: 'boolean', default: false },
-  })
-  return { file, since: since as string[], check: check === true }
-}
-
-const EMBEDDED = 'embedded:'
-const SERVERS = 'servers'
-
-function copyArguments(args: readonly string[]): CopyArguments {
-  const { from, to } = parseOptions('copy', args, { from: { type: 'string' }, to: { type: 'string' } }) as { from?: string; to?: string }
-  const sides = [from, to]
-  const folder = sides.find((side) => side?.startsWith(EMBEDDED))?.slice(EMBEDDED.length)
-  if (!folder || !sides.includes(SERVERS))
-    throw wrongArguments(
-      'copy',
-      'kis copy takes `--from embedded:FOLDER --to servers`, or `--from servers --to embedded:FOLDER`. From one folder to another, use kis backup and kis restore; ' +
-        'from servers to servers, their own means.',
-    )
-  return { folder, direction: to === SERVERS ? 'to servers' : 'from servers' }
-}
-
 function exportArguments(args: readonly string[]): ExportArguments {
   const [file, options] = splitFile('export', args)
-  const { organization, 'with-secrets': withSecrets } = parseOptions('export', options, {
+  const {
+    organization,
+    'with-secret': withSecret,
+    check,
+  } = parseOptions('export', options, {
     organization: { type: 'string' },
-    'with-secrets': { type: 'boolean', default: false },
+    'with-secret': { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
   })
-  if (typeof organization !== 'string') throw wrongArguments('export', 'kis export takes an organization: --organization org_….')
-  return { file, organizationId: organization, withSecrets: withSecrets === true }
+  return { file, organizationId: organization as string | undefined, withSecret: withSecret === true, check: check === true }
 }
 
 function importArguments(args: readonly string[]): ImportArguments {

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { FileLock } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { keptFiles, newSecretText } from '../../subgraphs/common/identity/kept-secret.ts'
-import { syncFolder } from '../backup/tar-writer.ts'
+import { syncFolder } from '../archive/archive-writer.ts'
 
 /**
  * Gives a data folder a new secret, and keeps the one before beside it. A kill at any moment leaves a folder with which

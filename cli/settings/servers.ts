@@ -6,45 +6,47 @@ import { elasticsearchSettings, toDatabase } from './config.ts'
 import { trackReads } from './environment.ts'
 import { VARIABLES } from './variables.ts'
 
-/** Where an installation on MongoDB and Elasticsearch has its data. */
-export interface Servers {
-  readonly mongodb: Readonly<Record<'billing' | 'inference' | 'knowledge', MongoDatabase>>
-  readonly elasticsearch: ElasticsearchConfig
+/** Where an installation has its data. */
+export interface StorePlaces {
+  readonly dataDirectory: string
+  /** Null: documents and bytes are in the data folder. */
+  readonly mongodb: Readonly<Record<'billing' | 'inference' | 'knowledge', MongoDatabase>> | null
+  /** Null: the index is in the data folder. */
+  readonly elasticsearch: ElasticsearchConfig | null
+}
+
+/** The secret that the environment gives. */
+export interface GivenSecret {
+  readonly secret: Uint8Array
+  /** Another one is set beside it, so that the data may depend on both. */
+  readonly isRotating: boolean
 }
 
 /**
- * Reads the servers and the secret as the roles read them.
- * @throws {ConfigError} a variable is wrong, or one that the servers need is missing; it lists every problem
+ * Reads where the data is, and the secret, as the roles read them. Makes nothing, unlike `readConfig`.
+ * @throws {ConfigError} a variable is wrong; it lists every problem
  */
-export function readServers(environment: NodeJS.ProcessEnv): {
-  readonly servers: Servers
-  readonly secret: Uint8Array
+export function readPlacesOfStores(environment: NodeJS.ProcessEnv): {
+  readonly places: StorePlaces
+  /** Null: it is in the data folder. */
+  readonly given: GivenSecret | null
   readonly logLevel: string
 } {
   const { env, problems: ofFiles } = trackReads(environment)
   const { data: values, error } = VARIABLES.safeParse(env)
   const problems = (error?.issues ?? []).map(({ path, message }) => `${String(path[0])} ${message}`)
-  const missing = (name: string, what: string) => {
-    if (!env[name]) problems.push(`${name} is missing: ${what}`)
-  }
-  missing(
-    'KIS_SECRET',
-    'the secret that the data was made with. For a data folder that keeps its own, set KIS_SECRET_FILE to its file `secret`',
-  )
-  missing('KIS_MONGODB_URL', 'the address of MongoDB, with the name of the databases')
-  missing('KIS_ELASTICSEARCH_URL', 'the address of Elasticsearch')
   problems.push(...ofFiles())
   if (!values || problems.length > 0) throw new ConfigError([...new Set(problems)])
+  const { KIS_DATA_DIR: dataDirectory, KIS_SECRET: secret, KIS_SECRET_NEXT: next, KIS_SECRET_PREVIOUS: previous } = values
+  const [billing, inference, knowledge] = ['billing', 'inference', 'knowledge'].map((subgraph) => toDatabase(values, subgraph))
+  const isRotating = [next, previous].some((other) => other !== undefined && other !== secret)
   return {
-    servers: {
-      mongodb: {
-        billing: toDatabase(values, 'billing')!,
-        inference: toDatabase(values, 'inference')!,
-        knowledge: toDatabase(values, 'knowledge')!,
-      },
-      elasticsearch: elasticsearchSettings(values)!,
+    places: {
+      dataDirectory,
+      mongodb: billing && inference && knowledge ? { billing, inference, knowledge } : null,
+      elasticsearch: elasticsearchSettings(values),
     },
-    secret: parseSecret(env.KIS_SECRET!),
+    given: secret === undefined ? null : { secret: parseSecret(secret), isRotating },
     logLevel: values.KIS_LOG_LEVEL,
   }
 }

@@ -17,20 +17,14 @@ kis secret           how far a rotation of the secret is, and which keys are lef
 kis secret rotate    give the data folder a new secret, which the next start uses
 kis secret finish --without-unused-keys
                      revoke the keys and invitations that are left
-kis backup FILE      copy the data folder, of a running service too, into one archive
-    --since EARLIER  only what has changed since this archive
-    --with-secret    with the secret, under the passphrase in KIS_BACKUP_PASSPHRASE
-kis restore FILE     put a backup into an empty data folder
-    --since EARLIER  an earlier archive that it needs, if it is not beside it; may be repeated, newest first
-    --check          read and check everything, and write nothing
-kis copy             copy all data of a stopped service to other stores, and compare; run it again if it is interrupted
-    --from STORES    embedded:FOLDER (a data folder), or servers (those that KIS_MONGODB_URL and KIS_ELASTICSEARCH_URL name)
-    --to STORES      the other of the two, empty
-kis export FILE      write one organization, of a running service too, into one archive
-    --organization ID
-    --with-secrets   with the headers of MCP servers, under the passphrase in KIS_BACKUP_PASSPHRASE
-kis import FILE      put an exported organization into another installation; stop the service, unless it is on MongoDB
-    --as ID          under another id; new: under one that is made now
+kis export FILE      write all data, of a running service too, into one archive
+    --organization ID  only that of one organization
+    --with-secret    with the secret, or of one organization the headers of MCP servers, under the passphrase in
+                     KIS_BACKUP_PASSPHRASE
+    --check          read the archive when it is written, and judge whether it is whole
+kis import FILE      put an archive into empty stores, or one organization into an installation; stop the service, unless
+                     it is on MongoDB; run it again if it is interrupted
+    --as ID          one organization under another id; new: under one that is made now
     --check          read and check everything, and write nothing
 
 kis catalog check    which engines and models of the catalog are on, and why the others are off

@@ -3,10 +3,12 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
+import { explainHalfImported } from '../common/documents/import-mark.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
 import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
 import { type Installation, ownInstallation } from '../common/identity/installation.ts'
 import type { SharedClock } from '../common/link/shared-clock.ts'
+import { Unfit } from '../common/process/opening.ts'
 import { LateMark } from '../common/rotation/secret-mark.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
@@ -37,6 +39,8 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
     if (!mongodb) {
       const { installation: own } = await folder.look()
       const store = await openSqliteDocumentStore({ file, installation: own, kinds, log })
+      const problem = await explainHalfImported(store)
+      if (problem) throw new Error(problem)
       secretMark.set(secretMarkOf(file, own))
       installation = own
       return store
@@ -45,6 +49,8 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
     const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
     const claimed = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
     const { store } = claimed
+    const problem = await explainHalfImported(store)
+    if (problem) throw new Unfit([problem])
     secretMark.set(claimed.secretMark(ownInstallation(claimed.installation.id, fingerprints)))
     installation = claimed.installation
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))

@@ -121,7 +121,7 @@ describe('kis export and kis import', () => {
   it('exports one organization of a running service: all of it, no secret, and nothing of others', async () => {
     expect(seen.searches[0].length).toBeGreaterThan(3)
     const before = Date.now()
-    const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secrets')
+    const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secret')
     exportMs = Date.now() - before
     expect(made).toMatchObject({ code: 0, errors: '' })
     expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 1 workflows, 1 threads, 3 runs')

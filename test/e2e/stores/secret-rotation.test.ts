@@ -127,7 +127,7 @@ describe('a rotation of the secret of an embedded service', () => {
       billing: { state: 'MOVING', parts: [{ left: 1 }, { left: 0 }, { kind: 'WEBHOOK_ENDPOINTS', current: ENDPOINTS, left: 0 }] },
       keys: [{ name: 'idle', lastUsedAt: null }],
     })
-    const archive = ['backup', join(folder, 'archive.kis')]
+    const archive = ['export', join(folder, 'archive.kis')]
     const passphrase = { KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'long enough to be one' }
     const withSecret = await launchKis(passphrase, ...archive, '--with-secret').ended
     expect(withSecret).toMatchObject({ code: 2, errors: expect.stringContaining('The secret is being rotated') })

@@ -1,7 +1,6 @@
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
-import type { BlobEntry } from '../../ports/blob-store.ts'
-import { type ReadRows, readBlob } from './read-blob.ts'
+import { LIST, type ReadRows, readBlob, toEntries } from './read-blob.ts'
 
 /** In a thread: reads blobs. */
 export const call = servingFiles((file) => {
@@ -11,13 +10,7 @@ export const call = servingFiles((file) => {
     handlers: {
       get: (key: string, offset: number, length: number) => orFailure(() => readBlob(rowsOf, key, offset, length)),
 
-      list: (after: string, limit: number) =>
-        orFailure(() => {
-          const rows = connection
-            .prepare('SELECT key, size FROM blob WHERE key > ? ORDER BY key LIMIT ?')
-            .all<[string, number]>(after, limit)
-          return rows.map(([key, sizeBytes]): BlobEntry => ({ key, sizeBytes }))
-        }),
+      list: (after: string, limit: number) => orFailure(() => toEntries(connection.prepare(LIST).all<[string, number]>(after, limit))),
     },
     close: () => connection[Symbol.dispose](),
   }

@@ -1,4 +1,4 @@
-import { BlobDamaged } from '../../ports/blob-store.ts'
+import { BlobDamaged, type BlobEntry } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /**
@@ -9,6 +9,12 @@ const SELECT = `
   SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
   WHERE key = ? ORDER BY position`
 type Row = readonly [size: number, position: number | null, bytes: Uint8Array<ArrayBuffer> | null]
+
+/** The keys after one, in order. */
+export const LIST = 'SELECT key, size FROM blob WHERE key > ? ORDER BY key LIMIT ?'
+
+export const toEntries = (rows: readonly (readonly [string, number])[]): readonly BlobEntry[] =>
+  rows.map(([key, sizeBytes]) => ({ key, sizeBytes }))
 
 /** Runs a statement whose rows are arrays. */
 export type ReadRows = (text: string, parameters: readonly (string | number)[]) => readonly Row[]

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { BlobStore } from '../../ports/blob-store.ts'
-import { checkKey, checkRange, MAX_BLOB_BYTES } from '../blob-arguments.ts'
-import { type ReadRows, readBlob } from './read-blob.ts'
+import { checkKey, checkLimit, checkRange, MAX_BLOB_BYTES } from '../blob-arguments.ts'
+import { LIST, type ReadRows, readBlob, toEntries } from './read-blob.ts'
 
 /** The blobs of a file as a connection sees them, such as one in a reading transaction. */
-export function readOnlyBlobs(database: DatabaseSync): Pick<BlobStore, 'get'> {
+export function readOnlyBlobs(database: DatabaseSync): Pick<BlobStore, 'get' | 'list'> {
   const rowsOf: ReadRows = (text, parameters) => {
     const statement = database.prepare(text)
     statement.setReturnArrays(true)
@@ -17,6 +17,12 @@ export function readOnlyBlobs(database: DatabaseSync): Pick<BlobStore, 'get'> {
       const { offset, length } = range ?? { offset: 0, length: MAX_BLOB_BYTES }
       if (range) checkRange(offset, length)
       return readBlob(rowsOf, key, offset, length)
+    },
+    async list(after, limit) {
+      checkLimit(limit)
+      const statement = database.prepare(LIST)
+      statement.setReturnArrays(true)
+      return toEntries(statement.all(after, limit) as unknown as Parameters<typeof toEntries>[0])
     },
   }
 }

@@ -1,0 +1,67 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { ORGANIZATION } from '../../subgraphs/billing/use-cases/portable/kinds.ts'
+import { beginImport } from '../../subgraphs/common/documents/import-mark.ts'
+import { deriveKeys, fingerprintsOf } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
+import { readConfig } from '../settings/config.ts'
+import { readPlacesOfStores } from '../settings/servers.ts'
+import { ArchiveWriter } from './archive-writer.ts'
+import { runExport, runImport } from './commands.ts'
+import { FORMAT } from './format.ts'
+import { openToWrite } from './stores.ts'
+
+const nothing = () => undefined
+
+it('neither reads nor writes stores into which an import of all data has not ended', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-half-'))
+  try {
+    const environment = { KIS_DATA_DIR: join(folder, 'data') }
+    const { places } = readPlacesOfStores(environment)
+    {
+      // Makes the secret of the folder, too.
+      const { secrets } = readConfig(environment)
+      const fingerprints = fingerprintsOf(deriveKeys(secrets, 'fingerprint'))
+      await using stores = await openToWrite(places, { installation: null, fingerprints, log: silentLog })
+      await beginImport(stores.documents.billing, 'exp_1')
+    }
+    const file = join(folder, 'all.kis')
+    const asked = { file, organizationId: undefined, withSecret: false, check: false }
+    for (const organizationId of [undefined, `org_${'0'.repeat(32)}`])
+      await expect(runExport({ ...asked, organizationId }, environment, nothing)).rejects.toThrow(/has not ended/)
+    expect(existsSync(file)).toBe(false)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+it('shows what the archive says that only an operator may decide, before an import and after it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-rules-'))
+  const at = '2026-01-01T00:00:00.000Z'
+  const said = async (digit: string, rules: object, check: boolean) => {
+    const file = join(folder, `${digit}-${check}.kisorg`)
+    await using archive = await ArchiveWriter.create(file, {
+      ...{ what: 'kis-archive', format: FORMAT, id: `exp_${digit.repeat(32)}`, ...VERSIONS, begunAt: at, secret: null },
+      scope: { what: 'organization', id: `org_${digit.repeat(32)}`, name: 'A\nB\u001b[2J\u009b', models: [] },
+    })
+    await archive.record(ORGANIZATION, { name: 'A', residencyPolicy: 'unrestricted', plan: 'self-hosted', createdAt: at, ...rules })
+    await archive.finish({ from: at, to: at })
+    const lines: string[] = []
+    await runImport({ file, as: undefined, check }, { KIS_DATA_DIR: join(folder, 'data') }, (line) => lines.push(line))
+    return lines
+  }
+  try {
+    const given = { limits: { requestsPerMinute: 5, concurrency: 3 }, suspendedAt: at, suspensionReason: 'unpaid\nso far\u202e' }
+    const shown = `Set by the archive: plan self-hosted; limits requests_per_minute 5, concurrency 3; suspended since ${at}, because "unpaid\\nso far\\u{202e}".`
+    const checked = await said('1', given, true)
+    expect(checked[0]).toContain('"A\\nB\\u001b[2J\\u{9b}"')
+    expect(checked.slice(1)).toEqual([shown])
+    expect(await said('1', given, false)).toContain(shown)
+    expect(await said('2', {}, false)).toContain('Set by the archive: plan self-hosted; no limits of its own; not suspended.')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}, 60_000)

@@ -1,0 +1,179 @@
+import { resolve } from 'node:path'
+import type { ImportedRules } from '../../subgraphs/billing/portable.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import { createLog } from '../../subgraphs/common/process/log.ts'
+import { readConfig } from '../settings/config.ts'
+import { trackReads } from '../settings/environment.ts'
+import { readPlacesOfStores } from '../settings/servers.ts'
+import { ArchiveReader } from './archive-reader.ts'
+import { exportInstallation } from './export-installation.ts'
+import { exportOrganization } from './export-organization.ts'
+import { type InstallationScope, type Manifest, requireOrganizationId } from './format.ts'
+import { checkInstallation, importInstallation } from './import-installation.ts'
+import { importOrganization } from './import-organization.ts'
+import { readPassphrase } from './passphrase.ts'
+import { requireData } from './stores.ts'
+
+export interface ExportArguments {
+  readonly file: string
+  /** Undefined: everything. */
+  readonly organizationId: string | undefined
+  readonly withSecret: boolean
+  /** Reads the archive when it is written. */
+  readonly check: boolean
+}
+
+export interface ImportArguments {
+  readonly file: string
+  /** Of an organization: an id, or `new`. */
+  readonly as: string | undefined
+  readonly check: boolean
+}
+
+type Say = (line: string) => void
+
+/** Archives have texts and the ledger. */
+const GROUP_AND_OTHERS = 0o077
+
+/** @throws {Error} see `exportInstallation` and `exportOrganization`; or the passphrase is missing or short */
+export async function runExport(given: ExportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
+  const { organizationId, withSecret, check } = given
+  if (organizationId !== undefined) requireOrganizationId(organizationId)
+  const passphrase = withSecret ? await givenPassphrase(environment) : null
+  const { places, given: secret, logLevel } = readPlacesOfStores(environment)
+  requireData(places)
+  process.umask(GROUP_AND_OTHERS)
+  const file = resolve(given.file)
+  const options = { places, file, passphrase, log: createLog('export', logLevel) }
+  if (organizationId === undefined) {
+    const { manifest, bytes } = await exportInstallation({ ...options, given: secret, say })
+    const { to, records, files } = manifest
+    say(`${given.file}: ${countsOf(records)}, and ${megabytes(files.bytes)} of contents, as of ${to}, in ${megabytes(bytes)}`)
+    if (check) say(await judge(await ArchiveReader.open(file), given.file))
+    if (!passphrase) say('The secret is not in it. Keep the secret as well: without it no API key works after an import.')
+    return
+  }
+  const { name, manifest, bytes } = await exportOrganization({ ...options, config: configOf(environment), organizationId })
+  const { from, to, records, files, left } = manifest
+  const when = from === to ? `as of ${to}` : `as it was between ${from} and ${to}`
+  say(`${given.file}: ${quoted(name)} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
+  say(`It has ${countsOf(records)}, and ${files.count} files of ${megabytes(files.bytes)}.`)
+  if (Object.keys(left).length > 0)
+    say(
+      `Not in it: ${Object.entries(left)
+        .map(([what, count]) => `${count} ${what}`)
+        .join(', ')}.`,
+    )
+  if (check) say(await judge(await ArchiveReader.open(file), given.file))
+  say('Its keys are in it without their secrets, and its balance as a report only.')
+}
+
+/** @throws {Error} see `importInstallation` and `importOrganization`; or the passphrase is missing */
+export async function runImport({ file, as, check }: ImportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
+  const target = as === 'new' ? idSource(systemClock)('org') : as === undefined ? null : requireOrganizationId(as)
+  const archive = await ArchiveReader.open(resolve(file))
+  const { scope } = archive.head
+  const passphrase = () => givenPassphrase(environment)
+  process.umask(GROUP_AND_OTHERS)
+  if (scope.what === 'installation') {
+    if (target !== null) throw new Error(`${file} has all data of an installation, and --as is for that of one organization.`)
+    return check ? say(await judge(archive, file)) : importAll({ archive, scope, passphrase }, environment, say)
+  }
+  const { places } = readPlacesOfStores(environment)
+  const { organizationId, manifest, rules, wasDone, key, lackingModels } = await importOrganization({
+    config: configOf(environment),
+    places,
+    archive,
+    scope,
+    as: target,
+    check,
+    passphrase,
+    log: createLog('import', 'warn'),
+  })
+  const what = `${quoted(scope.name)} (${scope.id}) as of ${manifest.to}: ${countsOf(manifest.records)}`
+  if (check) {
+    say(`${file} is whole and can be imported here: ${what}.`)
+    say(describeRules(rules))
+    return
+  }
+  say(wasDone ? `${organizationId} was imported from ${file} before: nothing was done.` : `${organizationId} has ${what}.`)
+  say(describeRules(rules))
+  if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.map(quoted).join(', ')}.`)
+  say(
+    'Its wallet is empty: the balance stays where it was. Its keys have no secret until you rotate them, and its webhooks are switched off.',
+  )
+  if (key) say(`API key of an admin, shown until its first use: ${key}`)
+}
+
+async function importAll(
+  { archive, scope, passphrase }: { archive: ArchiveReader; scope: InstallationScope; passphrase(): Promise<string> },
+  environment: NodeJS.ProcessEnv,
+  say: Say,
+): Promise<void> {
+  const { places, given, logLevel } = readPlacesOfStores(environment)
+  const { to, records } = await importInstallation({ archive, scope, places, given, passphrase, log: createLog('import', logLevel), say })
+  const into = places.mongodb ? 'The databases have' : `${places.dataDirectory} has`
+  say(`${into} ${countsOf(records)}, as of ${to}.`)
+  if (!archive.head.secret && !given)
+    say(`The secret was not in the archive: put its file into ${places.dataDirectory}, or set KIS_SECRET.`)
+  else if (!given && places.mongodb) say(`The secret is in ${places.dataDirectory}: give it to every process as KIS_SECRET.`)
+  say('Start the service, then run `kis verify`.')
+}
+
+/**
+ * Reads an archive, and says that it is whole.
+ * @throws {Error} it is damaged, or its records name what it has not
+ */
+async function judge(archive: ArchiveReader, file: string): Promise<string> {
+  const { scope } = archive.head
+  const whole = ({ to, records }: Manifest) => `${file} is whole: ${countsOf(records)}, as of ${to}.`
+  if (scope.what === 'organization') return whole(await archive.read({ records: async () => undefined, file: async () => undefined }))
+  const { manifest, problems } = await checkInstallation(archive, scope)
+  if (problems.length > 0) throw new Error(`${file} is readable, but not whole: ${problems.join('; ')}.`)
+  return whole(manifest)
+}
+
+function configOf(environment: NodeJS.ProcessEnv) {
+  const config = readConfig(environment)
+  for (const sentence of config.ignored) console.error(sentence)
+  return config
+}
+
+async function givenPassphrase(environment: NodeJS.ProcessEnv): Promise<string> {
+  const { env, problems } = trackReads(environment)
+  const passphrase = await readPassphrase(env)
+  if (problems().length > 0) throw new Error(problems().join('\n'))
+  return passphrase
+}
+
+/** An archive is not signed, so these may be of anybody's making. */
+function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: ImportedRules): string {
+  const own = Object.entries(limits).map(([name, limit]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${limit}`)
+  const suspended = suspendedAt ? `suspended since ${suspendedAt.toISOString()}` : 'not suspended'
+  const why = suspendedAt && suspensionReason ? `, because ${quoted(suspensionReason)}` : ''
+  return `Set by the archive: plan ${plan}; ${own.length > 0 ? `limits ${own.join(', ')}` : 'no limits of its own'}; ${suspended}${why}.`
+}
+
+/** On one line, and with nothing that a terminal obeys. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
+}
+
+/** Records by what people know. */
+function countsOf(records: Readonly<Record<string, number>>): string {
+  const known = [
+    ...(records['billing/organizations'] === undefined ? [] : ['billing/organizations']),
+    'knowledge/collections',
+    'knowledge/documents',
+    'inference/agents',
+    'inference/workflows',
+    'inference/threads',
+    'inference/runs',
+  ]
+  return known.map((kind) => `${records[kind] ?? 0} ${kind.split('/')[1]}`).join(', ')
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(bytes < 1_000_000 ? 3 : 1)} MB`
+}

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { encodeDocument, toStored } from '../../subgraphs/common/adapters/documents/stored-value.ts'
+import { RecordSum } from '../../subgraphs/common/documents/record-sum.ts'
+import { fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
+import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
+import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
+import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
+import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
+import { ArchiveWriter } from './archive-writer.ts'
+import { FORMAT, type Manifest } from './format.ts'
+import { type Sealed, seal } from './sealed-secret.ts'
+import { kindVersions, listCollections, type NamedCollection, openToRead, type ReadStores } from './stores.ts'
+
+/** The kind of the lines that say which key the bytes have that follow. */
+export const CONTENTS = 'knowledge/contents'
+/** Processes renew these every few seconds. They are no data. */
+const HEARTBEATS: readonly string[] = ['inference/replicas']
+
+/** The port's limit of a page. */
+const MAX_PAGE = 1_000
+const FIRST_PAGE = 32
+/** Characters of JSON that a page should have. */
+const PAGE_CHARACTERS = 4 * 1024 * 1024
+/** Contents of one group: this many, or of this many bytes together, or one that is larger. */
+const GROUP = 500
+const GROUP_BYTES = 8 * 1024 * 1024
+
+export interface InstallationExport {
+  readonly places: StorePlaces
+  readonly given: GivenSecret | null
+  readonly file: string
+  /** Null: the secret stays behind. */
+  readonly passphrase: string | null
+  readonly log: Log
+  readonly say: (line: string) => void
+}
+
+/**
+ * Writes all data of an installation to an archive. The service may run meanwhile, unless its stores show no moment and
+ * it writes.
+ * @throws {Error} the file exists, a store fails or is not whole, or what was read has changed meanwhile
+ */
+export async function exportInstallation({ places, given, file, passphrase, log, say }: InstallationExport) {
+  await using stores = await openToRead(places, log)
+  const { installation } = stores
+  const secret = passphrase === null ? null : sealSecret(places.dataDirectory, installation, given, passphrase)
+  const begun = stores.madeAt ?? new Date()
+  await using archive = await ArchiveWriter.create(file, {
+    what: 'kis-archive',
+    format: FORMAT,
+    id: idSource(systemClock)('exp'),
+    scope: { what: 'installation', ...installation, kinds: kindVersions() },
+    ...VERSIONS,
+    begunAt: begun.toISOString(),
+    secret,
+  })
+  if (!stores.madeAt)
+    say('These databases show no common moment, so everything is read twice. Stop the processes of the service, or let them rest.')
+  const before = await readRecords(stores, (name, line) => archive.line(name, line))
+  await writeContents(stores, archive)
+  if (!stores.madeAt) await refuseChanged(stores, before)
+  const moment = (stores.madeAt ?? new Date()).toISOString()
+  return await archive.finish({ from: moment, to: moment })
+}
+
+type Sums = ReadonlyMap<string, string>
+
+/** Reads all records, and the keys of the contents. Gives the checksum of each kind. */
+async function readRecords(stores: ReadStores, write: (name: string, line: string) => Promise<void>): Promise<Sums> {
+  const sums = new Map<string, string>()
+  for (const { name, collection } of listCollections(stores.documents)) {
+    const sum = new RecordSum()
+    for await (const page of listPages(collection)) {
+      for (const document of page) {
+        const line = encodeDocument(toStored(document, name))
+        sum.add(line)
+        await write(name, line)
+      }
+    }
+    sums.set(name, `${sum.count} ${sum.text}`)
+  }
+  const keys = new RecordSum()
+  for await (const { key, sizeBytes } of listBlobs(stores)) keys.add(`${key} ${sizeBytes}`)
+  return sums.set(CONTENTS, `${keys.count} ${keys.text}`)
+}
+
+/**
+ * What is as it was read is as it was when the first reading ended: so the archive shows this moment.
+ * @throws {Error} something has changed since it was read
+ */
+async function refuseChanged(stores: ReadStores, before: Sums): Promise<void> {
+  const after = await readRecords(stores, async () => undefined)
+  const changed = [...before].filter(([name, sum]) => !HEARTBEATS.includes(name) && after.get(name) !== sum).map(([name]) => name)
+  if (changed.length > 0)
+    throw new Error(
+      `Records changed while they were read: ${changed.join(', ')}. Stop the processes of the service, and export again; or use the means of the databases.`,
+    )
+}
+
+/** All documents in the order of their ids, by pages of some 4 MB. */
+async function* listPages(documents: NamedCollection['collection']): AsyncGenerator<readonly StoredDocument[]> {
+  let limit = FIRST_PAGE
+  for (let after = ''; ; ) {
+    const page = await documents.find({ _id: { $gt: after } }, { sort: { _id: 1 }, limit })
+    if (page.length > 0) yield page
+    if (page.length < limit) return
+    after = page.at(-1)!._id
+    const characters = JSON.stringify(page).length
+    limit = Math.max(1, Math.min(MAX_PAGE, limit * 2, Math.floor((PAGE_CHARACTERS / characters) * page.length)))
+  }
+}
+
+async function* listBlobs({ blobs }: Pick<ReadStores, 'blobs'>) {
+  for (let after = ''; ; ) {
+    const page = await blobs.list(after, GROUP)
+    yield* page
+    if (page.length < GROUP) return
+    after = page.at(-1)!.key
+  }
+}
+
+/** Writes groups of contents: a line for each, then their bytes in the same order, each under its digest. */
+async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promise<void> {
+  let group: { readonly sha256: string; readonly bytes: Uint8Array }[] = []
+  let size = 0
+  const flush = async () => {
+    for (const { sha256, bytes } of group) await archive.file(`contents/${sha256}`, bytes.length, bytes)
+    group = []
+    size = 0
+  }
+  for await (const { key, sizeBytes } of listBlobs(stores)) {
+    if (group.length === GROUP || (group.length > 0 && size + sizeBytes > GROUP_BYTES)) await flush()
+    const bytes = await stores.blobs.get(key)
+    if (!bytes) throw new Error(`The bytes ${key} were deleted while they were read. Export again.`)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    await archive.line(CONTENTS, JSON.stringify({ key, sha256, sizeBytes: bytes.length }))
+    group.push({ sha256, bytes })
+    size += bytes.length
+  }
+  await flush()
+}
+
+/** @throws {Error} the secret is missing, another one, or being rotated */
+function sealSecret(dataDirectory: string, installation: Installation, given: GivenSecret | null, passphrase: string): Sealed {
+  const { secret: file, previous } = keptFiles(dataDirectory)
+  if (!given && !existsSync(file)) throw new Error(`${file} is missing. Set KIS_SECRET to the secret of the service.`)
+  if (given?.isRotating || (!given && existsSync(previous)))
+    throw new Error(
+      'The secret is being rotated, and the data depends on two secrets. Export without --with-secret and keep both, or wait until `kis secret` says that nothing is left.',
+    )
+  const bytes = given?.secret ?? parseSecret(readFileSync(file, 'utf8'))
+  if (fingerprintSecret(bytes) !== installation.secretFingerprint)
+    throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')
+  return seal(bytes, passphrase, installation.id)
+}
+
+export type ExportedArchive = { readonly manifest: Manifest; readonly bytes: number }

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { SEALED } from './sealed-secret.ts'
+
+/** Of an archive. A program reads the formats up to this one. */
+export const FORMAT = 1
+
+/** The first entry of an archive, and the last. */
+export const HEAD = 'archive.json'
+export const MANIFEST = 'manifest.json'
+/** Both are read at once. */
+export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024
+
+/** Lines of JSON before a part of records is written. One record may have as much again. */
+export const PART_BYTES = 4 * 1024 * 1024
+/** The largest part of records: above the largest record of a store, and `PART_BYTES`. */
+export const MAX_PART_BYTES = 64 * 1024 * 1024
+/**
+ * Of a part: `PART_BYTES` by the bytes of the shortest record, an id with its name, and above. A record of two characters
+ * takes a hundred bytes in memory.
+ */
+export const MAX_PART_LINES = PART_BYTES / 32
+
+const MODEL = z.strictObject({ id: z.string().max(500), dimensions: z.int().min(1), engineModel: z.string().max(500) })
+const ORGANIZATION_ID = z.string().regex(/^org_[0-9a-f]{32}$/)
+/** Everything of an installation, or one organization. */
+const SCOPE = z.discriminatedUnion('what', [
+  z.strictObject({
+    what: z.literal('installation'),
+    id: z.string().max(100),
+    secretFingerprint: z.string().regex(/^[0-9a-f]{1,64}$/),
+    /** The version of each kind of record: those of an older one are converted. */
+    kinds: z.record(z.string().max(100), z.int().min(1)),
+  }),
+  z.strictObject({
+    what: z.literal('organization'),
+    id: ORGANIZATION_ID,
+    name: z.string().max(1_000),
+    /** Embedding models of the installation that it comes from. */
+    models: z.array(MODEL).max(10_000),
+  }),
+])
+
+const HEAD_SCHEMA = z.strictObject({
+  what: z.literal('kis-archive'),
+  format: z.literal(FORMAT),
+  /** Names the archive: an import that is repeated knows by it what it has begun. */
+  id: z.string().regex(/^exp_[0-9a-f]{32}$/),
+  scope: SCOPE,
+  /** Of the program that made it, as `kis version` says. */
+  version: z.string().regex(/^\d+\.\d+\.\d+/),
+  api: z.string().max(100),
+  schema: z.string().max(100),
+  begunAt: z.iso.datetime(),
+  /** Under a passphrase: the secret of an installation, or the key of an organization's secrets; null: it has none. */
+  secret: SEALED.nullable(),
+})
+
+const MANIFEST_SCHEMA = z.strictObject({
+  /** The archive shows what was there between these two; they are equal if it shows one moment. */
+  from: z.iso.datetime(),
+  to: z.iso.datetime(),
+  /** How many records of each kind. */
+  records: z.record(z.string().max(100), z.int().min(0)),
+  /** How many entries have bytes, and how many bytes. */
+  files: z.strictObject({ count: z.int().min(0), bytes: z.int().min(0) }),
+  /** What stays behind, with how many there are. */
+  left: z.record(z.string().max(200), z.int().min(0)),
+  /** Of the names, sizes and bytes of all entries before this one. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+
+export type Head = z.output<typeof HEAD_SCHEMA>
+export type InstallationScope = Extract<Head['scope'], { readonly what: 'installation' }>
+export type OrganizationScope = Extract<Head['scope'], { readonly what: 'organization' }>
+export type Manifest = z.output<typeof MANIFEST_SCHEMA>
+
+/** @throws {Error} the message follows the archive's name */
+export function parseHead(text: string, version: string): Head {
+  const value = parse(text, HEAD)
+  const { what, format, version: maker } = (value ?? {}) as { readonly [field: string]: unknown }
+  if (what !== 'kis-archive') throw new Error('is no archive of `kis export`')
+  if (typeof maker === 'string' && isNewer(maker, version))
+    throw new Error(`was made by version ${maker}, and this is ${version}: import it with that version or a newer one`)
+  if (typeof format === 'number' && format > FORMAT)
+    throw new Error(`has format ${format}, and this program reads formats up to ${FORMAT}: use a newer one`)
+  return checked(HEAD_SCHEMA, value, HEAD)
+}
+
+/** @throws {Error} the message follows the archive's name */
+export function parseManifest(text: string): Manifest {
+  return checked(MANIFEST_SCHEMA, parse(text, MANIFEST), MANIFEST)
+}
+
+/** @throws {Error} the text is no id of an organization */
+export function requireOrganizationId(text: string): string {
+  if (ORGANIZATION_ID.safeParse(text).success) return text
+  throw new Error(`${JSON.stringify(text)} is no id of an organization: org_ and 32 hexadecimal digits.`)
+}
+
+/** Versions have three numbers, and may have more after them. */
+function isNewer(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((text) => text.split(/[.-]/).slice(0, 3).map(Number))
+  const place = a!.findIndex((number, i) => number !== b![i])
+  return place >= 0 && a![place]! > b![place]!
+}
+
+function parse(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error(`is damaged: ${name} is not JSON`)
+  }
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, name: string): T {
+  const { data, error } = schema.safeParse(value)
+  if (error) throw new Error(`is damaged: ${name} does not fit: ${z.prettifyError(error).split('\n')[0]}`)
+  return data as T
+}

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { z } from 'zod'
+import { type AnyDocument, migrated } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { withDates } from '../../subgraphs/common/adapters/documents/stored-value.ts'
+import { beginImport, endImport, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
+import { fingerprintSecret } from '../../subgraphs/common/identity/installation.ts'
+import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
+import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { fillIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
+import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
+import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
+import { syncFolder } from './archive-writer.ts'
+import { CONTENTS } from './export-installation.ts'
+import type { InstallationScope, Manifest } from './format.ts'
+import { References } from './references.ts'
+import { open } from './sealed-secret.ts'
+import { kindVersions, listCollections, listKinds, openToWrite, type WriteStores } from './stores.ts'
+
+/** As the port allows in one write. */
+const MAX_INSERTED = 1_000
+/** Larger than any content of the blob store. */
+const MAX_CONTENT_BYTES = 256 * 1024 * 1024
+
+const RECORD = z.looseObject({ _id: z.string().min(1).max(1_000) })
+const CONTENT = z.strictObject({
+  key: z.string().min(1).max(1_000),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sizeBytes: z.int().min(0).max(MAX_CONTENT_BYTES),
+})
+type Content = z.output<typeof CONTENT>
+
+/** What an archive of an installation gives, in its order. */
+interface Takers {
+  documents(kind: string, documents: readonly StoredDocument[]): Promise<void>
+  content(content: Content, bytes: AsyncIterable<Uint8Array>): Promise<void>
+}
+
+export interface InstallationImport {
+  readonly archive: ArchiveReader
+  readonly scope: InstallationScope
+  readonly places: StorePlaces
+  readonly given: GivenSecret | null
+  /** Called if the archive has the secret, and the environment has none. */
+  passphrase(): Promise<string>
+  readonly log: Log
+  readonly say: (line: string) => void
+}
+
+/**
+ * Reads all of an archive. Gives what its records name and it has not.
+ * @throws {Error} it is damaged, or of a newer version
+ */
+export async function checkInstallation(archive: ArchiveReader, scope: InstallationScope) {
+  const versions = kindVersions()
+  const newer = Object.entries(scope.kinds).find(([kind, version]) => version > (versions[kind] ?? 0))
+  if (newer) throw new Error(`The archive has ${newer[0]} in version ${newer[1]}, which this version of the program does not know.`)
+  const references = new References()
+  const manifest = await archive.read(
+    listenerOf({
+      async documents(kind, documents) {
+        if (!(kind in versions)) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(kind)}.`)
+        for (const document of documents) references.add(kind, document as Parameters<References['add']>[1])
+      },
+      async content({ key, sha256 }, bytes) {
+        const hash = createHash('sha256')
+        for await (const part of bytes) hash.update(part)
+        if (hash.digest('hex') !== sha256) throw new Error(`The archive is damaged: the bytes ${key} have another SHA-256.`)
+        references.addBytes(key)
+      },
+    }),
+  )
+  return { manifest, problems: references.problems() }
+}
+
+/**
+ * Puts all data of an archive into empty stores. Until the end nothing starts on them. If it is interrupted, repeat it: it
+ * continues.
+ * @throws {Error} the archive is damaged, the stores have other data, or a secret is wrong
+ */
+export async function importInstallation({ archive, scope, places, given, passphrase, log, say }: InstallationImport): Promise<Manifest> {
+  const { id, secretFingerprint } = scope
+  const { secret: sealed } = archive.head
+  if (given && !given.isRotating && fingerprintSecret(given.secret) !== secretFingerprint)
+    throw new Error('KIS_SECRET is another secret than that of the archive: with it no API key would work.')
+  const secret = sealed && !given ? open(sealed, await passphrase(), id) : null
+  if (sealed && !given && !secret) throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
+  const { problems } = await checkInstallation(archive, scope)
+  for (const problem of problems) say(`Not whole, as it was when it was exported: ${problem}.`)
+  mkdirSync(places.dataDirectory, { recursive: true, mode: 0o700 })
+  const fingerprints = { current: secretFingerprint, next: null, previous: null }
+  await using stores = await openToWrite(places, { installation: { id, secretFingerprint }, fingerprints, log })
+  await begin(stores, archive.head.id)
+  if (secret) keepSecret(places.dataDirectory, secret)
+  const collections = new Map(listCollections(stores.documents).map(({ name, collection }) => [name, collection]))
+  const kinds = listKinds()
+  const manifest = await archive.read(
+    listenerOf({
+      async documents(kind, documents) {
+        const converted = documents.map((document) => migrated(document as AnyDocument, kinds.get(kind)!, scope.kinds[kind] ?? 1))
+        for (let from = 0; from < converted.length; from += MAX_INSERTED)
+          await collections.get(kind)!.insertMissing(converted.slice(from, from + MAX_INSERTED))
+      },
+      async content({ key, sizeBytes }, bytes) {
+        const parts: Uint8Array[] = []
+        for await (const part of bytes) parts.push(part)
+        await stores.blobs.put(key, Buffer.concat(parts, sizeBytes))
+      },
+    }),
+  )
+  const store = knowledgeStore(stores.documents.knowledge)
+  const lacking = await fillIndex({ store, blobs: stores.blobs, index: stores.index }, () => undefined)
+  if (lacking.length > 0)
+    say(`The vectors of ${lacking.length} documents are not in the archive: upload their files again. The first is ${lacking[0]}.`)
+  await endImport(stores.documents.billing)
+  return manifest
+}
+
+/** @throws {Error} the stores have other data */
+async function begin({ documents, blobs, index }: WriteStores, archive: string): Promise<void> {
+  const half = await findHalfImported(documents.billing)
+  if (half === archive) return
+  if (half !== null) throw new Error('An import of another archive into these stores has not ended: repeat that one, or delete the stores.')
+  for (const { name, collection } of listCollections(documents))
+    if ((await collection.countDocuments({}, { limit: 1 })) > 0) throw notEmpty(name)
+  if ((await blobs.list('', 1)).length > 0) throw notEmpty('contents of files')
+  if ((await index.listCollections('', 1)).length > 0) throw notEmpty('an index of passages')
+  await beginImport(documents.billing, archive)
+}
+
+const notEmpty = (what: string) =>
+  new Error(
+    `The stores are not empty: they have ${what}. An import of all data needs an empty data folder, or other databases and another index prefix.`,
+  )
+
+function keepSecret(dataDirectory: string, secret: Uint8Array): void {
+  const { secret: file } = keptFiles(dataDirectory)
+  if (existsSync(file) && readFileSync(file).equals(secret)) return
+  writeFileSync(file, secret, { flag: 'wx', mode: 0o600, flush: true })
+  syncFolder(dataDirectory)
+}
+
+/** Follows each group of lines about contents with their bytes. */
+function listenerOf(takers: Takers): ArchiveListener {
+  let expected: Content[] = []
+  const end = () => {
+    if (expected.length > 0) throw new Error(`The archive is damaged: the bytes ${expected[0]!.key} are missing.`)
+  }
+  return {
+    end,
+    async records(kind, values) {
+      end()
+      if (kind === CONTENTS) expected = values.map((value) => checked(CONTENT, value, kind))
+      else
+        await takers.documents(
+          kind,
+          values.map((value) => withDates(checked(RECORD, value, kind) as never) as StoredDocument),
+        )
+    },
+    async file(_folder, name, sizeBytes, bytes) {
+      const content = expected.shift()
+      if (content?.sha256 !== name || content.sizeBytes !== sizeBytes)
+        throw new Error(`The archive is damaged: it has bytes ${name} that nothing names.`)
+      await takers.content(content, bytes)
+    },
+  }
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, kind: string): T {
+  const { data, error } = schema.safeParse(value)
+  if (error) throw new Error(`The archive is damaged: ${kind}: ${z.prettifyError(error).split('\n')[0]}`)
+  return data as T
+}

@@ -1,0 +1,164 @@
+import { type ImportedRules, importAccounts, openAccountCollections } from '../../subgraphs/billing/portable.ts'
+import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
+import { explainHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
+import { deriveKeys, fingerprintsOf, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
+import type { ArchiveTakers, RecordTaker } from '../../subgraphs/common/portable/organization-archive.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { agentTakers, openAgentCollections } from '../../subgraphs/inference/portable.ts'
+import { countImported, knowledgeStore, knowledgeTakers } from '../../subgraphs/knowledge/portable.ts'
+import type { Config } from '../settings/config.ts'
+import type { StorePlaces } from '../settings/servers.ts'
+import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
+import type { Manifest, OrganizationScope } from './format.ts'
+import { open } from './sealed-secret.ts'
+import { openToWrite } from './stores.ts'
+
+export interface ImportOptions {
+  readonly config: Config
+  readonly places: StorePlaces
+  readonly archive: ArchiveReader
+  readonly scope: OrganizationScope
+  /** The id that the organization gets; null: its own. */
+  readonly as: string | null
+  /** Reads and checks everything, also against the stores, and writes nothing of it. */
+  readonly check: boolean
+  /** Gives the passphrase. Called if the archive has secrets. */
+  passphrase(): Promise<string>
+  readonly log: Log
+}
+
+export interface ImportResult {
+  readonly organizationId: string
+  readonly manifest: Manifest
+  /** What the archive says that only an operator may decide. */
+  readonly rules: ImportedRules
+  /** The organization was imported from this archive before: nothing was done. */
+  readonly wasDone: boolean
+  /** The secret of the admin key of the import, until its first use; null: it was used, or nothing was imported. */
+  readonly key: string | null
+  /** Models of agents that the catalog has not. */
+  readonly lackingModels: readonly string[]
+}
+
+/** What organizes the rest is first, and there is one. */
+const FIRST = 'billing/organization'
+const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one organization.'
+
+/**
+ * Imports an organization: all of it, or nothing that anybody sees. The archive is read twice: first everything is
+ * checked, then it is written below an organization that is suspended until the end. If the import is interrupted, repeat
+ * it: it continues.
+ * @throws {Error} the archive is damaged, something of it is here already, or a model or plan is missing here
+ */
+export async function importOrganization({
+  config,
+  places,
+  archive,
+  scope,
+  as,
+  check,
+  passphrase,
+  log,
+}: ImportOptions): Promise<ImportResult> {
+  const { id, secret } = archive.head
+  const organizationId = as ?? scope.id
+  const key = secret && open(secret, await passphrase(), scope.id)
+  if (secret && !key) throw new Error('The passphrase is not the one that the secrets in the archive were sealed with.')
+  const models = new Set<string>()
+  const found: ImportedRules[] = []
+  const fingerprints = fingerprintsOf(deriveKeys(config.secrets, 'fingerprint'))
+  await using stores = await openToWrite(places, { installation: null, fingerprints, log })
+  const problem = await explainHalfImported(stores.documents.billing)
+  if (problem) throw new Error(problem)
+  const store = knowledgeStore(stores.documents.knowledge)
+  const accounts = importAccounts(
+    {
+      collections: openAccountCollections(stores.documents.billing),
+      plans: config.settings.catalog.plans,
+      pepper: deriveKeys(config.secrets, 'api key pepper').current,
+      clock: systemClock,
+      ids: idSource(systemClock),
+      onOrganization: (rules) => found.push(rules),
+    },
+    { organizationId, archive: id },
+  )
+  const takers: readonly ArchiveTakers[] = [
+    accounts.takers,
+    agentTakers({
+      collections: openAgentCollections(stores.documents.inference),
+      organizationId,
+      sealing: key && {
+        archive: { secrets: new SealedTexts(key), organizationId: scope.id },
+        own: { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId },
+      },
+      fingerprints,
+      onModel: (model) => models.add(model),
+    }),
+    knowledgeTakers({
+      store,
+      blobs: stores.blobs,
+      index: stores.index,
+      organizationId,
+      explainModel: (model, dimensions) => explainModel(config.settings.catalog, scope, model, dimensions),
+      clock: systemClock,
+      log,
+    }),
+  ]
+  const state = await accounts.state()
+  const manifest = await archive.read(listener(takers, 'check'))
+  for (const each of takers) each.requireAll?.()
+  const [rules] = found
+  if (!rules || manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
+  if (check) return { organizationId, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [] }
+  if (state !== 'done') {
+    await archive.read(listener(takers, 'take'))
+    await countImported({ store, organizationId })
+  }
+  const adminKey = await accounts.finish()
+  const lackingModels = [...models].filter(
+    (model) => !config.settings.catalog.models.some(({ id, aliases }) => id === model || aliases.includes(model)),
+  )
+  return { organizationId, manifest, rules, wasDone: state === 'done', key: adminKey, lackingModels }
+}
+
+/** Checks or takes what an archive has, by who takes it. */
+function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): ArchiveListener {
+  const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
+  const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
+  let isBegun = false
+  return {
+    async records(name, values) {
+      const taker = records.get(name)
+      if (!taker) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(name)}.`)
+      if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1)) throw new Error(NO_ORGANIZATION)
+      isBegun = true
+      const parsed = values.map((value, i) => {
+        try {
+          return taker.kind.parse(value) as never
+        } catch (error) {
+          throw new Error(`The archive is damaged: ${name}, ${i + 1}: ${(error as Error).message}`, { cause: error })
+        }
+      })
+      await taker[step]?.(parsed)
+    },
+    async file(folder, name, sizeBytes, bytes) {
+      const taker = files.get(folder)!
+      taker.check(name, sizeBytes)
+      if (step === 'take') await taker.take(name, sizeBytes, bytes)
+    },
+  }
+}
+
+/** Vectors of two models cannot be compared, so a collection needs its own. */
+function explainModel({ models }: CatalogFile, scope: OrganizationScope, id: string, dimensions: number): string | null {
+  const here = models.find((model) => model.id === id)
+  const there = scope.models.find((model) => model.id === id)
+  const fix = 'Add it to catalog.yaml as it was there, or change the model of the collection before the export.'
+  if (here?.kind !== 'embedding') return `A collection has vectors of the embedding model ${id}, which the catalog here has not. ${fix}`
+  if (here.dimensions !== dimensions || (there && there.engineModel !== here.engineModel))
+    return `A collection has vectors of the embedding model ${id} (${there?.engineModel ?? 'unknown'}, ${dimensions} numbers), and ${id} is another model here (${here.engineModel}, ${here.dimensions} numbers). ${fix}`
+  return null
+}

@@ -1,0 +1,254 @@
+import { statSync } from 'node:fs'
+import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
+import { collectKinds, currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { damageSeenAtStart } from '../../subgraphs/common/adapters/sqlite/damage-at-start.ts'
+import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
+import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
+import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
+import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
+import { explainHalfImported, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
+import type { Fingerprints } from '../../subgraphs/common/identity/accepted-secrets.ts'
+import { explainForeign, type Installation, ownInstallation } from '../../subgraphs/common/identity/installation.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { openAgentCollections } from '../../subgraphs/inference/portable.ts'
+import { openSqliteBlobStore } from '../../subgraphs/knowledge/adapters/sqlite/blob-store.ts'
+import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import { readOnlyBlobs } from '../../subgraphs/knowledge/adapters/sqlite/read-only-blobs.ts'
+import { type BlobStore, type ChunkIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
+import type { StorePlaces } from '../settings/servers.ts'
+import { dataFiles } from './data-files.ts'
+import { Snapshot } from './snapshot.ts'
+
+/** What each subgraph declares. */
+const DECLARE = { billing: openAccountCollections, inference: openAgentCollections, knowledge: knowledgeStore } as const
+type Subgraph = keyof typeof DECLARE
+/** In the order of an archive: what a record refers to comes before it. */
+export const SUBGRAPHS = Object.keys(DECLARE) as readonly Subgraph[]
+
+type Declaring = Pick<DocumentStore, 'collection'>
+type Documents<Store extends Declaring = Declaring> = Readonly<Record<Subgraph, Store>>
+
+/** A store creates missing indexes, or looks at a large file, within this time. */
+const READY_TIMEOUT_MS = 60_000
+
+/** The stores of an installation, to read. */
+export interface ReadStores extends AsyncDisposable {
+  readonly installation: Installation
+  readonly documents: Documents
+  readonly blobs: Pick<BlobStore, 'get' | 'list'>
+  /** The moment that all stores show; null: each read shows its own. */
+  readonly madeAt: Date | null
+}
+
+/** The stores of an installation, to write. */
+export interface WriteStores extends AsyncDisposable {
+  readonly documents: Documents<DocumentStore>
+  readonly blobs: BlobStore
+  readonly index: ChunkIndex
+}
+
+/** A collection of documents, and the name of its kind in archives: `billing/wallets`. */
+export interface NamedCollection {
+  readonly name: string
+  readonly collection: DocumentCollection<StoredDocument>
+}
+
+/** Every kind of document that the program knows, as the subgraphs declare them. */
+export function listCollections(documents: Documents): readonly NamedCollection[] {
+  return SUBGRAPHS.flatMap((subgraph) => {
+    const found = new Map<string, DocumentCollection<StoredDocument>>()
+    const declaring: Declaring = {
+      collection<T extends StoredDocument>(spec: CollectionSpec) {
+        const collection = documents[subgraph].collection<T>(spec)
+        // An archive looks at nothing but the ids.
+        found.set(spec.name, collection as unknown as DocumentCollection<StoredDocument>)
+        return collection
+      },
+    }
+    DECLARE[subgraph](declaring)
+    return [...found].map(([name, collection]) => ({ name: `${subgraph}/${name}`, collection }))
+  })
+}
+
+/** Every kind of document, with its migrations, by its name in archives. */
+export function listKinds(): ReadonlyMap<string, Kind> {
+  return new Map(SUBGRAPHS.flatMap((subgraph) => kindsOf(subgraph).map((kind) => [`${subgraph}/${kind.name}`, kind] as const)))
+}
+
+/** The version of each kind of document. */
+export function kindVersions(): Readonly<Record<string, number>> {
+  return Object.fromEntries([...listKinds()].map(([name, kind]) => [name, currentVersion(kind)]))
+}
+
+const kindsOf = (subgraph: Subgraph) => collectKinds(DECLARE[subgraph])
+
+/**
+ * Opens the stores beside a running service, or without one.
+ * @throws {Error} a file is missing, damaged or of another installation; a server cannot be reached, or an import has not
+ * ended
+ */
+export async function openToRead(places: StorePlaces, log: Log): Promise<ReadStores> {
+  await using opening = new AsyncDisposableStack()
+  const { mongodb } = places
+  const found = mongodb ? await readServers(mongodb, opening, log) : await readFolder(places.dataDirectory, opening)
+  const problem = await explainHalfImported(found.documents.billing).catch((error) => {
+    if (!/no such table/.test(error.message)) throw error
+    return `${places.dataDirectory} is of an earlier version: start the service of this version once, then export.`
+  })
+  if (problem) throw new Error(problem)
+  const closing = opening.move()
+  return { ...found, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+/** @throws {Error} the data folder has no data, where it should */
+export function requireData({ mongodb, dataDirectory }: StorePlaces): void {
+  if (mongodb) return
+  const { billing, inference, knowledge, blobs } = dataFiles(dataDirectory)
+  lookAt(dataDirectory, [billing, inference, knowledge, blobs])
+}
+
+async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening: AsyncDisposableStack, log: Log) {
+  const [{ openMongoBlobStore }, { openMongoDocumentStore }, { readMark }] = await Promise.all([
+    import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
+    import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
+    import('../../subgraphs/common/adapters/mongodb/claimed/read-mark.ts'),
+  ])
+  let installation: Installation | undefined
+  for (const database of Object.values(mongodb)) {
+    const name = `The database ${database.database} in MongoDB`
+    const mark = await readMark(database)
+    if (!mark) throw new Error(`${name} has no data of the service. KIS_MONGODB_URL names the databases.`)
+    installation ??= mark
+    refuseForeign(name, mark, installation)
+  }
+  const open = async (subgraph: Subgraph) => opening.use(await openMongoDocumentStore({ ...mongodb[subgraph], log }))
+  const documents = await openEach(open)
+  const blobs = opening.use(await openMongoBlobStore(mongodb.knowledge))
+  return { installation: installation!, documents, blobs, madeAt: null }
+}
+
+async function readFolder(dataDirectory: string, opening: AsyncDisposableStack) {
+  const files = dataFiles(dataDirectory)
+  const own = [files.billing, files.inference, files.knowledge, files.blobs]
+  const installation = lookAt(dataDirectory, own)
+  const snapshot = opening.use(await Snapshot.take(own.map(({ path }) => path)))
+  for (const { path } of own) {
+    const damage = damageSeenAtStart(snapshot.get(path), path)
+    if (damage !== null) throw damaged(path, damage)
+  }
+  const documents = await openEach(async (subgraph) => readOnlyDocuments(snapshot.get(files[subgraph].path)))
+  return { installation, documents, blobs: readOnlyBlobs(snapshot.get(files.blobs.path)), madeAt: snapshot.madeAt }
+}
+
+/**
+ * Looks at the files, which must belong together.
+ * @throws {Error} one is missing, of another installation, or newer
+ */
+function lookAt(dataDirectory: string, files: readonly FolderFile[]): Installation {
+  const missing = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
+  if (missing.length === files.length) throw new Error(`${dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
+  if (missing.length > 0) throw new Error(`${missing[0]!.path} is missing, so there is nothing whole to export.`)
+  let installation: Installation | undefined
+  for (const { path, schemaVersion } of files) {
+    const { mark, version } = opened(path)
+    if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
+    if (!mark) continue
+    installation ??= { id: mark.id, secretFingerprint: mark.secretFingerprint }
+    refuseForeign(path, mark, installation)
+  }
+  if (!installation) throw new Error(`${dataDirectory} has files of version 0.1.0: start the service once, then export.`)
+  return installation
+}
+
+function opened(path: string): ReturnType<typeof markOfFile> {
+  try {
+    return markOfFile(path)
+  } catch (error) {
+    throw toOpeningFailure(path, error)
+  }
+}
+
+/** While the secret is rotated, the marks of the stores move one after the other. */
+function refuseForeign(name: string, mark: Installation, installation: Installation): void {
+  const problem = explainForeign(name, mark, { ...installation, secretFingerprint: mark.secretFingerprint })
+  if (problem) throw new Error(problem)
+}
+
+export interface Writing {
+  /** Whose the stores are; null: what they say, or a new installation. */
+  readonly installation: Installation | null
+  readonly fingerprints: Fingerprints
+  readonly log: Log
+}
+
+/**
+ * Opens the stores as the service does. The files of a data folder belong to one process, so the service must be stopped
+ * if there are any; with servers it may run.
+ * @throws {Error} a file is in use, missing, damaged or of another installation; or a server cannot be reached
+ */
+export async function openToWrite(places: StorePlaces, { installation: given, fingerprints, log }: Writing): Promise<WriteStores> {
+  const { mongodb, elasticsearch } = places
+  const files = dataFiles(places.dataDirectory)
+  const newId = () => idSource(systemClock)('inst')
+  await using opening = new AsyncDisposableStack()
+  let installation = given
+  const folder = new DataFolder({
+    files: [...(mongodb ? [] : [files.billing, files.knowledge, files.blobs, files.inference]), ...(elasticsearch ? [] : [files.index])],
+    fingerprints: () => fingerprints,
+    ask: () => (installation ? Promise.resolve(installation.id) : null),
+    newId,
+  })
+  const own = async () => installation ?? (await folder.look()).installation
+  const open = async (subgraph: Subgraph): Promise<DocumentStore> => {
+    const kinds = kindsOf(subgraph)
+    if (!mongodb) return openSqliteDocumentStore({ file: files[subgraph].path, installation: await own(), kinds, log })
+    const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts')
+    const claim = async () => installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
+    const claimed = await openClaimedMongoStore(mongodb[subgraph], claim, { kinds, log })
+    installation ??= claimed.installation
+    return claimed.store
+  }
+  // Before a file of another installation is opened, or a missing one is made.
+  if (!mongodb) await folder.look()
+  const documents = await openEach(async (subgraph) => opening.use(await open(subgraph)))
+  for (const subgraph of SUBGRAPHS) {
+    DECLARE[subgraph](documents[subgraph])
+    // Creates its collection.
+    if (subgraph === 'billing') await findHalfImported(documents.billing)
+    await documents[subgraph].ping(AbortSignal.timeout(READY_TIMEOUT_MS))
+  }
+  const blobs = opening.use(await openBlobs(mongodb, files.blobs.path, own, log))
+  const { path } = files.index
+  const isLost = async () => (await folder.look()).lost.includes(path)
+  const index = opening.use(await openIndex(elasticsearch, { path, isLost }, own, log))
+  await index.ping(AbortSignal.timeout(READY_TIMEOUT_MS))
+  folder.noteSiblings()
+  const closing = opening.move()
+  return { documents, blobs, index, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+async function openBlobs(mongodb: StorePlaces['mongodb'], file: string, own: () => Promise<Installation>, log: Log) {
+  if (!mongodb) return openSqliteBlobStore({ file, installation: await own(), log })
+  const { openMongoBlobStore } = await import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts')
+  return openMongoBlobStore(mongodb.knowledge)
+}
+
+async function openIndex(
+  elasticsearch: StorePlaces['elasticsearch'],
+  { path, isLost }: { readonly path: string; readonly isLost: () => Promise<boolean> },
+  own: () => Promise<Installation>,
+  log: Log,
+): Promise<ChunkIndex & AsyncDisposable> {
+  if (!elasticsearch)
+    return openSqliteChunkIndex({ file: path, installation: await own(), isLost: await isLost(), rebuildFirst: true, log })
+  const { openElasticsearchChunkIndex } = await import('../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts')
+  return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
+}
+
+async function openEach<Store extends Declaring>(open: (subgraph: Subgraph) => Promise<Store>): Promise<Documents<Store>> {
+  return { billing: await open('billing'), inference: await open('inference'), knowledge: await open('knowledge') }
+}

@@ -1,0 +1,272 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, balancedWallet, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
+import { onEngine } from '../../support/engines/engine-url.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { kis, launchKis } from '../../support/processes/cli.ts'
+import { type Service, ServiceProcess, startEmbedded, startFiveProcesses, TEST_SECRET } from '../../support/processes/service.ts'
+import { soaking } from '../../support/soak.ts'
+
+/** SQLite compares vectors as bytes, Elasticsearch as floats. Hits whose scores are as near may change places. */
+const NEAR_SCORE = 0.005
+/** About what an import takes, with the start of its process. */
+const IMPORT_MS = 3_000
+
+const KILLS = soaking ? 20 : 1
+
+const NAME = 'an export and an import between a data folder and MongoDB with Elasticsearch'
+
+await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
+  onEngine(ELASTICSEARCH, NAME, (elasticsearch) => {
+    describe(NAME, () => {
+      const folder = mkdtempSync(join(tmpdir(), 'kis-move-'))
+      const indices = testIndices(elasticsearch)
+      const databases: string[] = []
+      /** Servers that nothing has used. */
+      const newServers = () => {
+        const database = newDatabaseName()
+        databases.push(database)
+        return {
+          KIS_MONGODB_URL: withDatabase(mongodb, database),
+          KIS_ELASTICSEARCH_URL: elasticsearch,
+          KIS_ELASTICSEARCH_PREFIX: indices.newPrefix(),
+          KIS_ELASTICSEARCH_REPLICAS: '0',
+        }
+      }
+      type Servers = ReturnType<typeof newServers>
+      const run = (env: Record<string, string>, ...args: string[]) => launchKis({ KIS_SECRET: TEST_SECRET, ...env }, ...args)
+      const launch = (args: readonly string[], env: Record<string, string>) =>
+        ServiceProcess.launch(args, { KIS_SECRET: TEST_SECRET, ...env })
+      const source = { KIS_DATA_DIR: join(folder, 'data') }
+      const archive = join(folder, 'all.kis')
+
+      let mock: MockEngine
+      let running: Service | undefined
+      let servers: Servers
+      /** The operator's key, that of another organization, and what was made with it. */
+      let keys: { readonly operator: string; readonly own: string }
+      let made: {
+        readonly collection: string
+        readonly mocked: string
+        readonly files: readonly string[]
+        readonly agent: string
+        readonly run: string
+      }
+      let money: Json
+      let found: Json
+      let kept: Json
+
+      const startOn = async (start: () => Promise<Service>): Promise<Caller> => {
+        // One is left over if a test before has failed.
+        await stop()
+        running = await start()
+        keys ??= { operator: running.key, own: (await newOrganization(makeCaller(running, running.key), running)).key }
+        return makeCaller(running, keys.own)
+      }
+      const startInFolder = (where: string) => () =>
+        startEmbedded({ catalog: testCatalog(mock.url), folder: where, env: { KIS_SECRET: TEST_SECRET } })
+      const stop = async () => {
+        await running?.close()
+        running = undefined
+      }
+      beforeAll(async () => {
+        mock = await startMockEngine()
+      })
+      afterAll(async () => {
+        await stop()
+        await mock?.[Symbol.asyncDispose]()
+        await indices.dropAll()
+        for (const database of databases) await dropServiceDatabases(mongodb, database)
+        rmSync(folder, { recursive: true, force: true })
+      })
+
+      const post = async (caller: Caller, path: string, body: unknown): Promise<Json> => {
+        const answer = await caller.rest('POST', path, body)
+        if (answer.status >= 300) throw new Error(`POST ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
+        return answer.body
+      }
+      const get = async (caller: Caller, path: string): Promise<Json> => {
+        const { status, body } = await caller.rest('GET', path)
+        expect([path, status]).toEqual([path, 200])
+        return body
+      }
+      const fill = async (caller: Caller): Promise<typeof made> => {
+        const collection = await newCollection(caller)
+        const mocked = await newCollection(caller, 'mock-embed')
+        const long = Array.from(
+          { length: 60 },
+          (_, i) => `# Rule ${i}\n\n${`Room ${i} is for guests who pay ${i} dollars. `.repeat(8)}`,
+        ).join('\n\n')
+        const added = [
+          await addDocument(caller, collection.id, 'travel.md', '# Travel policy\nMeals are reimbursed up to 60 dollars a day.', {
+            level: 3,
+          }),
+          await addDocument(caller, collection.id, 'إجازات.md', '# الإجازات\nيحق لكل موظف ثلاثون يوماً من الإجازة السنوية مدفوعة الأجر.'),
+          await addDocument(caller, collection.id, 'rules.md', long, { level: 7 }),
+          await addDocument(caller, mocked.id, 'chest.txt', 'The sultan keeps his letters in a cedar chest.'),
+        ]
+        const doomed = await addDocument(caller, mocked.id, 'ship.txt', 'The letters of the sultan went down with the ship.')
+        await caller.rest('DELETE', `/v1/collections/${mocked.id}/documents/${doomed.id}`)
+        const agent = await post(caller, '/v1/agents', {
+          code: 'rules',
+          name: 'Rules',
+          model: 'extractive',
+          collection_ids: [collection.id],
+        })
+        const run = await post(caller, `/v1/agents/${agent.id}/runs`, { input: 'How much are meals reimbursed a day?', keep_thread: true })
+        await chat(caller)
+        return { collection: collection.id, mocked: mocked.id, files: added.map(({ file_id }) => file_id), agent: agent.id, run: run.id }
+      }
+      /** The same call with the same key: answered and paid once. */
+      const chat = async (caller: Caller): Promise<string> => {
+        const answer = await fetch(`${caller.service.rest}/v1/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+          body: JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] }),
+        })
+        expect(answer.status).toBe(200)
+        return ((await answer.json()) as Json).id
+      }
+      const readMoney = async (caller: Caller) => ({
+        wallet: await balancedWallet(caller),
+        entries: (await get(caller, '/v1/wallet/entries?limit=100')).data,
+        usage: (await get(caller, '/v1/usage?limit=100')).data,
+      })
+      const readKept = async (caller: Caller) => ({
+        chat: await chat(caller),
+        embedded: mock.embeddings,
+        documents: (await get(caller, `/v1/collections/${made.collection}/documents`)).data,
+        others: (await get(caller, `/v1/collections/${made.mocked}/documents`)).data,
+        run: await get(caller, `/v1/runs/${made.run}`),
+        files: await Promise.all(made.files.map((file) => get(caller, `/v1/files/${file}`))),
+        texts: await Promise.all(made.files.map((file) => contentOf(caller, file))),
+        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }'))
+          .data,
+      })
+      const contentOf = async (caller: Caller, file: string) => {
+        const answer = await fetch(`${caller.service.rest}/v1/files/${file}/content`, {
+          headers: { authorization: `Bearer ${caller.key}` },
+        })
+        expect(answer.status).toBe(200)
+        return answer.text()
+      }
+      const search = async (caller: Caller, collection: string, body: object) => {
+        const { data } = await post(caller, `/v1/collections/${collection}/search`, { limit: 10, ...body })
+        return data.map((hit: Json) => ({ id: hit.chunk_id ?? hit.id, text: hit.text, score: hit.score }))
+      }
+      const readSearches = async (caller: Caller) => [
+        await search(caller, made.collection, { query: 'How much are meals reimbursed a day?' }),
+        await search(caller, made.collection, { query: 'كم يوماً مدة الإجازة السنوية؟' }),
+        await search(caller, made.collection, { query: 'room for guests who pay 17 dollars', mode: 'lexical' }),
+        await search(caller, made.collection, { query: 'where do guests sleep?', mode: 'vector' }),
+        await search(caller, made.collection, { query: 'dollars', filter: { 'metadata.level': 3 } }),
+        await search(caller, made.mocked, { query: 'letters of the sultan' }),
+      ]
+      const expectSame = (now: Json, before: Json) => {
+        const isNear = (a: Json, b: Json) => Math.abs(a.score - b.score) < NEAR_SCORE
+        for (const [i, hits] of before.entries()) {
+          expect(now[i]).toHaveLength(hits.length)
+          for (const [j, hit] of hits.entries()) {
+            expect(isNear(now[i][j], hit)).toBe(true)
+            const isAlone = hits.filter((other: Json) => isNear(other, hit)).length === 1
+            const same = isAlone ? now[i][j] : now[i].find(({ id }: Json) => id === hit.id)
+            if (same) expect([same.id, same.text]).toEqual([hit.id, hit.text])
+          }
+        }
+      }
+      /** What was there before the move is there, and nothing was paid again. */
+      const expectAll = async (caller: Caller) => {
+        expect(await readMoney(caller)).toEqual(money)
+        expect(await readKept(caller)).toEqual(kept)
+        expect(await readMoney(caller)).toEqual(money)
+        expectSame(await readSearches(caller), found)
+        expect(await kis(running!, keys.operator, 'verify')).toMatchObject({ code: 0, errors: '' })
+      }
+      const settle = async (caller: Caller) => {
+        found = await readSearches(caller)
+        kept = await readKept(caller)
+        money = await readMoney(caller)
+      }
+      /** Imports the archive, of which imports were killed. False: one of these had ended. */
+      const importAgain = async (env: Record<string, string>) => {
+        const { code, errors } = await run(env, 'import', archive).ended
+        if (code !== 0) expect(errors).toContain('not empty')
+        return code === 0
+      }
+      const killImport = async (env: Record<string, string>) => {
+        const killed = run(env, 'import', archive)
+        await Promise.race([new Promise((resolve) => setTimeout(resolve, Math.random() * IMPORT_MS)), killed.ended])
+        killed.kill()
+        await killed.ended
+      }
+
+      it(`${KILLS} kills of an import into servers: the same command ends right, and another does nothing`, async () => {
+        const caller = await startOn(startInFolder(folder))
+        made = await fill(caller)
+        await settle(caller)
+        await stop()
+        expect(await run(source, 'export', archive, '--check').ended).toMatchObject({ code: 0, errors: '' })
+        servers = newServers()
+        const wrong = { ...servers, KIS_SECRET: 'another secret, long enough to be one' }
+        expect(await run(wrong, 'import', archive).ended).toMatchObject({ code: 2, errors: expect.stringContaining('another secret') })
+        for (let round = 0; round < KILLS; round++) {
+          servers = newServers()
+          await killImport(servers)
+          await importAgain(servers)
+          expect(await importAgain(servers)).toBe(false)
+        }
+      }, 600_000)
+
+      it('gives roles on servers the same searches, money, keys and records, and pays nothing again', async () => {
+        const caller = await startOn(() => startFiveProcesses({ catalog: testCatalog(mock.url), env: servers }))
+        await expectAll(caller)
+        const added = await addDocument(caller, made.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')
+        expect(added.status).toBe('ready')
+        await settle(caller)
+        await stop()
+      }, 180_000)
+
+      it(`${KILLS} kills of an import back: nothing starts on what is half there, and the new folder has everything`, async () => {
+        rmSync(archive)
+        const exported = await run(servers, 'export', archive, '--check').ended
+        expect(exported).toMatchObject({ code: 0, errors: '', lines: expect.arrayContaining([expect.stringContaining('read twice')]) })
+        const back = join(folder, 'back')
+        const there = { KIS_DATA_DIR: join(back, 'data') }
+        for (let round = 0; round < KILLS; round++) {
+          rmSync(back, { recursive: true, force: true })
+          await killImport(there)
+          await importAgain(there)
+        }
+        await expectAll(await startOn(startInFolder(back)))
+        await stop()
+      }, 600_000)
+
+      it('stores that an import has begun to fill keep every role waiting', async () => {
+        servers = newServers()
+        const half = run(servers, 'import', archive)
+        await using client = new MongoClient(mongodb)
+        // Killed once they have contents.
+        const contents = client.db(`${databases.at(-1)}_knowledge`).collection('contents')
+        await eventually(async () => (await contents.findOne({})) !== null, 60_000)
+        half.kill()
+        await half.ended
+        const billing = launch(['billing'], servers)
+        await eventually(() => billing.lines.some((line) => line.includes('has not ended')), 60_000)
+        expect(billing.address).toBeUndefined()
+        expect(await billing.end()).toBe(0)
+        expect(await run(servers, 'export', join(folder, 'half.kis')).ended).toMatchObject({
+          code: 2,
+          errors: expect.stringContaining('has not ended'),
+        })
+        expect(await importAgain(servers)).toBe(true)
+      }, 180_000)
+    })
+  }),
+)

@@ -1,5 +1,6 @@
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
 import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
@@ -234,6 +235,7 @@ export interface Collections {
   readonly webhookEvents: DocumentCollection<WebhookEventRecord>
   readonly webhookDeliveries: DocumentCollection<WebhookDelivery>
   readonly webhookLanes: DocumentCollection<WebhookLane>
+  readonly taskLeases: DocumentCollection<TaskLease>
 }
 
 /** By time, each with one of the filters first. */
@@ -317,5 +319,6 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'webhook_lanes',
       indexes: [{ fields: ['endpointId'] }, { fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
     }),
+    taskLeases: store.collection(TASK_LEASES),
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Erasure, eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
+import { type Erasure, eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/erasing.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { placeHold } from '../../ledger/holds/place-hold.ts'

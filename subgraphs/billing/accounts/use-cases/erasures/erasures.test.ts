@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { eraseOnce, LATE_WRITES_MS } from '../../../../common/erasure/keep-erasing.ts'
+import { eraseOnce, LATE_WRITES_MS } from '../../../../common/erasure/erasing.ts'
 import type { Principal } from '../../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../../common/ports/document-store.ts'
 import { creditWallet } from '../../../ledger/use-cases/credit-wallet.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { byTime } from '../../../../common/documents/by-time.ts'
 import { listById } from '../../../../common/documents/list-by-id.ts'
-import type { Found, Kept } from '../../../../common/erasure/keep-erasing.ts'
+import type { Found, Kept } from '../../../../common/erasure/erasing.ts'
 import { KisError, NotFound } from '../../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../../common/link/connection.ts'

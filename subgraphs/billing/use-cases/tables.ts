@@ -32,8 +32,6 @@ export type Organization = {
   readonly deletedAt?: Date
   /** As `deletedAt`, until all its data is erased. */
   readonly erasingSince?: Date
-  /** The subgraphs that have erased its data. Absent: none. */
-  readonly erasedBy?: readonly string[]
   /**
    * Members that are owners, of which one must stay. Each one here is an owner; an owner may be missing here for a moment.
    * Absent: none.

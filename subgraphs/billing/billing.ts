@@ -9,6 +9,7 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import { Tasks } from '../common/process/tasks.ts'
 import type { SecretMark } from '../common/rotation/secret-mark.ts'
 import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
@@ -104,6 +105,7 @@ export function billingOn(
     log,
   }
   const sender = new WebhookSender(deps)
+  const tasks = new Tasks({ part: 'billing', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics })
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
   const begin = async () => {
     await rotation.requireAccepted()
@@ -111,7 +113,7 @@ export function billingOn(
   }
   const first = new Opening({ part: 'document store', open: begin, after: store.opened, clock, signal })
   const background = first.opened.then(
-    () => Promise.all([work(deps, sender, isExclusive, signal), rotation.run(signal)]),
+    () => Promise.all([work(deps, sender, tasks, signal), tasks.run(rotation.tasks, signal)]),
     () => undefined,
   )
   const problems = async () => {

@@ -1,7 +1,7 @@
-import { keepErasing } from '../common/erasure/keep-erasing.ts'
-import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
+import { erasing } from '../common/erasure/erasing.ts'
+import { webhookPump } from '../common/events/pump-webhooks.ts'
 import type { Clock } from '../common/process/clock.ts'
-import { keepWorking } from '../common/process/keep-working.ts'
+import type { Task, Tasks } from '../common/process/tasks.ts'
 import { ownErasure } from './accounts/use-cases/erasures/erase-organization.ts'
 import { endErasures } from './accounts/use-cases/erasures/erasures.ts'
 import { reapHolds } from './ledger/holds/reap-holds.ts'
@@ -28,46 +28,31 @@ const ERASURE_END_MS = 5_000
 /** How long a session that is over may stay on lists. */
 const SESSION_SWEEP_MS = 60_000
 
-/** Billing's background work, until the signal aborts. `isExclusive`: no other process uses the store. */
-export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
-  const { pump, log } = deps
-  await Promise.all([
-    pump
-      .resume(signal)
-      .catch((error) => log.warn({ err: error }, 'outboxes of an earlier run could not be emptied; the next write of each wallet does it')),
-    keepReaping(deps, signal),
-    sender.run(isExclusive, signal),
-    pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
-    keepSweepingWebhooks(deps, signal),
-    keepSweepingSessions(deps, signal),
-    keepErasing(ownErasure(deps), signal),
-    keepEndingErasures(deps, signal),
-  ])
+/** Billing's background work, until the signal aborts. */
+export async function work(deps: BillingDeps, sender: WebhookSender, tasks: Tasks, signal: AbortSignal): Promise<void> {
+  const { pump, log, isExclusive } = deps
+  const resumed = pump
+    .resume(signal)
+    .catch((error) => log.warn({ err: error }, 'outboxes of an earlier run could not be emptied; the next write of each wallet does it'))
+  await Promise.all([resumed, sender.run(isExclusive, signal), tasks.run(tableOf(deps), signal)])
 }
 
-async function keepEndingErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps
-  const failed = (error: unknown) => log.warn({ err: error }, 'erasures could not be ended')
-  await keepWorking(() => endErasures(deps, signal), { clock, pauseMs: ERASURE_END_MS, failed }, signal)
-}
-
-async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps
-  let after = ''
-  const round = async () => {
-    after = await sweepWebhooks(deps, after)
+function tableOf(deps: BillingDeps): readonly Task[] {
+  let swept = ''
+  const sweepSomeWebhooks = async () => {
+    swept = await sweepWebhooks(deps, swept)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'old webhook data could not be deleted')
-  await keepWorking(round, { clock, pauseMs: WEBHOOK_SWEEP_MS, failed }, signal)
+  return [
+    { name: 'end_expired_holds', everyMs: REAP_INTERVAL_MS, run: holdReaper(deps) },
+    { name: 'sweep_webhooks', everyMs: WEBHOOK_SWEEP_MS, isShared: true, run: sweepSomeWebhooks },
+    { name: 'sweep_sessions', everyMs: SESSION_SWEEP_MS, isShared: true, run: () => sweepSessions(deps) },
+    { name: 'end_erasures', everyMs: ERASURE_END_MS, isShared: true, run: (signal) => endErasures(deps, signal) },
+    erasing(ownErasure(deps)),
+    webhookPump(ledgerSource(deps), ownInbox(deps)),
+  ]
 }
 
-async function keepSweepingSessions(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps
-  const failed = (error: unknown) => log.warn({ err: error }, 'sessions that are over could not be deleted')
-  await keepWorking(() => sweepSessions(deps), { clock, pauseMs: SESSION_SWEEP_MS, failed }, signal)
-}
-
-async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+function holdReaper(deps: BillingDeps): Task['run'] {
   const { clock, log } = deps
   let offset = clockOffset(clock)
   const jump = () => {
@@ -75,15 +60,13 @@ async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void
     offset += jumpMs
     return jumpMs
   }
-  const round = async () => {
+  return async (signal) => {
     for (let jumpMs = jump(); jumpMs > CLOCK_SET_MS; jumpMs = jump()) {
       log.warn({ jumpMs }, 'the clock was set forward: holds of running calls are given time to be renewed')
       await clock.sleep(RENEWED_WITHIN_MS, signal)
     }
     await reapHolds(deps, signal)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be ended')
-  await keepWorking(round, { clock, pauseMs: REAP_INTERVAL_MS, failed }, signal)
 }
 
 /** The difference between the clock and evenly passing time. It changes only when the clock is set. */

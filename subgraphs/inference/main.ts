@@ -8,10 +8,10 @@ import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
 import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
+import { erasing } from '../common/erasure/erasing.ts'
 import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
-import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
-import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
+import { webhookPump } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
 import type { Fingerprints } from '../common/identity/accepted-secrets.ts'
 import type { SealedTexts } from '../common/identity/sealed-text.ts'
@@ -21,6 +21,7 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import { Tasks } from '../common/process/tasks.ts'
 import { LateMark } from '../common/rotation/secret-mark.ts'
 import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import type { QueueWatch } from '../common/server/queue-watch.ts'
@@ -53,11 +54,11 @@ import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { OwnRates } from './use-cases/calls/kept-rates.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
-import { keepForgettingRates, SharedRates } from './use-cases/calls/shared-rates.ts'
+import { idleRatesSweep, SharedRates } from './use-cases/calls/shared-rates.ts'
 import { DefinitionReads } from './use-cases/definition-reads.ts'
 import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasures.ts'
-import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
+import { keyedCallsSweep } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { openResponse } from './use-cases/idempotency/open-response.ts'
 import { ZeroUsage } from './use-cases/money/zero-usage.ts'
@@ -140,10 +141,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const dependents = secretDependents({ collections, secrets: runtime.sealed, fingerprints })
   const rotation = new SecretRotation({ dependents, fingerprints, mark, clock, log })
   const checked = new Opening({ part: 'document store', open: () => rotation.requireAccepted(), after: store.opened, clock, signal })
+  // A data folder belongs to one process.
+  const isExclusive = mongodb === null
+  const replicas = isExclusive ? null : stack.use(new LiveReplicas(collections.replicas, clock))
   stack.defer(async () => void (await working))
   stack.defer(() => stopping.abort())
-  // A data folder belongs to one process.
-  const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
+  const tasks = new Tasks({ part: 'inference', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics })
   const sharedRates = replicas && new SharedRates(collections.keyRates, () => replicas.count, clock, log)
   const rates = sharedRates ?? new OwnRates(clock)
   const money = observedBilling(billingOver(billing, clock), telemetry)
@@ -177,8 +180,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     log,
   }
   const runEnds = stack.use(openRunEnds(collections, log))
-  const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
-  const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
+  const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, isExclusive)), runEnds }
+  const ofRuns = { opened: store.opened, isExclusive, suspects: new Suspects(clock), tasks }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const chatStreams = stack.use(new ChatStreams(deps))
@@ -187,18 +190,21 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     () =>
       Promise.all([
         sole?.succeed(deps.keyedCalls, signal),
-        rotation.run(signal),
-        keepExpiringKeyedCalls(deps, signal),
-        sharedRates && keepForgettingRates(sharedRates, { clock, log }, signal),
-        keepErasing(
-          {
-            ...{ clock, log, queue: erasureQueueOver(billing, 'inference') },
-            find: (task) => findErased(served, task),
-            erase: (task, ended) => eraseFound(served, task, ended),
-          },
+        tasks.run(
+          [
+            ...(replicas ? [replicas.task] : []),
+            ...(sharedRates ? [idleRatesSweep(sharedRates)] : []),
+            ...rotation.tasks,
+            keyedCallsSweep(deps),
+            erasing({
+              ...{ clock, log, queue: erasureQueueOver(billing, 'inference') },
+              find: (task) => findErased(served, task),
+              erase: (task, ended) => eraseFound(served, task, ended),
+            }),
+            webhookPump(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference')),
+          ],
           signal,
         ),
-        pumpWebhooks(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference'), deps, signal),
       ]),
     () => undefined,
   )

@@ -6,11 +6,11 @@ import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
+import { erasing } from '../common/erasure/erasing.ts'
 import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
-import { keepErasing } from '../common/erasure/keep-erasing.ts'
 import { EventLog, type Telling } from '../common/events/event-log.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
-import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
+import { webhookPump } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
 import type { Link } from '../common/link/link.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
@@ -18,6 +18,7 @@ import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
+import { type Task, Tasks } from '../common/process/tasks.ts'
 import { wakeUp } from '../common/process/wake-up.ts'
 import { observedPort } from '../common/telemetry/observed-port.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
@@ -34,20 +35,21 @@ import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
-import { keepExpunging } from './use-cases/chunk-index/expunge.ts'
 import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasure/erasures.ts'
-import { keepWatches } from './use-cases/evaluation/keep-watches.ts'
+import { watching } from './use-cases/evaluation/keep-watches.ts'
 import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
 import { openDownload } from './use-cases/files/download.ts'
 import { watchQueue } from './use-cases/jobs/queue-metrics.ts'
-import { work } from './use-cases/jobs/work.ts'
+import { sweeps, work } from './use-cases/jobs/work.ts'
 import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
-import { keepSources } from './use-cases/web/refresh-source.ts'
+import { refreshing } from './use-cases/web/refresh-source.ts'
 
+/** How long deleted text may stay in the files of Elasticsearch. Expunging rewrites large parts of them, so it is rare. */
+const EXPUNGE_MS = 24 * 3_600_000
 /** Below the 2 s in which `problems()` must answer. */
 const PING_TIMEOUT_MS = 1_500
 
@@ -152,23 +154,30 @@ export async function createKnowledge(
   }
   const queue = watchQueue(telemetry.metrics, deps)
   const termsFailed = (error: unknown) => log.warn({ err: error }, 'the terms of the chunk index could not be checked')
+  const isExclusive = mongodb === null
+  const table: readonly Task[] = [
+    ...sweeps(deps),
+    refreshing(deps),
+    watching(deps),
+    ...(elasticsearch
+      ? [{ name: 'expunge_deleted_text', everyMs: EXPUNGE_MS, isShared: true, run: (ended: AbortSignal) => deps.index.expunge(ended) }]
+      : []),
+    erasing({
+      ...{ clock, log, queue: erasureQueueOver(links.billing, 'knowledge') },
+      find: (task) => findErased(deps, task),
+      erase: (task, ended) => eraseFound(deps, task, ended),
+    }),
+    webhookPump(eventLogSource(events, toKnowledgeEvent), inboxOver(links.billing, 'knowledge')),
+  ]
   const working = Promise.all([opened, after]).then(
     async () => {
       await checkTerms(deps).catch(termsFailed)
       await Promise.all([
-        keepSources(deps, signal),
-        keepWatches(deps, signal),
-        ...(elasticsearch ? [keepExpunging(deps, signal)] : []),
-        keepErasing(
-          {
-            ...{ clock, log, queue: erasureQueueOver(links.billing, 'knowledge') },
-            find: (task) => findErased(deps, task),
-            erase: (task, ended) => eraseFound(deps, task, ended),
-          },
+        work(deps, workers, { exclusive: isExclusive, backoffMs: config.retryBackoffMs }, signal),
+        new Tasks({ part: 'knowledge', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics }).run(
+          table,
           signal,
         ),
-        work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
-        pumpWebhooks(eventLogSource(events, toKnowledgeEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
       ])
     },
     () => undefined,

@@ -350,6 +350,7 @@ export function depsOn(world: World, life = new Life()): Deps {
       reembeddings: life.sees(store.reembeddings, 'reembeddings'),
       events: store.events,
       eventHeads: store.eventHeads,
+      taskLeases: store.taskLeases,
     },
     blobs: life.sees(world.blobs, 'bytes'),
     index: life.sees(world.index, 'index'),

@@ -49,7 +49,6 @@ export type Query = {
   readonly billingHealth: PartHealth;
   readonly billingSecretRotation: SecretRotation;
   readonly keysOfPreviousSecret: ReadonlyArray<KeyOfPreviousSecret>;
-  readonly organizationsToErase: ReadonlyArray<OrganizationToErase>;
   readonly erasuresToDo: ReadonlyArray<ErasureToDo>;
   readonly webhookFeeds: ReadonlyArray<WebhookFeed>;
   readonly principalOfApiKey?: Maybe<Principal>;
@@ -189,7 +188,6 @@ export type Mutation = {
   readonly finishSecretRotation: FinishSecretRotationPayload;
   readonly resumeOrganization: OrganizationPayload;
   readonly deleteOrganization: OrganizationPayload;
-  readonly organizationErased: Scalars['Boolean']['output'];
   readonly erase: ErasurePayload;
   readonly erasureFound: Scalars['Boolean']['output'];
   readonly erasureEnded: Scalars['Boolean']['output'];
@@ -296,11 +294,6 @@ export type MutationResumeOrganizationArgs = {
 
 
 export type MutationDeleteOrganizationArgs = {
-  id: Scalars['ID']['input'];
-};
-
-
-export type MutationOrganizationErasedArgs = {
   id: Scalars['ID']['input'];
 };
 
@@ -1266,11 +1259,6 @@ export type RedeliverWebhooksSincePayload = {
   readonly next?: Maybe<Scalars['String']['output']>;
 };
 
-export type OrganizationToErase = {
-  readonly organizationId: Scalars['ID']['output'];
-  readonly deletedAt: Scalars['DateTime']['output'];
-};
-
 export type ErasureToDo = {
   readonly id: Scalars['ID']['output'];
   readonly organizationId: Scalars['ID']['output'];
@@ -1742,7 +1730,6 @@ export type ResolversTypes = {
   RedeliverWebhookInput: RedeliverWebhookInput;
   RedeliverWebhooksSinceInput: RedeliverWebhooksSinceInput;
   RedeliverWebhooksSincePayload: ResolverTypeWrapper<RedeliverWebhooksSincePayload>;
-  OrganizationToErase: ResolverTypeWrapper<OrganizationToErase>;
   ErasureToDo: ResolverTypeWrapper<Omit<ErasureToDo, 'kind'> & { kind: ResolversTypes['ErasureKind'] }>;
   WebhookFeed: ResolverTypeWrapper<WebhookFeed>;
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
@@ -1885,7 +1872,6 @@ export type ResolversParentTypes = {
   RedeliverWebhookInput: RedeliverWebhookInput;
   RedeliverWebhooksSinceInput: RedeliverWebhooksSinceInput;
   RedeliverWebhooksSincePayload: RedeliverWebhooksSincePayload;
-  OrganizationToErase: OrganizationToErase;
   ErasureToDo: ErasureToDo;
   WebhookFeed: WebhookFeed;
   AcceptWebhookEventsInput: AcceptWebhookEventsInput;
@@ -1949,7 +1935,6 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   billingHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
   billingSecretRotation?: Resolver<ResolversTypes['SecretRotation'], ParentType, ContextType>;
   keysOfPreviousSecret?: Resolver<ReadonlyArray<ResolversTypes['KeyOfPreviousSecret']>, ParentType, ContextType>;
-  organizationsToErase?: Resolver<ReadonlyArray<ResolversTypes['OrganizationToErase']>, ParentType, ContextType>;
   erasuresToDo?: Resolver<ReadonlyArray<ResolversTypes['ErasureToDo']>, ParentType, ContextType>;
   webhookFeeds?: Resolver<ReadonlyArray<ResolversTypes['WebhookFeed']>, ParentType, ContextType, Partial<QueryWebhookFeedsArgs>>;
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
@@ -1978,7 +1963,6 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   finishSecretRotation?: Resolver<ResolversTypes['FinishSecretRotationPayload'], ParentType, ContextType>;
   resumeOrganization?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationResumeOrganizationArgs, 'id'>>;
   deleteOrganization?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationDeleteOrganizationArgs, 'id'>>;
-  organizationErased?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationOrganizationErasedArgs, 'id'>>;
   erase?: Resolver<ResolversTypes['ErasurePayload'], ParentType, ContextType, RequireFields<MutationEraseArgs, 'input'>>;
   erasureFound?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationErasureFoundArgs, 'input'>>;
   erasureEnded?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType, RequireFields<MutationErasureEndedArgs, 'input'>>;
@@ -2562,11 +2546,6 @@ export type RedeliverWebhooksSincePayloadResolvers<ContextType = Context, Parent
   next?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
 };
 
-export type OrganizationToEraseResolvers<ContextType = Context, ParentType extends ResolversParentTypes['OrganizationToErase'] = ResolversParentTypes['OrganizationToErase']> = {
-  organizationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  deletedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
-
 export type ErasureToDoResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ErasureToDo'] = ResolversParentTypes['ErasureToDo']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   organizationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -2765,7 +2744,6 @@ export type Resolvers<ContextType = Context> = {
   WebhookEndpointSecretPayload?: WebhookEndpointSecretPayloadResolvers<ContextType>;
   WebhookDeliveryPayload?: WebhookDeliveryPayloadResolvers<ContextType>;
   RedeliverWebhooksSincePayload?: RedeliverWebhooksSincePayloadResolvers<ContextType>;
-  OrganizationToErase?: OrganizationToEraseResolvers<ContextType>;
   ErasureToDo?: ErasureToDoResolvers<ContextType>;
   WebhookFeed?: WebhookFeedResolvers<ContextType>;
   Principal?: PrincipalResolvers<ContextType>;

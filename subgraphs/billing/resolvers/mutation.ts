@@ -3,8 +3,8 @@ import { type Caller, requirePrincipal, requireScope, requireService } from '../
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from '../accounts/use-cases/change-organization.ts'
 import { createApiKey } from '../accounts/use-cases/create-api-key.ts'
 import { createOrganization } from '../accounts/use-cases/create-organization.ts'
-import { noteEnded, noteErased, type OtherEraser } from '../accounts/use-cases/erasures/erase-organization.ts'
-import { noteFound, requestErasure } from '../accounts/use-cases/erasures/erasures.ts'
+import type { OtherEraser } from '../accounts/use-cases/erasures/erase-organization.ts'
+import { noteFound, notePartEnded, requestErasure } from '../accounts/use-cases/erasures/erasures.ts'
 import { finishSecretRotation } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
@@ -92,10 +92,6 @@ export const Mutation: MutationResolvers = {
     return { organization: await deleteOrganization(deps, requirePrincipal(caller), id) }
   },
 
-  organizationErased(_parent, { id }, { deps, caller }) {
-    return noteErased(deps, requireEraser(caller), id)
-  },
-
   async erase(_parent, { input }, { deps, caller }) {
     return { erasure: await requestErasure(deps, requirePrincipal(caller), input) }
   },
@@ -109,8 +105,8 @@ export const Mutation: MutationResolvers = {
     })
   },
 
-  erasureEnded(_parent, { input }, { deps, caller }) {
-    return noteEnded(deps, requireEraser(caller), input)
+  erasureEnded(_parent, { input: { id, kept } }, { deps, caller }) {
+    return notePartEnded(deps, requireEraser(caller), id, kept)
   },
 
   topUpWallet(_parent, { input }, { deps, caller }) {

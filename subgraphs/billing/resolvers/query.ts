@@ -2,7 +2,7 @@ import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
 import { partHealth } from '../../common/server/health/part-health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
-import { listErasuresToDo, listOrganizationsToErase } from '../accounts/use-cases/erasures/erase-organization.ts'
+import { listErasuresToDo } from '../accounts/use-cases/erasures/erase-organization.ts'
 import { findErasure } from '../accounts/use-cases/erasures/erasures.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
 import { listUnmovedKeys } from '../accounts/use-cases/finish-secret-rotation.ts'
@@ -94,10 +94,6 @@ export const Query: QueryResolvers = {
   principalOfSession(_parent, { token }, { deps, caller }) {
     requireService(caller)
     return principalOfSession(deps, token)
-  },
-
-  organizationsToErase(_parent, _args, { deps, caller }) {
-    return listOrganizationsToErase(deps, requireEraser(caller))
   },
 
   erasuresToDo(_parent, _args, { deps, caller }) {

@@ -1,5 +1,6 @@
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
 import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
@@ -31,8 +32,6 @@ export type Organization = {
   readonly deletedAt?: Date
   /** As `deletedAt`, until all its data is erased. */
   readonly erasingSince?: Date
-  /** The subgraphs that have erased its data. Absent: none. */
-  readonly erasedBy?: readonly string[]
   /**
    * Members that are owners, of which one must stay. Each one here is an owner; an owner may be missing here for a moment.
    * Absent: none.
@@ -234,6 +233,7 @@ export interface Collections {
   readonly webhookEvents: DocumentCollection<WebhookEventRecord>
   readonly webhookDeliveries: DocumentCollection<WebhookDelivery>
   readonly webhookLanes: DocumentCollection<WebhookLane>
+  readonly taskLeases: DocumentCollection<TaskLease>
 }
 
 /** By time, each with one of the filters first. */
@@ -317,5 +317,6 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'webhook_lanes',
       indexes: [{ fields: ['endpointId'] }, { fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
     }),
+    taskLeases: store.collection(TASK_LEASES),
   }
 }

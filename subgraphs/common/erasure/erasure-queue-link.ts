@@ -1,7 +1,7 @@
 import { billingOperation } from '../../../schema/operations.ts'
 import type { ServicePrincipal } from '../identity/principal.ts'
 import { type Link, type LinkContext, request } from '../link/link.ts'
-import type { ErasureQueue, ErasureTask } from './keep-erasing.ts'
+import type { ErasureQueue, ErasureTask } from './erasing.ts'
 
 const LIST = billingOperation(`query ErasuresToDo {
   erasuresToDo { id organizationId kind documentId documentIds apiKeyIds requestedAt isFound notes } }`)

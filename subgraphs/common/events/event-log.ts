@@ -3,6 +3,7 @@ import type { CollectionSpec, DocumentCollection, IndexSpec, StoredDocument, Sto
 import { randomHex } from '../process/ids.ts'
 import type { Log } from '../process/log.ts'
 import { Followers } from './followers.ts'
+import { Outboxes } from './outboxes.ts'
 
 /**
  * Records whose changes are copied together. With a few changes each, they stay far below MongoDB's limit of 16 MiB for
@@ -94,41 +95,22 @@ export function told(organizationId: string, at: Date, data: EventData): Pick<Te
  * process may finish what another began: the copier claims the next numbers by one guarded write of the organization's
  * head, which contains the events, and every later step is idempotent.
  */
-export class EventLog<T extends Telling> implements AsyncDisposable {
+export class EventLog<T extends Telling> extends Outboxes {
   readonly #records: readonly DocumentCollection<T>[]
   readonly #events: DocumentCollection<EventRecord>
   readonly #heads: DocumentCollection<EventHead>
   readonly #log: Log
-  readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
   readonly #followers = new Followers(async (positions) => {
     const ends = await this.ends([...positions.keys()])
     return [...positions].filter(([organizationId, position]) => (ends.get(organizationId) ?? 0) > position).map(([id]) => id)
   })
-  #isClosed = false
-
   /** `records`: one or several collections, always in the same order. */
   constructor(records: readonly DocumentCollection<T>[], { events, eventHeads }: EventCollections, log: Log) {
+    super(log)
     this.#records = records
     this.#events = events
     this.#heads = eventHeads
     this.#log = log
-  }
-
-  /** Copies an organization's changes soon. A failure loses nothing: the next change or sweep tries again. */
-  kick(organizationId: string): void {
-    if (!this.#isClosed)
-      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'events could not be copied'))
-  }
-
-  /**
-   * Resolves when every change written before the call is in the log. For each organization one run at a time, and at
-   * most one more waits.
-   */
-  drain(organizationId: string): Promise<void> {
-    const run = this.#runs.get(organizationId)
-    if (!run) return this.#start(organizationId)
-    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
-    return run.next
   }
 
   /** Copies what dead processes have left. */
@@ -192,11 +174,6 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     return this.#after(head, Math.max(position, head.forgotten))
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true
-    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
-  }
-
   async #position(organizationId: string, after: string | null): Promise<number> {
     const head = await this.#heads.findOne({ _id: organizationId })
     const last = head?.sequence ?? 0
@@ -230,22 +207,12 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     )
   }
 
-  #start(organizationId: string): Promise<void> {
-    const run: { current: Promise<void>; next?: Promise<void> } = {
-      current: this.#copyAll(organizationId).finally(() => {
-        if (!run.next) this.#runs.delete(organizationId)
-      }),
-    }
-    this.#runs.set(organizationId, run)
-    return run.current
-  }
-
-  async #copyAll(organizationId: string): Promise<void> {
-    while (await this.#copy(organizationId)) this.#followers.tell(organizationId)
+  protected override async copy(organizationId: string): Promise<void> {
+    while (await this.#copySome(organizationId)) this.#followers.tell(organizationId)
   }
 
   /** False when nothing is waiting. */
-  async #copy(organizationId: string): Promise<boolean> {
+  async #copySome(organizationId: string): Promise<boolean> {
     const head = await this.#getHead(organizationId)
     if (head.copyingCount > 0) {
       await this.#finish(head)

@@ -1,34 +1,17 @@
-import type { Clock } from '../process/clock.ts'
-import { keepWorking } from '../process/keep-working.ts'
-import type { Log } from '../process/log.ts'
+import type { Task } from '../process/tasks.ts'
 import type { WebhookFeed, WebhookInbox, WebhookSource } from './webhook-events.ts'
 
 /** How soon an event is delivered to the inbox. */
 const ROUND_MS = 500
-/** While the inbox is away, the pauses grow up to this. */
-const MAX_PAUSE_MS = 10_000
-/** A part of the service that is starting may be away for this many rounds. */
-const MAX_QUIET_FAILURES = 5
 /** Pages of one organization in a round, so that a busy organization does not delay the others. */
 const MAX_PAGES = 10
 
 /**
- * Delivers the events of a source to the inbox until the signal aborts. The inbox stores its position beside the
- * events. So no crash loses or repeats an event, and several processes may do the same work without a lease.
+ * Delivers the events of a source to the inbox. The inbox stores its position beside the events. So no crash loses or
+ * repeats an event, and several processes may do the same work without a lease.
  */
-export async function pumpWebhooks(
-  source: WebhookSource,
-  inbox: WebhookInbox,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
-  signal: AbortSignal,
-): Promise<void> {
-  const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
-  const failed = (error: unknown, failures: number) =>
-    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info'](
-      { err: error },
-      'events could not be delivered to the webhook inbox; they are tried again',
-    )
-  await keepWorking(() => pumpOnce(source, inbox, signal), { clock, pauseMs, failed }, signal)
+export function webhookPump(source: WebhookSource, inbox: WebhookInbox): Task {
+  return { name: 'deliver_to_webhooks', everyMs: ROUND_MS, run: (signal) => pumpOnce(source, inbox, signal) }
 }
 
 /** Runs one round. */

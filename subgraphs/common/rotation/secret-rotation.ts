@@ -1,8 +1,8 @@
 import type { Fingerprints } from '../identity/accepted-secrets.ts'
 import type { DocumentCollection, IndexSpec, StoredDocument } from '../ports/document-store.ts'
 import type { Clock } from '../process/clock.ts'
-import { keepWorking } from '../process/keep-working.ts'
 import type { Log } from '../process/log.ts'
+import type { Task } from '../process/tasks.ts'
 import { type SecretMark, stillNeeded } from './secret-mark.ts'
 
 /** A document that depends on the installation's secret. */
@@ -90,19 +90,17 @@ export class SecretRotation {
       }
   }
 
-  /** Works until the signal aborts, if there is a previous secret. Never rejects. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { fingerprints, clock, log } = this.#parts
-    if (fingerprints.previous === null) return
-    let tookMs = 0
-    const round = async () => {
+  /** None without a previous secret. */
+  get tasks(): readonly Task[] {
+    if (this.#parts.fingerprints.previous === null) return []
+    let restUntil = 0
+    const run = async (signal: AbortSignal) => {
       const begun = performance.now()
+      if (begun < restUntil) return
       await this.step(signal)
-      tookMs = performance.now() - begun
+      restUntil = performance.now() + (performance.now() - begun) * PAUSE_PER_PASS
     }
-    const failed = (error: unknown) => log.warn({ err: error }, 'what depends on the previous secret could not be moved; it is tried again')
-    const pauseMs = () => Math.max(LEAST_PAUSE_MS, tookMs * PAUSE_PER_PASS)
-    await keepWorking(round, { clock, pauseMs, failed }, signal)
+    return [{ name: 'move_to_secret', everyMs: LEAST_PAUSE_MS, run }]
   }
 
   /** Moves what can be moved now. The first step looks at every document; later ones only at those that are left. */

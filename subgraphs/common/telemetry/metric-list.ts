@@ -52,6 +52,8 @@ export const METRICS = {
     'state',
   ),
   kis_job_oldest_seconds: gauge('How long the oldest due job has waited beyond its time.', 'of'),
+  kis_task_seconds: histogram('Time of a round of background work.', 'task', 'outcome'),
+  kis_task_late_seconds: gauge('For how long beyond its time a task has not succeeded.', 'task'),
   kis_organization_requests_total: counter('Requests that have ended, by organization.', 'organization'),
   kis_organization_tokens_total: counter('Tokens that were charged, by organization.', 'organization'),
   kis_organization_charged_usd_total: counter('Money that was charged, in USD, by organization.', 'organization'),

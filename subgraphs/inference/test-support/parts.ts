@@ -8,6 +8,7 @@ import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { type Clock, systemClock } from '../../common/process/clock.ts'
 import { idSource } from '../../common/process/ids.ts'
 import { type Log, silentLog } from '../../common/process/log.ts'
+import { Tasks } from '../../common/process/tasks.ts'
 import { noMetrics } from '../../common/telemetry/metrics.ts'
 import { answerTo } from '../adapters/ajv/judging.ts'
 import { buildCatalog } from '../domain/catalog.ts'
@@ -176,7 +177,8 @@ export function parts({
   const runEnds = openRunEnds(collections, silentLog)
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   /** What runs of one process are made with. */
-  const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }
+  const tasks = new Tasks({ part: 'inference', leases: collections.taskLeases, isExclusive, clock: base.clock, log, metrics: noMetrics })
+  const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock), tasks }
   return { deps, ofRuns, sole, billing, knowledge, near, far, ranks, store, egress, mcp }
 }
 

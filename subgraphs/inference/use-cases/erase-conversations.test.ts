@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { ErasureTask } from '../../common/erasure/keep-erasing.ts'
+import type { ErasureTask } from '../../common/erasure/erasing.ts'
 import type { Principal } from '../../common/identity/principal.ts'
 import { asking, parts, somebody } from '../test-support/parts.ts'
 import { calls, says } from '../test-support/scripted-engine.ts'

@@ -1,4 +1,4 @@
-import type { ErasedStep, ErasureTask, Found } from '../../common/erasure/keep-erasing.ts'
+import type { ErasedStep, ErasureTask, Found } from '../../common/erasure/erasing.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import { timeOfId } from '../../common/process/ids.ts'
 import type { ServedDeps } from './deps.ts'

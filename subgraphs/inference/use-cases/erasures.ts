@@ -1,4 +1,4 @@
-import type { ErasedStep, ErasureTask, Found } from '../../common/erasure/keep-erasing.ts'
+import type { ErasedStep, ErasureTask, Found } from '../../common/erasure/erasing.ts'
 import type { ServedDeps } from './deps.ts'
 import { eraseConversations, findConversations } from './erase-conversations.ts'
 import { eraseOrganization } from './erase-organization.ts'

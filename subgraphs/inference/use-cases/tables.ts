@@ -2,6 +2,7 @@ import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/documents/fair-
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/events/event-log.ts'
 import type { Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
 import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
@@ -263,6 +264,7 @@ export interface Collections extends EventCollections {
   readonly keyedCalls: DocumentCollection<KeyedCall>
   readonly replicas: DocumentCollection<Replica>
   readonly keyRates: DocumentCollection<KeyRateRecord>
+  readonly taskLeases: DocumentCollection<TaskLease>
 }
 
 /** Indexes of agents and workflows. */
@@ -342,5 +344,6 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
     keyRates: store.collection({ name: 'key_rates', indexes: [{ fields: ['expiresAt'] }] }),
+    taskLeases: store.collection(TASK_LEASES),
   }
 }

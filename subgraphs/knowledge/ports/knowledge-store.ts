@@ -1,6 +1,7 @@
 import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
+import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
 import type {
   BlobRecord,
   CollectionRecord,
@@ -19,8 +20,6 @@ import type {
 /** What is known of the whole chunk index. */
 export interface IndexMark extends StoredDocument {
   readonly version: number
-  /** When deleted text is to be expunged from the index again. */
-  readonly dueAt?: Date
 }
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
@@ -38,6 +37,7 @@ export interface KnowledgeStore extends EventCollections {
   readonly evaluationWatches: DocumentCollection<EvaluationWatchRecord>
   readonly indexMarks: DocumentCollection<IndexMark>
   readonly reembeddings: DocumentCollection<ReembeddingRecord>
+  readonly taskLeases: DocumentCollection<TaskLease>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -114,5 +114,6 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
+    taskLeases: store.collection(TASK_LEASES),
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Erasure, eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/keep-erasing.ts'
+import { type Erasure, eraseOnce, LATE_WRITES_MS } from '../../../common/erasure/erasing.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { placeHold } from '../../ledger/holds/place-hold.ts'
@@ -11,8 +11,8 @@ import { ManualClock, makePrincipal, openBilling } from '../../test-support/worl
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
 import { createOrganization } from './create-organization.ts'
-import { listErasuresToDo, listOrganizationsToErase, noteErased, ownErasure, ownErasureQueue } from './erasures/erase-organization.ts'
-import { noteFound } from './erasures/erasures.ts'
+import { listErasuresToDo, ownErasure, ownErasureQueue } from './erasures/erase-organization.ts'
+import { endErasures, noteFound, notePartEnded, receiptId } from './erasures/erasures.ts'
 import { principalOfApiKey, principalOfKey } from './find-principal.ts'
 import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
 
@@ -152,36 +152,51 @@ for (const { name, open } of STORES)
 
       const round = () => eraseOnce(ownErasure(deps), AbortSignal.timeout(5_000))
       const status = async () => statusOf(await getOrganization(deps, OPERATOR, id))
-      expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([{ organizationId: id, deletedAt: clock.now() }])
-      expect(await noteErased(deps, 'knowledge', id)).toBe(true)
-      expect(await listOrganizationsToErase(deps, 'knowledge')).toEqual([])
+      const erasure = receiptId(id)
+      const toDo = async () => (await listErasuresToDo(deps, 'knowledge')).map((task) => task.id)
+      expect(await toDo()).toEqual([erasure])
+      expect(await notePartEnded(deps, 'knowledge', erasure, [])).toBe(true)
+      expect(await toDo()).toEqual([])
       clock.advance(LATE_WRITES_MS)
       await round()
       expect(await principalOfKey(deps, id, keyId), 'inference still needs it').not.toBeNull()
-      expect(await noteErased(deps, 'inference', id)).toBe(true)
+      expect(await notePartEnded(deps, 'inference', erasure, [])).toBe(true)
       await round()
       expect(await principalOfKey(deps, id, keyId)).toBeNull()
+      expect(await status()).toBe('deleting')
+      await endErasures(deps, AbortSignal.timeout(5_000))
       expect(await status()).toBe('deleted')
-      expect(await noteErased(deps, 'inference', id)).toBe(false)
       expect(await getOrganization(deps, OPERATOR, id)).toMatchObject({ name: 'Tenant' })
       expect((await listEntries(deps, id, {})).edges).toHaveLength(1)
     })
 
+    it('a deletion that was cut off before its erasure had begun goes on', async () => {
+      const { id } = await makeTenant()
+      const now = clock.now()
+      await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: { deletedAt: now, erasingSince: now } })
+      expect(await listErasuresToDo(deps, 'knowledge')).toEqual([])
+      await endErasures(deps, AbortSignal.timeout(5_000))
+      expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ id: receiptId(id), organizationId: id, isFound: false }])
+    })
+
     it('the queue goes past organizations that the subgraph has erased and another has not', async () => {
-      const template = (await deps.collections.organizations.findOne({ _id: (await makeTenant()).id }))!
-      const put = (number: number, erasedBy: readonly string[]) => {
-        const at = clock.now()
-        return { ...template, _id: `org_${String(number).padStart(32, '0')}`, deletedAt: at, erasingSince: at, erasedBy }
+      const { id: first } = await makeTenant()
+      await deleteOrganization(deps, OPERATOR, first)
+      const template = (await deps.collections.erasures.findOne({ _id: receiptId(first) }))!
+      await deps.collections.erasures.findOneAndDelete({ _id: template._id })
+      const put = (number: number, ...parts: readonly string[]) => {
+        const digits = String(number).padStart(32, '0')
+        const ended = Object.fromEntries(parts.map((part) => [part, { at: clock.now(), kept: [] }]))
+        return { ...template, _id: `ers_${digits}`, organizationId: `org_${digits}`, openSince: clock.now(), ended }
       }
-      for (let i = 0; i < 101; i++) await deps.collections.organizations.insertOne(put(i, ['knowledge']))
+      for (let i = 0; i < 101; i++) await deps.collections.erasures.insertOne(put(i, 'knowledge'))
       clock.advance(1_000)
-      const ready = put(101, ['knowledge', 'inference'])
-      const fresh = put(102, [])
-      for (const one of [ready, fresh]) await deps.collections.organizations.insertOne(one)
-      const ids = (list: readonly { readonly organizationId: string }[]) => list.map(({ organizationId }) => organizationId)
-      expect(ids(await listOrganizationsToErase(deps, 'knowledge'))).toEqual([fresh._id])
-      expect(await listOrganizationsToErase(deps, 'inference')).toHaveLength(100)
-      expect(ids(await ownErasureQueue(deps).list(AbortSignal.timeout(5_000)))[0]).toBe(ready._id)
+      const ready = put(101, 'knowledge', 'inference')
+      const fresh = put(102)
+      for (const one of [ready, fresh]) await deps.collections.erasures.insertOne(one)
+      expect((await listErasuresToDo(deps, 'knowledge')).map(({ id }) => id)).toEqual([fresh._id])
+      expect(await listErasuresToDo(deps, 'inference')).toHaveLength(100)
+      expect((await ownErasureQueue(deps).list(AbortSignal.timeout(5_000)))[0]!.id).toBe(ready._id)
     })
 
     it('waits with the end for what earlier calls may still write', async () => {

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { Followers } from '../../../common/events/followers.ts'
+import { Outboxes } from '../../../common/events/outboxes.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 import { lastCopied } from '../domain/wallet.ts'
@@ -19,17 +20,9 @@ const MANY_ENTRIES = 32
 /** Wallets of which the pump remembers how far it has copied: as many as the writer keeps. */
 const MAX_REMEMBERED = 100
 
-/** A run of the pump, and the next run for those who came meanwhile. */
-interface Run {
-  current: Promise<void>
-  next?: Promise<void>
-}
-
-/** Empties outboxes. For each organization one run at a time, and at most one more waits. */
-export class OutboxPump implements AsyncDisposable {
+/** Copies the entries of wallets to the ledger and the usage records. */
+export class OutboxPump extends Outboxes {
   readonly #collections: Collections
-  readonly #log: Log
-  readonly #runs = new Map<string, Run>()
   /** By organization, for entries that wait for others. */
   readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Followers are told after each run of their organization. */
@@ -42,23 +35,16 @@ export class OutboxPump implements AsyncDisposable {
   readonly #since = new Map<string, number>()
   /** By organization. */
   readonly #copied = new LRUCache<string, number>({ max: MAX_REMEMBERED })
-  #closed = false
 
   constructor(collections: Collections, log: Log) {
+    super(log)
     this.#collections = collections
-    this.#log = log
   }
 
-  /**
-   * Copies out soon; `entries` are in the outbox. A failure loses nothing: they stay there for the next write, read or
-   * start.
-   */
-  kick(organizationId: string, entries: number): void {
-    if (this.#closed) return
+  /** Copies out soon; `entries` are in the outbox. */
+  kickFor(organizationId: string, entries: number): void {
     if (!this.#since.has(organizationId)) this.#since.set(organizationId, performance.now())
-    const run = () => {
-      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
-    }
+    const run = () => this.kick(organizationId)
     if (entries >= MANY_ENTRIES) run()
     else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
   }
@@ -74,15 +60,6 @@ export class OutboxPump implements AsyncDisposable {
     return { wallets: this.#since.size, oldestMs: oldest === undefined ? 0 : performance.now() - oldest }
   }
 
-  /** Resolves when everything posted before the call can be read in the ledger and the usage records. */
-  drain(organizationId: string): Promise<void> {
-    const run = this.#runs.get(organizationId)
-    if (!run) return this.#start(organizationId)
-    // The current run may have read the wallet before the caller's write.
-    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
-    return run.next
-  }
-
   /** Continues with what an earlier process left in outboxes. */
   async resume(signal: AbortSignal): Promise<void> {
     let after = ''
@@ -94,27 +71,19 @@ export class OutboxPump implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const organizationId of [...this.#timers.keys()]) void this.drain(organizationId).catch(() => undefined)
-    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
+    await super[Symbol.asyncDispose]()
   }
 
-  #start(organizationId: string): Promise<void> {
+  protected override async copy(organizationId: string): Promise<void> {
     clearTimeout(this.#timers.get(organizationId))
     this.#timers.delete(organizationId)
-    const run: Run = {
-      current: this.#copy(organizationId).finally(() => {
-        if (!run.next) this.#runs.delete(organizationId)
-        this.followers.tell(organizationId)
-      }),
+    try {
+      await pumpOutbox(this.#collections, organizationId, (sequence) => this.#copied.set(organizationId, sequence))
+      this.#since.delete(organizationId)
+    } finally {
+      this.followers.tell(organizationId)
     }
-    this.#runs.set(organizationId, run)
-    return run.current
-  }
-
-  async #copy(organizationId: string): Promise<void> {
-    await pumpOutbox(this.#collections, organizationId, (sequence) => this.#copied.set(organizationId, sequence))
-    this.#since.delete(organizationId)
   }
 }

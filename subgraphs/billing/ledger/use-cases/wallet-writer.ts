@@ -120,7 +120,7 @@ export class WalletWriter {
         continue
       }
       const written = update ? draft.after() : base
-      if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
+      if (draft.pendingEntries > 0) this.#pump.kickFor(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
         // Of the type that this decision's `resolve` takes: its own `decide` returned it.

@@ -3,6 +3,7 @@ import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { deleteOrganization, resumeOrganization } from '../../accounts/use-cases/change-organization.ts'
 import { createOrganization } from '../../accounts/use-cases/create-organization.ts'
 import { ownErasureQueue } from '../../accounts/use-cases/erasures/erase-organization.ts'
+import { endErasures, notePartEnded } from '../../accounts/use-cases/erasures/erasures.ts'
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
 import { accountsOf, type ImportedRules, importAccounts } from '../../portable.ts'
@@ -243,7 +244,8 @@ for (const { name, open } of STORES)
       for (const refused of [() => importing.finish(), () => importing.state()]) {
         const signal = AbortSignal.timeout(10_000)
         const [task] = await ownErasureQueue(here).list(signal)
-        await ownErasureQueue(here).finish(task!, [], signal)
+        for (const part of ['billing', 'knowledge', 'inference'] as const) await notePartEnded(here, part, task!.id, [])
+        await endErasures(here, signal)
         expect(await isErasing()).toBe(false)
         await expect(refused()).rejects.toThrow(/--as new/)
         expect(await isErasing()).toBe(true)

@@ -5,6 +5,7 @@ import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } fro
 import type { Clock } from '../../../common/process/clock.ts'
 import { type IdSource, randomHex } from '../../../common/process/ids.ts'
 import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
+import { eraseAgain } from '../../accounts/use-cases/erasures/erasures.ts'
 import { newSecret } from '../../accounts/use-cases/new-api-key.ts'
 import { MAX_REVOKED_LIMITS } from '../../accounts/use-cases/spend-limit.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
@@ -57,6 +58,7 @@ export async function findImportState(
   const { organizations } = collections
   const found = await organizations.findOne({ _id: organizationId })
   if (!found) return 'new'
+  // Its erasure may have ended before the import: what was written since is erased, too.
   if (found.deletedAt && found.import?.archive === archive && !found.import.isDone) await eraseAgain({ collections, clock }, organizationId)
   if (found.deletedAt)
     throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
@@ -65,14 +67,6 @@ export async function findImportState(
   if (found.import?.archive !== archive)
     throw new Error(`${organizationId} is here already. An import replaces nothing: import it under another id (--as new).`)
   return found.import.isDone ? 'done' : 'begun'
-}
-
-/**
- * The organization was deleted while it was imported, and its erasure may have ended before the import: what was written
- * since is erased, too. Repeatable.
- */
-async function eraseAgain({ collections, clock }: Pick<ImportDeps, 'collections' | 'clock'>, _id: string): Promise<void> {
-  await collections.organizations.findOneAndUpdate({ _id }, { $set: { erasingSince: clock.now() }, $unset: { erasedBy: '' } })
 }
 
 /** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */

@@ -30,7 +30,7 @@ const LIMITS = z.strictObject({
 
 export const ORGANIZATION = recordKind<
   Organization,
-  '_id' | 'revision' | 'deletedAt' | 'erasingSince' | 'erasedBy' | 'ownersRevision' | 'lastChange' | 'import'
+  '_id' | 'revision' | 'deletedAt' | 'erasingSince' | 'ownersRevision' | 'lastChange' | 'import'
 >('billing/organization', {
   name: NAME,
   residencyPolicy: z.enum(['unrestricted', 'regional', 'local_only']),

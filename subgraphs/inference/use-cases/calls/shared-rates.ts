@@ -3,8 +3,8 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import type { KeyRates } from '../../../common/identity/principal.ts'
 import { type DocumentCollection, DuplicateKey } from '../../../common/ports/document-store.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { Log } from '../../../common/process/log.ts'
+import type { Task } from '../../../common/process/tasks.ts'
 import type { KeyRateRecord } from '../tables.ts'
 import { isFree, type KeptRates, MAX_KEYS, NO_WAITS, type RateWaits, readMeters, takeFrom, waitsOf } from './kept-rates.ts'
 import {
@@ -218,12 +218,7 @@ export class SharedRates implements KeptRates {
   }
 }
 
-/** Removes idle records until the signal aborts. Several processes may do it at once. */
-export async function keepForgettingRates(
-  rates: SharedRates,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
-  signal: AbortSignal,
-): Promise<void> {
-  const failed = (error: unknown) => log.debug({ err: error }, 'idle rates of keys are still kept')
-  await keepWorking(() => rates.forgetIdle(), { clock, pauseMs: SWEEP_MS, failed }, signal)
+/** Removes idle records. */
+export function idleRatesSweep(rates: SharedRates): Task {
+  return { name: 'sweep_idle_rates', everyMs: SWEEP_MS, isShared: true, run: () => rates.forgetIdle() }
 }

@@ -1,6 +1,7 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
+import { renewWhile } from '../../../common/process/renew-while.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { CallRecord, With } from '../deps.ts'
@@ -27,7 +28,7 @@ export class KeyedRun implements CallRecord {
   readonly #token: string
   readonly #onEnd: () => void
   readonly #isFree: () => boolean
-  readonly #renewing: NodeJS.Timeout
+  readonly #renewing: Disposable
   /** The events of a stream; null once they are too long to be kept. */
   #events: object[] | null = []
   #gathered = 0
@@ -59,8 +60,8 @@ export class KeyedRun implements CallRecord {
     this.#token = token
     this.#onEnd = onEnd
     this.#isFree = isFree
-    this.#renewing = setInterval(() => this.#renew(), LEASE_RENEW_MS)
-    this.#renewing.unref()
+    const failed = (error: unknown) => deps.log.warn({ err: error }, 'a call with an idempotency key is not renewed')
+    this.#renewing = renewWhile({ everyMs: LEASE_RENEW_MS, renew: () => deps.background.track(this.#renew()), failed })
   }
 
   /** What the holds of the call were charged so far, in nano-USD. */
@@ -157,7 +158,7 @@ export class KeyedRun implements CallRecord {
 
   /** Stops the renewals and leaves the call to a repeat. */
   release(): void {
-    clearInterval(this.#renewing)
+    this.#renewing[Symbol.dispose]()
     this.#onEnd()
   }
 
@@ -184,11 +185,7 @@ export class KeyedRun implements CallRecord {
     return (await this.#calls.findOneAndUpdate({ _id: this.#id, token: this.#token }, { $set: fields })) !== null
   }
 
-  #renew(): void {
-    const { background, clock, log } = this.#deps
-    const leaseUntil = new Date(clock.now().getTime() + LEASE_MS)
-    background
-      .track(this.#write({ leaseUntil }))
-      .catch((error) => log.warn({ err: error }, 'a call with an idempotency key is not renewed'))
+  #renew(): Promise<boolean> {
+    return this.#write({ leaseUntil: new Date(this.#deps.clock.now().getTime() + LEASE_MS) })
   }
 }

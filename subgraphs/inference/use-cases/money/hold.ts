@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
 import { LET_BEGIN_MS } from '../../../common/identity/principal.ts'
+import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { toQuantities, type Usage } from '../../domain/tokens/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../../ports/billing.ts'
@@ -222,9 +223,14 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
     latest = quantities
     if (!isTelling) background.track(tell())
   }
-  const renewing = setInterval(() => checkpoint(latest ?? known), RENEW_MS)
-  renewing.unref()
-  const leave = () => clearInterval(renewing)
+  const renewing = renewWhile({
+    everyMs: RENEW_MS,
+    renew: async () => {
+      checkpoint(latest ?? known)
+      return true
+    },
+  })
+  const leave = () => renewing[Symbol.dispose]()
 
   return {
     id,

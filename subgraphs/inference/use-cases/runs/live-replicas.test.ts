@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
 import { openCollections } from '../tables.ts'
 import { LiveReplicas } from './live-replicas.ts'
 
@@ -10,13 +9,12 @@ function processes() {
   const store = new MemoryDocumentStore()
   let now = 1_000_000
   const clock = { ...systemClock, now: () => new Date(now) }
-  const never = new Promise<never>(() => undefined)
   return {
     store,
     advance(ms: number) {
       now += ms
     },
-    start: (opened: Promise<unknown> = never) => new LiveReplicas(openCollections(store).replicas, opened, clock, silentLog),
+    start: () => new LiveReplicas(openCollections(store).replicas, clock),
   }
 }
 
@@ -47,12 +45,10 @@ it('keeps its last count while the store is lost', async () => {
   }
 })
 
-it('begins by itself when the store is open, and says goodbye', async () => {
+it('says goodbye', async () => {
   const { start } = processes()
-  const opened = Promise.withResolvers<void>()
-  const [first, other] = [start(opened.promise), start()]
-  opened.resolve()
-  await opened.promise
+  const [first, other] = [start(), start()]
+  await first.beat()
   await first[Symbol.asyncDispose]()
   await other.beat()
   expect(other.count).toBe(1)

@@ -1,8 +1,7 @@
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { type Clock, systemClock } from '../../../common/process/clock.ts'
 import { randomHex } from '../../../common/process/ids.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
-import type { Log } from '../../../common/process/log.ts'
+import type { Task } from '../../../common/process/tasks.ts'
 import type { Replica } from '../tables.ts'
 
 /** How often a process reports that it is alive. A new process counts for the others after this time. */
@@ -20,22 +19,13 @@ export class LiveReplicas implements AsyncDisposable {
   readonly #replicas: DocumentCollection<Replica>
   readonly #id = randomHex(24)
   readonly #clock: Clock
-  readonly #stop = new AbortController()
-  #beating: Promise<void> | undefined
+  readonly task: Task = { name: 'count_replicas', everyMs: BEAT_MS, run: () => this.beat() }
   #count = 1
+  #hasBeaten = false
 
-  /** Starts when `opened`, the opening of the store, resolves. */
-  constructor(replicas: DocumentCollection<Replica>, opened: Promise<unknown>, clock: Clock, log: Log) {
+  constructor(replicas: DocumentCollection<Replica>, clock: Clock) {
     this.#replicas = replicas
     this.#clock = clock
-    opened.then(
-      () => {
-        const failed = (error: unknown) => log.debug({ err: error }, 'replicas could not be counted')
-        this.#beating = keepWorking(() => this.beat(), { clock, pauseMs: BEAT_MS, failed }, this.#stop.signal)
-      },
-      // The start of the process fails with the same error.
-      () => undefined,
-    )
   }
 
   /** The number of processes, at least 1: this process is one of them. */
@@ -48,6 +38,7 @@ export class LiveReplicas implements AsyncDisposable {
    * @throws the store does not answer.
    */
   async beat(): Promise<void> {
+    this.#hasBeaten = true
     const now = this.#clock.now()
     const gone = new Date(now.getTime() - LIVE_MS)
     await this.#replicas.findOneAndUpdate({ _id: this.#id }, { $set: { seenAt: now } }, { upsert: true })
@@ -55,11 +46,10 @@ export class LiveReplicas implements AsyncDisposable {
     this.#count = Math.max(1, await this.#replicas.countDocuments({ seenAt: { $gte: gone } }))
   }
 
-  /** Removes this process from the store. The others notice at their next beat. */
+  /** Removes this process from the store, once its task has stopped. The others notice at their next beat. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort()
-    if (!this.#beating) return
-    const goodbye = this.#beating.then(() => this.#replicas.findOneAndDelete({ _id: this.#id })).catch(() => undefined)
+    if (!this.#hasBeaten) return
+    const goodbye = this.#replicas.findOneAndDelete({ _id: this.#id }).catch(() => undefined)
     const said = new AbortController()
     await Promise.race([goodbye, systemClock.sleep(GOODBYE_MS, said.signal)])
     said.abort()

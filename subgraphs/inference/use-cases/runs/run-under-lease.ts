@@ -3,6 +3,7 @@ import { KisError } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { type Principal, withinScopes } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
+import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
@@ -61,9 +62,12 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     const { stop } = this.#options
     const { _id: runId, deadline, isCancelled } = this.#run
     const timer = setTimeout(() => stop.abort(tooLong(this.#run)), Math.max(0, deadline.getTime() - clock.now().getTime()))
-    const heartbeat = setInterval(() => {
-      this.#renew().catch((error) => log.warn({ err: error, runId }, 'the lease of a run is not renewed'))
-    }, heartbeatMs)
+    using _ = renewWhile({
+      everyMs: heartbeatMs,
+      renew: () => this.#renew(),
+      lost: () => stop.abort(new LeftToOthers()),
+      failed: (error) => log.warn({ err: error, runId }, 'the lease of a run is not renewed'),
+    })
     if (isCancelled) stop.abort(CANCELLED)
     try {
       await this.#toItsEnd()
@@ -72,7 +76,6 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
       await this.#giveBack(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
     } finally {
       clearTimeout(timer)
-      clearInterval(heartbeat)
     }
   }
 
@@ -182,12 +185,10 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     if (!(await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update))) throw new LeftToOthers()
   }
 
-  async #renew(): Promise<void> {
+  #renew(): Promise<boolean> {
     const { _id, job } = this.#run
-    const { stop } = this.#options
     const dueAt = later(this.#deps.clock.now(), LEASE_MS)
-    const renewed = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': dueAt } })
-    if (!renewed) stop.abort(new LeftToOthers())
+    return this.#kind.records.updateOne({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': dueAt } })
   }
 
   async #giveBack(reason: unknown): Promise<void> {

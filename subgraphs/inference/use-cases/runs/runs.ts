@@ -6,7 +6,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import { randomHex } from '../../../common/process/ids.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
+import type { Task, Tasks } from '../../../common/process/tasks.ts'
 import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
 import type { AskContext, CallContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
@@ -76,6 +76,7 @@ export interface RunsOptions {
   readonly isExclusive: boolean
   /** The suspects of this process, among its runs of all kinds. */
   readonly suspects: Suspects
+  readonly tasks: Tasks
 }
 
 interface Running {
@@ -104,7 +105,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   /** Undefined until the store has opened, because a stop does not wait for the store. */
   #background: Promise<unknown> | undefined
 
-  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects }: RunsOptions) {
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects, tasks }: RunsOptions) {
     this.#deps = deps
     this.#kind = kind
     this.#suspects = suspects
@@ -114,12 +115,14 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.ready = opened.then(
       async () => {
         if (isExclusive) await this.#releaseLeases()
-        this.#background = Promise.all([
-          this.#every(LOOK_MS, () => this.#look()),
-          this.#every(LOOK_MS, () => this.#lookForCancelled()),
-          this.#every(LATE_LOOK_MS, () => this.#endLate()),
-          this.#every(SWEEP_MS, () => this.#sweep()),
-        ])
+        const ofRuns = `${kind.noun}_runs`
+        const table: readonly Task[] = [
+          { name: `resume_${ofRuns}`, everyMs: LOOK_MS, run: () => this.#look() },
+          { name: `stop_cancelled_${ofRuns}`, everyMs: LOOK_MS, run: () => this.#lookForCancelled() },
+          { name: `end_late_${ofRuns}`, everyMs: LATE_LOOK_MS, run: () => this.#endLate() },
+          { name: `sweep_${ofRuns}`, everyMs: SWEEP_MS, isShared: true, run: () => this.#sweep() },
+        ]
+        this.#background = tasks.run(table, this.#stopping.signal)
       },
       // Without its store the service does not start, and says why.
       () => undefined,
@@ -393,12 +396,6 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT }))
       await forgetRun(this.#deps, this.#kind, _id)
     await this.#kind.sweep(this.log)
-  }
-
-  #every(pauseMs: number, round: () => Promise<void>): Promise<void> {
-    const { clock, log } = this.#deps
-    const failed = (error: unknown) => log.warn({ err: error }, `runs of ${this.#kind.noun}s could not be looked after`)
-    return keepWorking(round, { clock, pauseMs, failed }, this.#stopping.signal)
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ErasedStep, ErasureTask, Found } from '../../../common/erasure/keep-erasing.ts'
+import type { ErasedStep, ErasureTask, Found } from '../../../common/erasure/erasing.ts'
 import type { DocumentRecord, EvaluatedQuestion, EvaluationRecord, FileRecord, GoldQuestionRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { hideAndDelete } from '../documents/delete-now.ts'

@@ -1,4 +1,4 @@
-import type { ErasedStep, ErasureTask, Found } from '../../../common/erasure/keep-erasing.ts'
+import type { ErasedStep, ErasureTask, Found } from '../../../common/erasure/erasing.ts'
 import type { Deps } from '../deps.ts'
 import { eraseDocumentEverywhere, findDocumentEverywhere } from './erase-document.ts'
 import { eraseOrganization } from './erase-organization.ts'

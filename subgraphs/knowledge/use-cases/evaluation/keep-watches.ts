@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { EventRecord } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
+import type { Task } from '../../../common/process/tasks.ts'
 import { type CollectionChanges, countChanges, NO_CHANGES } from '../../domain/evaluation/changes.ts'
 import type { EvaluationWatchRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -25,12 +25,9 @@ const MAX_JOBS = 1_000
 
 type WatchDeps = Pick<Deps, 'store' | 'events' | 'accounts' | 'clock' | 'ids' | 'log' | 'wake'>
 
-/** Evaluates watched collections after changes, until the signal aborts. Several processes may do it at once. */
-export async function keepWatches(deps: WatchDeps, signal: AbortSignal): Promise<void> {
-  const failed = (error: unknown) => {
-    if (!signal.aborted) deps.log.error({ err: error }, 'the worker for evaluations after changes failed')
-  }
-  await keepWorking(() => lookAtWatches(deps, signal), { clock: deps.clock, pauseMs: LOOK_MS, failed }, signal)
+/** Evaluates watched collections after changes. Several processes may do it at once. */
+export function watching(deps: WatchDeps): Task {
+  return { name: 'look_at_watches', everyMs: LOOK_MS, run: (signal) => lookAtWatches(deps, signal) }
 }
 
 /** Looks at every watch once. One that fails does not keep the others from it. */

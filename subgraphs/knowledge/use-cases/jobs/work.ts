@@ -5,7 +5,8 @@ import { HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../../common/docu
 import { KisError } from '../../../common/errors.ts'
 import type { DocumentCollection, StoredDocument } from '../../../common/ports/document-store.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
+import { renewWhile } from '../../../common/process/renew-while.ts'
+import type { Task } from '../../../common/process/tasks.ts'
 import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -93,19 +94,20 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     underWay.add(done)
     return true
   }
-  const keepBeginning = async () => {
-    while (!signal.aborted) if (!(await begin().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
-  }
-  const sweepAllBlobs = async () => {
+  while (!signal.aborted) if (!(await begin().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
+  await Promise.all(underWay)
+}
+
+/** What crashed processes and unfinished uploads have left. */
+export function sweeps(deps: Deps): readonly Task[] {
+  const sweepFiles = async (signal: AbortSignal) => {
     while (await sweepBlobs(deps)) if (signal.aborted) return
     while (await sweepUploads(deps)) if (signal.aborted) return
   }
-  await Promise.all([
-    keepBeginning(),
-    keepWorking(() => deps.events.sweep(), { clock, pauseMs: EVENT_SWEEP_MS, failed: logged }, signal),
-    keepWorking(sweepAllBlobs, { clock, pauseMs: SWEEP_MS, failed: logged }, signal),
-  ])
-  await Promise.all(underWay)
+  return [
+    { name: 'publish_events', everyMs: EVENT_SWEEP_MS, run: () => deps.events.sweep() },
+    { name: 'sweep_files', everyMs: SWEEP_MS, isShared: true, run: sweepFiles },
+  ]
 }
 
 /**
@@ -172,9 +174,8 @@ async function underLease<T extends JobRecord>(
   run: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
   const lost = new AbortController()
-  const heartbeat = setInterval(async () => {
-    if (!(await renewLease(records, deps.clock, record).catch(() => true))) lost.abort(new LeaseLost())
-  }, HEARTBEAT_MS)
+  const renew = () => renewLease(records, deps.clock, record)
+  using _ = renewWhile({ everyMs: HEARTBEAT_MS, renew, lost: () => lost.abort(new LeaseLost()) })
   try {
     await run(AbortSignal.any([signal, lost.signal]))
   } catch (error) {
@@ -182,8 +183,6 @@ async function underLease<T extends JobRecord>(
     if (signal.aborted) await giveBack(deps, records, record)
     else if (error instanceof Postponed) await postpone(deps, records, record)
     else await recordFailure(deps, records, record, backoffMs, error)
-  } finally {
-    clearInterval(heartbeat)
   }
 }
 

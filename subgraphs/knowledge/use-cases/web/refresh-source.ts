@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { keepWorking } from '../../../common/process/keep-working.ts'
+import type { Task } from '../../../common/process/tasks.ts'
 import { type DocumentRecord, findPending, type WebSourceErrorReason, type WebSourceRecord } from '../../domain/records.ts'
 import { decodePage } from '../../domain/web-page.ts'
 import type { Deps } from '../deps.ts'
@@ -128,12 +128,9 @@ async function write({ store, clock }: Deps, source: WebSourceRecord, change: Ch
   return written ?? after
 }
 
-/** Fetches what is due until the signal aborts. */
-export async function keepSources(deps: Deps, signal: AbortSignal): Promise<void> {
-  const failed = (error: unknown) => {
-    if (!signal.aborted) deps.log.error({ err: error }, 'the worker for addresses failed')
-  }
-  await keepWorking(() => workOnSources(deps, signal), { clock: deps.clock, pauseMs: LOOK_MS, failed }, signal)
+/** Fetches what is due. Several processes may do it at once. */
+export function refreshing(deps: Deps): Task {
+  return { name: 'fetch_sources', everyMs: LOOK_MS, run: (signal) => workOnSources(deps, signal) }
 }
 
 /** Works on the addresses that are due: those of each organization one after the other. */

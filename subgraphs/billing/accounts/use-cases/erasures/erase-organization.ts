@@ -1,7 +1,7 @@
 import { byTime } from '../../../../common/documents/by-time.ts'
-import type { Erasure, ErasureQueue, ErasureTask } from '../../../../common/erasure/keep-erasing.ts'
+import type { Erasure, ErasureQueue, ErasureTask } from '../../../../common/erasure/erasing.ts'
 import type { BillingDeps } from '../../../use-cases/deps.ts'
-import type { ErasureRecord, Organization } from '../../../use-cases/tables.ts'
+import type { Eraser, ErasureRecord } from '../../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../../webhooks/use-cases/erase-webhooks.ts'
 import { beginReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from './erasures.ts'
 
@@ -10,64 +10,28 @@ const OTHERS = ['knowledge', 'inference'] as const
 export type OtherEraser = (typeof OTHERS)[number]
 const PAGE = 100
 
-export interface ErasedOrganization {
-  readonly organizationId: string
-  readonly deletedAt: Date
-}
-
-/** Lists the deleted organizations that this subgraph has not erased yet, the ones deleted first. */
-export async function listOrganizationsToErase(deps: BillingDeps, eraser: OtherEraser): Promise<readonly ErasedOrganization[]> {
-  const organizations = await listErasing(deps, isLeftTo(eraser))
-  return organizations.map(({ _id, erasingSince }) => ({ organizationId: _id, deletedAt: erasingSince! }))
-}
-
 /** Lists what this subgraph has still to erase: deleted organizations, then what was asked for, the oldest first. */
 export async function listErasuresToDo(deps: BillingDeps, eraser: OtherEraser): Promise<readonly ErasureTask[]> {
-  const { erasures } = deps.collections
-  const organizations = await listErasing(deps, isLeftTo(eraser))
-  for (const organization of organizations) await beginReceipt(deps, organization)
-  const ids = organizations.map(({ _id }) => receiptId(_id))
-  const receipts = ids.length === 0 ? [] : await erasures.find({ _id: { $in: ids } }, { limit: PAGE })
-  const asked = await listOpen(deps, (erasure) => {
-    if (erasure.kind === 'organization' || erasure.ended[eraser]) return false
+  const organizations = await listOpen(deps, ({ kind, ended }) => kind === 'organization' && !ended[eraser])
+  const asked = await listOpen(deps, ({ kind, ended, documentIds }) => {
+    if (kind === 'organization' || ended[eraser]) return false
     // What was unpacked from a document is known to knowledge alone.
-    return eraser === 'knowledge' || erasure.kind !== 'document' || erasure.documentIds !== undefined
+    return eraser === 'knowledge' || kind !== 'document' || documentIds !== undefined
   })
-  return [...receipts, ...asked].map((erasure) => toTask(erasure, eraser))
-}
-
-/** Records that a subgraph has erased all of an erasure. Idempotent. False: there is no such erasure. */
-export async function noteEnded(
-  deps: BillingDeps,
-  eraser: OtherEraser,
-  { id, kept }: { readonly id: string; readonly kept: Parameters<typeof notePartEnded>[3] },
-): Promise<boolean> {
-  const erasure = await deps.collections.erasures.findOne({ _id: id })
-  if (!erasure) return false
-  if (erasure.kind === 'organization') await noteErased(deps, eraser, erasure.organizationId)
-  return notePartEnded(deps, eraser, id, kept)
-}
-
-/** Records that a subgraph has erased the organization. Idempotent. False: the organization is not being deleted. */
-export async function noteErased({ collections }: BillingDeps, eraser: OtherEraser, id: string): Promise<boolean> {
-  const organization = await collections.organizations.findOne({ _id: id })
-  if (!organization?.erasingSince) return false
-  if (organization.erasedBy?.includes(eraser)) return true
-  return (await collections.organizations.findOneAndUpdate({ _id: id }, { $push: { erasedBy: eraser } })) !== null
+  return [...organizations, ...asked].map((erasure) => toTask(erasure, eraser))
 }
 
 /** Billing's own queue: what only billing has still to erase, and the oldest of the others, for their webhooks. */
 export function ownErasureQueue(deps: BillingDeps): ErasureQueue {
   return {
     async list() {
-      const last = await listErasing(deps, isErasedByOthers)
-      const oldest = await listErasing(deps, (organization) => !isErasedByOthers(organization))
-      return [...last, ...oldest].map(toOwnTask)
+      const isOwn = ({ kind, ended }: ErasureRecord) => kind === 'organization' && !ended.billing
+      const last = await listOpen(deps, (erasure) => isOwn(erasure) && isErasedByOthers(erasure))
+      const oldest = await listOpen(deps, (erasure) => isOwn(erasure) && !isErasedByOthers(erasure))
+      return [...last, ...oldest].map((erasure) => toTask(erasure, 'billing'))
     },
-    async noteFound() {},
-    async finish({ organizationId: _id }) {
-      await deps.collections.organizations.findOneAndUpdate({ _id }, { $unset: { erasingSince: '', erasedBy: '' } })
-    },
+    noteFound: async () => {},
+    finish: async ({ id }) => void (await notePartEnded(deps, 'billing', id, [])),
   }
 }
 
@@ -75,7 +39,6 @@ export function ownErasureQueue(deps: BillingDeps): ErasureQueue {
 export function ownErasure(deps: BillingDeps): Erasure {
   return {
     queue: ownErasureQueue(deps),
-    // `eraseAccounts` notes it.
     find: async () => ({ found: {} }),
     erase: async ({ organizationId }) => ({ isEmpty: await eraseAccounts(deps, organizationId) }),
     clock: deps.clock,
@@ -88,12 +51,12 @@ export function ownErasure(deps: BillingDeps): Erasure {
  * organization, its wallet, ledger and usage stay.
  */
 export async function eraseAccounts(deps: BillingDeps, organizationId: string): Promise<boolean> {
-  const { organizations, apiKeys, sessions, members, invitations } = deps.collections
+  const { erasures, apiKeys, sessions, members, invitations } = deps.collections
   await noteOwn(deps, organizationId)
   await eraseWebhooks(deps, organizationId)
   for (const records of [sessions, members, invitations]) while ((await records.deleteMany({ organizationId })) > 0);
-  const organization = await organizations.findOne({ _id: organizationId })
-  if (!organization || !isErasedByOthers(organization)) return false
+  const erasure = await erasures.findOne({ _id: receiptId(organizationId) })
+  if (!erasure || !isErasedByOthers(erasure)) return false
   while ((await apiKeys.deleteMany({ organizationId })) > 0);
   return true
 }
@@ -118,41 +81,24 @@ export async function noteOwn(deps: BillingDeps, organizationId: string): Promis
   await noteFound(deps, 'billing', receiptId(organizationId), { found })
 }
 
-function isErasedByOthers({ erasedBy }: Organization): boolean {
-  return OTHERS.every((eraser) => erasedBy?.includes(eraser))
-}
-
-/** At most a page of them, the ones deleted first. It looks past those that are not wanted, however many they are. */
-function listErasing({ collections, clock }: BillingDeps, isWanted: (organization: Organization) => boolean): Promise<Organization[]> {
-  return firstPage(byTime(collections.organizations, 'erasingSince', clock.now()), isWanted)
+function isErasedByOthers({ ended }: ErasureRecord): boolean {
+  return OTHERS.every((eraser) => ended[eraser] !== undefined)
 }
 
 /** At most a page of the erasures under way, the oldest first. It looks past those that are not wanted. */
-function listOpen({ collections, clock }: BillingDeps, isWanted: (erasure: ErasureRecord) => boolean): Promise<ErasureRecord[]> {
-  return firstPage(byTime(collections.erasures, 'openSince', clock.now()), isWanted)
-}
-
-async function firstPage<T>(documents: AsyncIterable<T>, isWanted: (document: T) => boolean): Promise<T[]> {
-  const wanted: T[] = []
-  for await (const document of documents) {
-    if (isWanted(document)) wanted.push(document)
+async function listOpen({ collections, clock }: BillingDeps, isWanted: (erasure: ErasureRecord) => boolean): Promise<ErasureRecord[]> {
+  const wanted: ErasureRecord[] = []
+  for await (const erasure of byTime(collections.erasures, 'openSince', clock.now())) {
+    if (isWanted(erasure)) wanted.push(erasure)
     if (wanted.length === PAGE) break
   }
   return wanted
 }
 
-const isLeftTo =
-  (eraser: OtherEraser) =>
-  ({ erasedBy }: Organization) =>
-    !erasedBy?.includes(eraser)
-
-function toTask(erasure: ErasureRecord, eraser: OtherEraser): ErasureTask {
-  const { _id: id, organizationId, kind, documentId, documentIds = [], apiKeyIds, requestedAt, found } = erasure
+function toTask(erasure: ErasureRecord, eraser: Eraser): ErasureTask {
+  const { _id: id, organizationId, kind, documentId, documentIds = [], apiKeyIds, openSince, found } = erasure
   const notes = eraser === 'knowledge' ? (erasure.notes ?? null) : null
-  return { id, organizationId, kind, documentId, documentIds, apiKeyIds, requestedAt, isFound: found[eraser] !== undefined, notes }
-}
-
-function toOwnTask({ _id: organizationId, erasingSince }: Organization): ErasureTask {
-  const none = { documentId: null, documentIds: [], apiKeyIds: [], notes: null }
-  return { ...none, id: receiptId(organizationId), organizationId, kind: 'organization', requestedAt: erasingSince!, isFound: true }
+  // Billing notes what it has as it erases.
+  const isFound = eraser === 'billing' || found[eraser] !== undefined
+  return { id, organizationId, kind, documentId, documentIds, apiKeyIds, requestedAt: openSince!, isFound, notes }
 }

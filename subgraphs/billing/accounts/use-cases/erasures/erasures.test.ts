@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { eraseOnce, LATE_WRITES_MS } from '../../../../common/erasure/keep-erasing.ts'
+import { eraseOnce, LATE_WRITES_MS } from '../../../../common/erasure/erasing.ts'
 import type { Principal } from '../../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../../common/ports/document-store.ts'
 import { creditWallet } from '../../../ledger/use-cases/credit-wallet.ts'
@@ -11,8 +11,18 @@ import { createApiKey } from '../create-api-key.ts'
 import { createOrganization } from '../create-organization.ts'
 import { principalOfKey } from '../find-principal.ts'
 import { getOrganization } from '../organizations.ts'
-import { listErasuresToDo, listOrganizationsToErase, noteEnded, ownErasure } from './erase-organization.ts'
-import { endErasures, erasedRecords, findErasure, listErasures, MAX_RECEIPTS, noteFound, receiptId, requestErasure } from './erasures.ts'
+import { listErasuresToDo, ownErasure } from './erase-organization.ts'
+import {
+  endErasures,
+  erasedRecords,
+  findErasure,
+  listErasures,
+  MAX_RECEIPTS,
+  noteFound,
+  notePartEnded,
+  receiptId,
+  requestErasure,
+} from './erasures.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const NEVER = new AbortController().signal
@@ -52,12 +62,12 @@ for (const { name, open } of STORES)
       expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ isFound: true, notes: 'called salaries.txt' }])
       expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ isFound: false, notes: null, documentIds: found.documentIds }])
       await noteFound(deps, 'inference', id, { found: { threads: 1 } })
-      expect(await noteEnded(deps, 'inference', { id, kept: [] })).toBe(true)
+      expect(await notePartEnded(deps, 'inference', id, [])).toBe(true)
       await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: null, kept: [] })
       const shared = { kind: 'files', count: 1, reason: 'Other documents are made of them.' }
-      expect(await noteEnded(deps, 'knowledge', { id, kept: [shared] })).toBe(true)
-      expect(await noteEnded(deps, 'knowledge', { id, kept: [] })).toBe(true)
+      expect(await notePartEnded(deps, 'knowledge', id, [shared])).toBe(true)
+      expect(await notePartEnded(deps, 'knowledge', id, [])).toBe(true)
       await endErasures(deps, NEVER)
       const receipt = (await findErasure(deps, admin, id))!
       expect(receipt).toMatchObject({ endedAt: clock.now(), kept: [shared], documentId: DOCUMENT })
@@ -78,7 +88,7 @@ for (const { name, open } of STORES)
       const other = await newTenant()
       const { _id: id } = await requestErasure(deps, admin, { apiKeyIds: [apiKey._id, apiKey._id] })
       expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ id, kind: 'person', apiKeyIds: [apiKey._id] }])
-      for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id, kept: [] })
+      for (const part of ['knowledge', 'inference'] as const) await notePartEnded(deps, part, id, [])
       await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, id)).toMatchObject({ endedAt: clock.now(), kept: [] })
       expect(await findErasure(deps, other, id)).toBeNull()
@@ -98,27 +108,15 @@ for (const { name, open } of STORES)
     })
 
     it('are found behind more than a thousand others that wait for another part of the service', async () => {
-      const { organizations, erasures } = deps.collections
+      const { erasures } = deps.collections
       const begun = await requestErasure(deps, admin, { documentId: DOCUMENT })
-      const [organization, erasure] = [
-        (await organizations.findOne({ _id: admin.organizationId }))!,
-        (await erasures.findOne({ _id: begun._id }))!,
-      ]
+      const erasure = (await erasures.findOne({ _id: begun._id }))!
       const earlier = new Date(clock.now().getTime() - 1_000)
-      const others = Array.from({ length: 1_010 }, (_, i) => ({
-        ...organization,
-        _id: `org_${i}`,
-        erasingSince: earlier,
-        erasedBy: ['inference'],
-      }))
-      for (const some of [others.slice(0, 1_000), others.slice(1_000)]) await organizations.insertMissing(some)
-      await organizations.insertMissing([{ ...organization, _id: 'org_last', erasingSince: clock.now() }])
-      expect(await listOrganizationsToErase(deps, 'inference')).toMatchObject([{ organizationId: 'org_last' }])
-
       const ended = { knowledge: { at: earlier, kept: [] } }
-      const open = others.map((_, i) => ({ ...erasure, _id: `ers_${i}`, openKey: `${i}`, openSince: earlier, ended }))
+      const open = Array.from({ length: 1_010 }, (_, i) => ({ ...erasure, _id: `ers_${i}`, openKey: `${i}`, openSince: earlier, ended }))
       for (const some of [open.slice(0, 1_000), open.slice(1_000)]) await erasures.insertMissing(some)
-      for (const part of ['knowledge', 'inference'] as const) await noteEnded(deps, part, { id: begun._id, kept: [] })
+      expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([begun._id])
+      for (const part of ['knowledge', 'inference'] as const) await notePartEnded(deps, part, begun._id, [])
       await endErasures(deps, NEVER)
       expect(await findErasure(deps, admin, begun._id)).toMatchObject({ endedAt: clock.now() })
     })
@@ -150,7 +148,7 @@ for (const { name, open } of STORES)
       expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([id, asked._id])
       for (const part of ['knowledge', 'inference'] as const) {
         await noteFound(deps, part, id, { found: part === 'knowledge' ? { documents: 7, passages: 90 } : { agents: 0 } })
-        await noteEnded(deps, part, { id, kept: [] })
+        await notePartEnded(deps, part, id, [])
       }
       expect(ids(await listErasuresToDo(deps, 'knowledge'))).toEqual([asked._id])
       await endErasures(deps, NEVER)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { byTime } from '../../../../common/documents/by-time.ts'
 import { listById } from '../../../../common/documents/list-by-id.ts'
-import type { Found, Kept } from '../../../../common/erasure/keep-erasing.ts'
+import type { Found, Kept } from '../../../../common/erasure/erasing.ts'
 import { KisError, NotFound } from '../../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../../common/link/connection.ts'
@@ -81,10 +81,18 @@ async function dropOldReceipt({ collections: { erasures } }: BillingDeps, organi
   if (oldest) await erasures.findOneAndDelete({ _id: oldest._id })
 }
 
-/** Begins the receipt of a deleted organization. Repeatable: there is one. */
+/** Begins the erasure of a deleted organization. Repeatable: there is one. */
 export async function beginReceipt({ collections }: BillingDeps, { _id, erasingSince, lastChange }: Organization): Promise<void> {
   if (!erasingSince) return
   await collections.erasures.insertMissing([newErasure(receiptId(_id), _id, lastChange?.apiKeyId ?? '', erasingSince)])
+}
+
+/** Erases a deleted organization once more, of which something was written since its erasure has ended. Repeatable. */
+export async function eraseAgain({ collections, clock }: Pick<BillingDeps, 'collections' | 'clock'>, _id: string): Promise<void> {
+  const openSince = clock.now()
+  await collections.organizations.findOneAndUpdate({ _id }, { $set: { erasingSince: openSince } })
+  const open = { ended: {}, endedAt: null, openOf: _id, openSince }
+  await collections.erasures.findOneAndUpdate({ _id: receiptId(_id) }, { $set: open })
 }
 
 export function receiptId(organizationId: string): string {
@@ -149,13 +157,19 @@ export async function notePartEnded(
   return (await collections.erasures.findOne({ _id: id })) !== null
 }
 
-/** Ends the erasures of which every part is erased, until the signal aborts: counts what the accounts keep. Repeatable. */
+/**
+ * Begins erasures of organizations whose deletion was cut off, and ends those of which every part is erased, until the
+ * signal aborts: counts what the accounts keep. Repeatable.
+ */
 export async function endErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { erasures } = deps.collections
+  const { erasures, organizations } = deps.collections
+  for await (const organization of byTime(organizations, 'erasingSince', deps.clock.now())) await beginReceipt(deps, organization)
   for await (const erasure of byTime(erasures, 'openSince', deps.clock.now())) {
     if (signal.aborted) return
-    if (!(await isErased(deps, erasure))) continue
+    if (!isErased(erasure)) continue
     const own = await countKept(deps, erasure)
+    if (erasure.kind === 'organization')
+      await organizations.findOneAndUpdate({ _id: erasure.organizationId }, { $unset: { erasingSince: '' } })
     await erasures.findOneAndUpdate(
       { _id: erasure._id, openSince: erasure.openSince! },
       {
@@ -166,10 +180,9 @@ export async function endErasures(deps: BillingDeps, signal: AbortSignal): Promi
   }
 }
 
-async function isErased({ collections }: BillingDeps, { kind, organizationId, ended }: ErasureRecord): Promise<boolean> {
-  if (kind !== 'organization') return ended.knowledge !== undefined && ended.inference !== undefined
-  const organization = await collections.organizations.findOne({ _id: organizationId })
-  return organization?.deletedAt !== undefined && organization.erasingSince === undefined
+function isErased({ kind, ended }: ErasureRecord): boolean {
+  const parts: readonly Eraser[] = kind === 'organization' ? ['billing', 'knowledge', 'inference'] : ['knowledge', 'inference']
+  return parts.every((part) => ended[part] !== undefined)
 }
 
 async function countKept(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { systemClock } from '../process/clock.ts'
 import { silentLog } from '../process/log.ts'
-import { type ErasureTask, eraseOnce } from './keep-erasing.ts'
+import { type ErasureTask, eraseOnce } from './erasing.ts'
 
 const task = (organizationId: string, id: string): ErasureTask => ({
   ...{ id, organizationId, kind: 'document', documentId: 'doc_1', documentIds: ['doc_1'], apiKeyIds: [] },

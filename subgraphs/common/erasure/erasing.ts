@@ -1,13 +1,9 @@
 import type { Clock } from '../process/clock.ts'
-import { keepWorking } from '../process/keep-working.ts'
 import type { Log } from '../process/log.ts'
+import type { Task } from '../process/tasks.ts'
 
 /** How soon an erasure is looked at. */
 const ROUND_MS = 5_000
-/** While billing is away, the pauses grow up to this. */
-const MAX_PAUSE_MS = 60_000
-/** A part of the service that is starting may be away for this many rounds. */
-const MAX_QUIET_FAILURES = 3
 /**
  * What calls that began before the erasure may still write comes within this time: their tokens are valid for 60 s, and
  * clocks of two hosts may differ by 30 s.
@@ -77,17 +73,10 @@ export interface Erasure {
   readonly log: Log
 }
 
-/**
- * Erases what is asked for until the signal aborts. It keeps no state that matters, so it goes on after a crash, and
- * several processes may do the same work.
- */
-export async function keepErasing(erasure: Erasure, signal: AbortSignal): Promise<void> {
-  const { clock, log } = erasure
-  const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
-  const failed = (error: unknown, failures: number) =>
-    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'what is to be erased could not be listed; it is tried again')
+/** Erases what is asked for. It keeps no state that matters, so it goes on after a crash, in any process. */
+export function erasing(erasure: Erasure): Task {
   const emptied = new Set<string>()
-  await keepWorking(() => eraseOnce(erasure, signal, emptied), { clock, pauseMs, failed }, signal)
+  return { name: 'erase', everyMs: ROUND_MS, isShared: true, run: (signal) => eraseOnce(erasure, signal, emptied) }
 }
 
 /**

@@ -1,0 +1,48 @@
+import type { Log } from '../process/log.ts'
+
+/** Copies out what waits in the outboxes of organizations. A failure loses nothing: it waits on. */
+export abstract class Outboxes implements AsyncDisposable {
+  readonly #log: Log
+  /** By organization: the run under way, and the one after it for those who came meanwhile. */
+  readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
+  #isClosed = false
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** Copies out all that waits when it begins. Repeatable, also by several processes at once. */
+  protected abstract copy(organizationId: string): Promise<void>
+
+  /** Copies out soon. */
+  kick(organizationId: string): void {
+    if (!this.#isClosed)
+      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
+  }
+
+  /**
+   * Resolves when everything written before the call is copied out. For each organization one run at a time, and at most
+   * one more waits: the current one may have read before the caller's write.
+   */
+  drain(organizationId: string): Promise<void> {
+    const run = this.#runs.get(organizationId)
+    if (!run) return this.#start(organizationId)
+    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
+    return run.next
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
+  }
+
+  #start(organizationId: string): Promise<void> {
+    const run: { current: Promise<void>; next?: Promise<void> } = {
+      current: this.copy(organizationId).finally(() => {
+        if (!run.next) this.#runs.delete(organizationId)
+      }),
+    }
+    this.#runs.set(organizationId, run)
+    return run.current
+  }
+}

@@ -1,0 +1,152 @@
+import type { CollectionSpec, DocumentCollection, StoredDocument } from '../ports/document-store.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Clock } from './clock.ts'
+import { randomHex } from './ids.ts'
+import type { Log } from './log.ts'
+import { renewWhile } from './renew-while.ts'
+
+/** A process that has not renewed its lease of a task for this long is gone. */
+const LEASE_MS = 30_000
+/** A third of the lease, so that two renewals may be lost. */
+const LEASE_RENEW_MS = 10_000
+/** After a failure the pauses double up to this, unless they are longer anyway. */
+const MAX_BACKOFF_MS = 10_000
+/** The longest pause after a failure, and between two looks at the lease of a task that is rare. */
+const MAX_LOOK_MS = 600_000
+/** Pauses vary by this part, so that processes that began together do not work together for ever. */
+const JITTER = 0.1
+/** A part of the service that is starting may be away for this many rounds. */
+const MAX_QUIET_FAILURES = 3
+
+/** Background work that is repeated until the process stops. */
+export interface Task {
+  /** Verb first, unique in its part of the service: a label of metrics and a field of the log. */
+  readonly name: string
+  /** From the end of one round to the next. */
+  readonly everyMs: number
+  /** The processes of this part share the task: one of them at a time does it. Default: each does it. */
+  readonly isShared?: boolean
+  /** Does one round. It may be repeated after a crash. */
+  run(signal: AbortSignal): unknown
+}
+
+/** Who does a shared task, and when it is due. */
+export interface TaskLease extends StoredDocument {
+  /** While a process does the task: when its lease ends. */
+  readonly dueAt: Date
+  readonly holder: string | null
+  /** Null: never. */
+  readonly succeededAt: Date | null
+}
+
+export const TASK_LEASES: CollectionSpec = { name: 'task_leases', indexes: [] }
+
+export interface TasksParts {
+  /** The part of the service, the first word of each task's name. */
+  readonly part: string
+  readonly leases: DocumentCollection<TaskLease>
+  /** No other process uses the store. Only tasks that are so rare that a restart must remember them take a lease. */
+  readonly isExclusive: boolean
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** Repeats the background work of one part of the service. */
+export class Tasks {
+  readonly #parts: TasksParts
+  readonly #holder = randomHex(16)
+
+  constructor(parts: TasksParts) {
+    this.#parts = parts
+  }
+
+  /** Repeats the tasks until the signal aborts. Resolves when the last round has ended. Never rejects. */
+  async run(tasks: readonly Task[], signal: AbortSignal): Promise<void> {
+    await Promise.all(tasks.map((task) => this.#keep(task, signal)))
+  }
+
+  async #keep(task: Task, signal: AbortSignal): Promise<void> {
+    const { part, clock, log, metrics, isExclusive } = this.#parts
+    const name = `${part}.${task.name}`
+    const isLeased = task.isShared && !(isExclusive && task.everyMs <= MAX_LOOK_MS)
+    let succeededAt = this.#now()
+    const late = () => Math.max(0, this.#now() - succeededAt - task.everyMs) / 1_000
+    using _ = metrics.gauge('kis_task_late_seconds', () => [[late(), name]])
+    for (let failures = 0; !signal.aborted; ) {
+      const begun = performance.now()
+      // A shared task that is rare is looked at in between: the pause must not add to its time.
+      let pauseMs = isLeased ? Math.min(task.everyMs, MAX_LOOK_MS) : task.everyMs
+      const tell = (outcome: string) => metrics.observe('kis_task_seconds', (performance.now() - begun) / 1_000, name, outcome)
+      try {
+        const elsewhere = isLeased ? await this.#takeTurn(task, name, signal) : await task.run(signal)
+        if (signal.aborted) return
+        failures = 0
+        if (elsewhere instanceof Elsewhere) {
+          succeededAt = elsewhere.succeededAt ?? succeededAt
+          pauseMs = elsewhere.waitMs
+        } else {
+          succeededAt = this.#now()
+          tell('done')
+        }
+      } catch (error) {
+        if (signal.aborted) return
+        pauseMs = backoff(task, ++failures)
+        tell('failed')
+        log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error, task: name, failures }, 'a task failed and is repeated')
+      }
+      await clock.sleep(pauseMs * (1 - JITTER + 2 * JITTER * Math.random()), signal).catch(() => undefined)
+    }
+  }
+
+  /** Does a round of a shared task if it is due and no other process does it. */
+  async #takeTurn(task: Task, _id: string, signal: AbortSignal): Promise<Elsewhere | undefined> {
+    const { leases, log } = this.#parts
+    const holder = this.#holder
+    const found = await leases.findOne({ _id })
+    if (!found) await leases.insertMissing([{ _id, dueAt: new Date(this.#now()), holder: null, succeededAt: null }])
+    const lease = found ?? (await leases.findOne({ _id }))!
+    const waitMs = lease.dueAt.getTime() - this.#now()
+    const elsewhere = new Elsewhere(lease.succeededAt?.getTime() ?? null, Math.min(Math.max(waitMs, LEASE_RENEW_MS), MAX_LOOK_MS))
+    // A time that is too far away comes from a clock that was wrong.
+    if (waitMs > 0 && waitMs <= Math.max(task.everyMs, LEASE_MS)) return elsewhere
+    const hold = (ms: number, fields: Partial<TaskLease> = {}) => ({ $set: { dueAt: new Date(this.#now() + ms), ...fields } })
+    if (!(await leases.updateOne({ _id, dueAt: lease.dueAt }, hold(LEASE_MS, { holder })))) return elsewhere
+    const lost = new AbortController()
+    const renew = () => leases.updateOne({ _id, holder }, hold(LEASE_MS))
+    const giveBack = (ms: number, fields: Partial<TaskLease> = {}) =>
+      leases.updateOne({ _id, holder }, hold(ms, { holder: null, ...fields }))
+    try {
+      using _ = renewWhile({ everyMs: LEASE_RENEW_MS, renew, lost: () => lost.abort(new Error('another process has the task')) })
+      await task.run(AbortSignal.any([signal, lost.signal]))
+      signal.throwIfAborted()
+      lost.signal.throwIfAborted()
+    } catch (error) {
+      // If this fails, the lease ends.
+      await giveBack(signal.aborted ? 0 : backoff(task, 1)).catch((cause) => log.debug({ err: cause, task: _id }, 'a lease is left to end'))
+      throw error
+    }
+    await giveBack(task.everyMs, { succeededAt: new Date(this.#now()) })
+    return undefined
+  }
+
+  #now(): number {
+    return this.#parts.clock.now().getTime()
+  }
+}
+
+/** Another process does the task, or has just done it. */
+class Elsewhere {
+  readonly succeededAt: number | null
+  readonly waitMs: number
+
+  constructor(succeededAt: number | null, waitMs: number) {
+    this.succeededAt = succeededAt
+    this.waitMs = waitMs
+  }
+}
+
+function backoff({ everyMs }: Task, failures: number): number {
+  const firstMs = Math.min(everyMs, MAX_LOOK_MS)
+  return Math.min(firstMs * 2 ** failures, Math.max(firstMs, MAX_BACKOFF_MS))
+}

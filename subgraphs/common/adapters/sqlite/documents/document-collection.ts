@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CollectionSpec,
   type DocumentCollection,
@@ -13,9 +14,7 @@ import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
-import { inTurns } from './event-loop-turns.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
-import { RecentDocuments } from './recent-documents.ts'
 
 /** What a collection needs from its store. */
 export interface StoreAccess {
@@ -34,11 +33,16 @@ export interface StoreAccess {
 
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
+/**
+ * Work of reads on the event loop after which all else has its turn. Else a loop of reads would let no other request,
+ * timer or abort through until its end.
+ */
+const MAX_WORK_MS = 2
+let workedMs = 0
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #store: StoreAccess
-  readonly #recent = new RecentDocuments<T>()
 
   constructor(spec: CollectionSpec, store: StoreAccess) {
     this.spec = spec
@@ -48,7 +52,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   async findOne(filter: Filter): Promise<T | null> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, undefined, filter)
-    const [found] = await this.#read(access, tests, 1, selectSql('id, doc', this.spec, access))
+    const [found] = await this.#read(access, tests, 1, selectSql('doc', this.spec, access))
     return found ?? null
   }
 
@@ -59,14 +63,14 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const [direction = 1] = directions
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
-    return this.#read(access, tests, limit, ordered(selectSql('id, doc', this.spec, access), access, direction))
+    return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
   }
 
   async countDocuments(filter: Filter, { limit }: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, toCountSort(tests, limit), filter)
     if (access.judged.length > 0) {
-      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('id, doc', this.spec, access))
+      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
     await this.#store.ready
@@ -143,19 +147,23 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     await this.#store.ready
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
-    const toDocuments = (rows: readonly unknown[][]) => this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
-    if (isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit))
-      return toDocuments(await this.#store.readAside(bounded, organizationOf(tests)))
+    const isAside = isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit)
+    const aside = isAside && (await this.#store.readAside(bounded, organizationOf(tests)))
     const begunMs = performance.now()
-    return inTurns(begunMs, toDocuments(this.#store.readNow(bounded)))
+    const documents = this.#toDocuments(aside || this.#store.readNow(bounded), access, tests).slice(0, limit)
+    workedMs += performance.now() - begunMs
+    if (workedMs >= MAX_WORK_MS) {
+      workedMs = 0
+      await nextTurn()
+    }
+    return documents
   }
 
-  #toDocuments(rows: readonly Row[], access: Access, tests: readonly Test[]): readonly T[] {
+  #toDocuments(rows: readonly unknown[][], access: Access, tests: readonly Test[]): readonly T[] {
     const documents: T[] = []
-    for (const [id, text] of rows) {
-      const recent = this.#recent.find(id, text)
-      const stored = recent?.stored ?? parseDocument(text)
-      if (meets(stored, tests)) documents.push(recent ? { ...recent.document } : (withDates(stored) as T))
+    for (const [text] of rows) {
+      const stored = parseDocument(text as string)
+      if (meets(stored, tests)) documents.push(withDates(stored) as T)
       // In an index, true is 1 and a date is its milliseconds. So documents of another type could be found instead of
       // the right ones, or between them.
       else if (!meets(stored, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)

@@ -1,15 +1,15 @@
+import { LRUCache } from 'lru-cache'
 import { type CollectionSpec, DuplicateKey } from '../../../ports/document-store.ts'
 import { servingFiles } from '../../../process/threads/thread-calls.ts'
 import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { DamageReader } from '../damage-at-start.ts'
-import { Connection, isUniqueViolation } from '../database.ts'
+import { damageSeenAtStart } from '../damage-at-start.ts'
+import { Connection, isUniqueViolation, orFailure } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
-import { ParsedDocuments } from './parsed-documents.ts'
 import type { Sql } from './query-sql.ts'
 import { nameTable, toSchema } from './tables.ts'
 
@@ -40,8 +40,6 @@ export interface DocumentWriter {
 
 /** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
 const MAX_BATCH = 256
-/** Frequently written documents, mostly wallets, kept parsed between writes. */
-const MAX_PARSED = 64
 
 /** The collection's name is the `data` from which the other side of the thread makes the error again. */
 function duplicateIn({ name }: CollectionSpec, cause?: unknown): DuplicateKey {
@@ -59,9 +57,9 @@ function orDuplicate<T>(collection: CollectionSpec, run: () => T): T {
 export const call = servingFiles((file) => {
   const connection = new Connection(file, { readOnly: false })
   const commits = new GroupCommit(connection.database)
-  const damage = new DamageReader(file)
   const eraser = new Eraser(connection.database, () => commits.isBroken)
-  const parsed = new ParsedDocuments(MAX_PARSED)
+  /** Frequently written documents, mostly wallets, kept parsed between writes. */
+  const parsed = new LRUCache<string, { readonly text: string; readonly document: StoredObject }>({ max: 64 })
 
   function insertRow(collection: CollectionSpec, id: string, text: string): void {
     orDuplicate(collection, () => connection.prepare(`INSERT INTO ${nameTable(collection)} VALUES (?, ?)`).run(id, text))
@@ -115,18 +113,21 @@ export const call = servingFiles((file) => {
       const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
       if (!found) return seed && insertFrom(spec, seed, changes)
       const [id, before] = found
-      const document = parsed.take(id, before)
+      const kept = parsed.get(id)
+      const document = kept?.text === before ? kept.document : parseDocument(before)
       if (!meets(document, judged)) {
-        parsed.keep(id, before, document)
+        parsed.set(id, { text: before, document })
         if (seed) throw duplicateIn(spec)
         return null
       }
+      // Until it is whole again.
+      parsed.delete(id)
       applyChanges(document, changes, false)
       checkIndexed(spec, document)
       const after = encodeDocument(document)
       const update = connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`)
       if (after !== before) orDuplicate(spec, () => update.run(after, id))
-      parsed.keep(id, after, document)
+      parsed.set(id, { text: after, document })
       return after
     },
 
@@ -160,11 +161,10 @@ export const call = servingFiles((file) => {
     ]),
   )
   return {
-    handlers: { ...writes, ...damage.handlers },
+    handlers: { ...writes, damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)) },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {
       eraser[Symbol.dispose]()
-      damage[Symbol.dispose]()
       connection[Symbol.dispose]()
     },
   }

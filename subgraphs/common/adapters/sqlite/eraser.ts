@@ -51,7 +51,7 @@ export class Eraser implements Disposable {
     if (this.#isErased || this.#isBroken()) return
     this.#database.exec(`PRAGMA busy_timeout=${WAIT_FOR_READERS_MS}`)
     try {
-      this.#pack()
+      if (!this.#isPacked && performance.now() >= this.#mayPackAt) this.#pack()
       const { busy } = this.#database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       this.#isErased = this.#isPacked && busy === 0
     } catch (error) {
@@ -63,7 +63,6 @@ export class Eraser implements Disposable {
 
   #pack(): void {
     const start = performance.now()
-    if (this.#isPacked || start < this.#mayPackAt) return
     const size = this.#database.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get()
     if ((size as { bytes: number }).bytes <= MAX_PACKED_BYTES) this.#database.exec('VACUUM')
     this.#mayPackAt = performance.now() + (performance.now() - start) * PACKING_SHARE

@@ -62,7 +62,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async ping(signal: AbortSignal): Promise<void> {
     const { file, writer } = this.#opened
     try {
-      file.checkDamage()
+      if (file.damage) throw file.damage
       await untilAborted(writer.call('ping', []), signal)
     } catch (error) {
       throw file.toProblem(error)

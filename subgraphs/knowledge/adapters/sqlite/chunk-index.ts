@@ -330,7 +330,7 @@ class SqliteChunkIndex implements ChunkIndex {
     const { file: path, log } = this.#options
     const before = this.#opened
     if (!(before instanceof Damaged)) {
-      if (!this.#file.isDamaged) return false
+      if (!this.#file.damage) return false
       this.#opened = unreadable(`${path} is being replaced`)
       await before[Symbol.asyncDispose]()
     }
@@ -349,7 +349,7 @@ class SqliteChunkIndex implements ChunkIndex {
   async ping(signal: AbortSignal): Promise<void> {
     if (this.#opened instanceof Damaged) throw this.#opened
     try {
-      if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
+      if (this.#file.damage) throw unreadable(`${this.#options.file} is damaged`)
       const { writer } = this.#opened
       await untilAborted(writer.call('ping', []), signal)
     } catch (error) {

@@ -18,12 +18,11 @@ import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
 /** What a collection needs from its store. */
 export interface StoreAccess {
-  /** Resolves when the table and its indexes exist. */
-  readonly ready: Promise<void>
-  /** On the event loop: for some documents by key or in the order of an index, or their number. */
-  readNow(sql: Sql): readonly unknown[][]
-  /** In a thread: for reads that may pass over many entries. Organizations take turns; empty: it is for none. */
-  readAside(sql: Sql, organizationId: string): Promise<readonly unknown[][]>
+  /**
+   * Reads on the event loop, for some documents by key or in the order of an index, or their number. With `aside` reads
+   * in a thread, for what may pass over many entries: organizations take turns; empty: it is for none.
+   */
+  read(sql: Sql, aside: string | null): Promise<readonly unknown[][]>
   /** Resolves after the commit. */
   write<Method extends keyof DocumentWriter>(
     method: Method,
@@ -34,11 +33,11 @@ export interface StoreAccess {
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
 /**
- * Work of reads on the event loop after which all else has its turn. Else a loop of reads would let no other request,
- * timer or abort through until its end.
+ * Parsing on the event loop after which all else has its turn. Else a loop of reads would let no other request, timer or
+ * abort through until its end.
  */
-const MAX_WORK_MS = 2
-let workedMs = 0
+const MAX_PARSING_MS = 1
+let parsingMs = 0
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
@@ -73,16 +72,13 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
       const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
-    await this.#store.ready
-    const sql = countSql(this.spec, access, limit)
     const isShort = limit !== undefined && !isLong(access, limit)
-    const [row] = isShort ? this.#store.readNow(sql) : await this.#store.readAside(sql, organizationOf(tests))
+    const [row] = await this.#store.read(countSql(this.spec, access, limit), isShort ? null : organizationOf(tests))
     return Number(row?.[0])
   }
 
   async insertOne(document: T): Promise<void> {
     const [id, text] = this.#toRow(document)
-    await this.#store.ready
     await this.#store.write('insert', this.spec, id, text)
   }
 
@@ -90,7 +86,6 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     if (documents.length === 0) return 0
     checkCount(documents.length, 'the number of documents')
     const rows = documents.map((document) => this.#toRow(document))
-    await this.#store.ready
     return this.#store.write('insertMissing', this.spec, rows)
   }
 
@@ -98,27 +93,23 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const tests = toTests(filter)
     const target = this.#chooseTarget(tests, filter)
     const changes = toChanges(update)
-    await this.#store.ready
     return this.#decoded(await this.#store.write('update', this.spec, target, changes, upsert ? toSeed(tests) : null))
   }
 
   async updateOne(filter: Filter, update: Update): Promise<boolean> {
     const target = this.#chooseTarget(toTests(filter), filter)
     const changes = toChanges(update)
-    await this.#store.ready
     return this.#store.write('change', this.spec, target, changes)
   }
 
   async findOneAndDelete(filter: Filter): Promise<T | null> {
     const target = this.#chooseTarget(toTests(filter), filter)
-    await this.#store.ready
     return this.#decoded(await this.#store.write('deleteOne', this.spec, target))
   }
 
   async deleteMany(filter: Filter): Promise<number> {
     const access = this.#chooseAccess(toTests(filter), undefined, filter)
     const sql = limited(selectSql('id, doc', this.spec, access), MAX_DOCUMENTS)
-    await this.#store.ready
     return this.#store.write('deleteMany', this.spec, { sql, judged: access.judged })
   }
 
@@ -144,16 +135,15 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
 
   /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
-    await this.#store.ready
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const isAside = isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit)
-    const aside = isAside && (await this.#store.readAside(bounded, organizationOf(tests)))
+    const rows = await this.#store.read(bounded, isAside ? organizationOf(tests) : null)
     const begunMs = performance.now()
-    const documents = this.#toDocuments(aside || this.#store.readNow(bounded), access, tests).slice(0, limit)
-    workedMs += performance.now() - begunMs
-    if (workedMs >= MAX_WORK_MS) {
-      workedMs = 0
+    const documents = this.#toDocuments(rows, access, tests).slice(0, limit)
+    parsingMs += performance.now() - begunMs
+    if (parsingMs >= MAX_PARSING_MS) {
+      parsingMs = 0
       await nextTurn()
     }
     return documents

@@ -68,21 +68,23 @@ class SqliteDocumentStore implements DocumentStore {
 
   #accessAfter(ready: Promise<void>): StoreAccess {
     return {
-      ready,
-      readNow: ({ text, parameters }) => this.#readNow(text, parameters),
-      readAside: async ({ text, parameters }, organizationId) => {
-        const why = `Too many reads${organizationId && ' of your organization'} wait.`
-        const leave = await reads.take(organizationId, NO_END).catch(orTooBusy(why))
+      read: async ({ text, parameters }, aside) => {
+        await ready
+        if (aside === null) return this.#readNow(text, parameters)
+        const leave = await reads.take(aside, NO_END).catch(orTooBusy(`Too many reads${aside && ' of your organization'} wait.`))
         return this.#reader.call<readonly unknown[][]>('all', [text, parameters]).finally(leave)
       },
-      write: (method, ...args) => this.#opened.writer.call(method, args),
+      write: async (method, ...args) => {
+        await ready
+        return this.#opened.writer.call(method, args)
+      },
     }
   }
 
   async ping(signal: AbortSignal): Promise<Date> {
     const { file, writer } = this.#opened
     try {
-      file.checkDamage()
+      if (file.damage) throw file.damage
       this.#readNow('SELECT 1 FROM sqlite_schema', [])
       await untilAborted(Promise.all([...this.#made, writer.call('ping', [])]), signal)
       return new Date()

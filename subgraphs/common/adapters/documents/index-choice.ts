@@ -19,7 +19,7 @@ export const PRIMARY_KEY: IndexSpec = { fields: ['_id'], unique: true }
 
 /** Gives the access to the one document that can match; undefined when the filter does not fix a key. */
 export function chooseKey(spec: CollectionSpec, tests: readonly Test[]): Access | undefined {
-  return first(listIndexes(spec), (index) => keyAccess(index, tests, [], isFixed))
+  return keyAccess(spec, tests, [], isFixed)
 }
 
 /**
@@ -29,10 +29,9 @@ export function chooseKey(spec: CollectionSpec, tests: readonly Test[]): Access 
  * `sort` is undefined when the order does not matter.
  */
 export function chooseIndex(spec: CollectionSpec, tests: readonly Test[], sort: readonly string[] | undefined): Access | undefined {
-  const indexes = listIndexes(spec)
-  const byKey = first(indexes, (index) => keyAccess(index, tests, sort ?? [], (test) => isFixed(test) || isList(test)))
+  const byKey = keyAccess(spec, tests, sort ?? [], (test) => isFixed(test) || isList(test))
   if (byKey) return byKey
-  const rated = indexes.flatMap((index) => rangeAccess(index, tests, sort) ?? [])
+  const rated = listIndexes(spec).flatMap((index) => rangeAccess(index, tests, sort) ?? [])
   return rated.sort((a, b) => b.rating - a.rating)[0]?.access
 }
 
@@ -45,28 +44,26 @@ function listIndexes(spec: CollectionSpec): readonly IndexSpec[] {
   return [PRIMARY_KEY, ...spec.indexes]
 }
 
-function first(indexes: readonly IndexSpec[], tryAccess: (index: IndexSpec) => Access | undefined): Access | undefined {
-  for (const index of indexes) {
-    const access = tryAccess(index)
-    if (access) return access
+/**
+ * By the first unique index on each of whose fields there is an equality. `lastIs` decides whether the last field may be
+ * a list, of at most 1,000 values.
+ */
+function keyAccess(
+  spec: CollectionSpec,
+  tests: readonly Test[],
+  sort: readonly string[],
+  lastIs: (test: Test) => boolean,
+): Access | undefined {
+  for (const index of listIndexes(spec)) {
+    if (!index.unique) continue
+    const served = index.fields.map((field, position) => {
+      const fixes = position === index.fields.length - 1 ? lastIs : isFixed
+      return tests.find((test) => test.path === field && fixes(test))
+    })
+    if (served.every((test) => test !== undefined))
+      return { index, served, judged: tests.filter((test) => !served.includes(test)), order: orderWithId(sort), walks: false }
   }
   return undefined
-}
-
-/**
- * Needs an equality on each field of a unique index. `lastIs` decides whether the last field may be a list, of at most
- * 1,000 values.
- */
-function keyAccess(index: IndexSpec, tests: readonly Test[], sort: readonly string[], lastIs: (test: Test) => boolean): Access | undefined {
-  if (!index.unique) return undefined
-  const served: Test[] = []
-  for (const [position, field] of index.fields.entries()) {
-    const fixes = position === index.fields.length - 1 ? lastIs : isFixed
-    const test = tests.find((test) => test.path === field && fixes(test))
-    if (!test) return undefined
-    served.push(test)
-  }
-  return { index, served, judged: tests.filter((test) => !served.includes(test)), order: orderWithId(sort), walks: false }
 }
 
 function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly string[] | undefined) {

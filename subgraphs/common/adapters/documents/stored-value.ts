@@ -120,9 +120,3 @@ export function withDates(document: Stored): unknown {
   }
   return document
 }
-
-export function decodeDocument(text: string): unknown {
-  const document = parseDocument(text)
-  // Quotation marks inside strings are escaped, so this finds every date. Most documents have none and need no walk.
-  return text.includes('"$date":') ? withDates(document) : document
-}

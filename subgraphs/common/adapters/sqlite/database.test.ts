@@ -77,14 +77,15 @@ it('a store whose writer is at work to the end is closed in order, and its log i
   await (await open())[Symbol.asyncDispose]()
   {
     using lock = new FileLock(file)
+    using last = new Connection(file, { readOnly: false })
+    last.database.prepare('SELECT 1 FROM sqlite_schema').get()
     const writer = new Connection(file, { readOnly: false })
     writer.database.exec('CREATE TABLE late (n); BEGIN IMMEDIATE; INSERT INTO late VALUES (1)')
     lock.noteOpen()
-    lock.keepLog()
     writer.database.exec('COMMIT')
     writer[Symbol.dispose]()
     expect(existsSync(`${file}-wal`)).toBe(true)
-    lock.noteClosed()
+    lock.noteClosed(last.database)
   }
   expect(existsSync(`${file}-wal`)).toBe(false)
   using lock = new FileLock(file)

@@ -18,7 +18,7 @@ export interface FileKind {
 }
 
 /** Readers only ever wait for the last moment of a checkpoint. A longer wait is a fault. */
-const BUSY_TIMEOUT_MS = 2_000
+export const BUSY_TIMEOUT_MS = 2_000
 /** Page cache of one connection. */
 const CACHE_KIB = 16 * 1024
 /** After a checkpoint the write-ahead log is cut to this, so that one large write does not keep its space. */
@@ -87,24 +87,13 @@ export function orFailure<T>(run: () => T): T {
 }
 
 /**
- * Creates the folder of a file.
- * @throws {Unfit} the folder cannot be created now: missing rights, a read-only or full disk, a missing mount
+ * The error for an opening that failed: for a storage failure the operator's, else `error` itself. A later attempt may
+ * succeed, except with a damaged file.
  */
-export function makeParentFolder(file: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true })
-  } catch (error) {
-    throw new Unfit([`the folder of ${file} cannot be created: ${(error as Error).message}`], { cause: error })
-  }
-}
-
-/** The error for an opening that failed. A later attempt may succeed, except with a damaged file. */
-export function toOpeningFailure(file: string, error: unknown): Error {
+export function toOpeningFailure(file: string, error: unknown): unknown {
   const failure = toStorageFailure(error)
-  const { message } = error as Error
-  if (failure?.data.kind === 'damaged') return damaged(file, message, error)
-  const said = `${file} cannot be opened: ${message}`
-  return failure ? new Unfit([said], { cause: error }) : new Error(said, { cause: error })
+  if (failure?.data.kind === 'damaged') return damaged(file, failure.message, error)
+  return failure ? new Unfit([`${file} cannot be opened: ${failure.message}`], { cause: error }) : error
 }
 
 /** A file that a newer version of the program has written. */
@@ -137,27 +126,31 @@ export function damaged(file: string, why: string, cause?: unknown): Damaged {
 export class FileLock implements Disposable {
   readonly #file: string
   readonly #lock: DatabaseSync
-  /** Keeps the write-ahead log while the other connections close. */
-  #last: Connection | undefined
 
   /**
+   * Creates the folder of the file.
    * @throws {Error} another process, or another store of this one, has the lock
-   * @throws {Unfit} the storage fails
+   * @throws {Unfit} the storage fails, or the folder cannot be created now: missing rights, a read-only or full disk, a
+   * missing mount
    */
   constructor(file: string) {
-    makeParentFolder(file)
-    this.#file = file
-    this.#lock = opened(`${file}.lock`, { timeout: 0 })
     try {
+      mkdirSync(dirname(file), { recursive: true })
+    } catch (cause) {
+      throw new Unfit([`the folder of ${file} cannot be created: ${(cause as Error).message}`], { cause })
+    }
+    using opening = new DisposableStack()
+    try {
+      this.#lock = opening.use(new DatabaseSync(`${file}.lock`, { timeout: 0 }))
       // Held from the first transaction until the connection is closed.
       this.#lock.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
-    } catch (error) {
-      this.#lock.close()
-      if (![SQLITE_BUSY, SQLITE_LOCKED].includes((readCode(error) ?? 0) & 0xff)) throw toOpeningFailure(`${file}.lock`, error)
-      throw new Error(`${file} is in use: one process opens it at a time. Stop the other one, or give this one a data folder of its own.`, {
-        cause: error,
-      })
+    } catch (cause) {
+      if (![SQLITE_BUSY, SQLITE_LOCKED].includes((readCode(cause) ?? 0) & 0xff)) throw toOpeningFailure(`${file}.lock`, cause)
+      const advice = 'one process opens it at a time. Stop the other one, or give this one a data folder of its own.'
+      throw new Error(`${file} is in use: ${advice}`, { cause })
     }
+    this.#file = file
+    opening.move()
   }
 
   /** The missing write-ahead log of a process that ended without closing the file; null: none is missing. */
@@ -176,28 +169,12 @@ export class FileLock implements Disposable {
   }
 
   /**
-   * Call it before the connections of a store close, and `noteClosed` after: the log stays in between. A writer that is
-   * still at work would keep `noteClosed` from noting anything, and its end would then remove the log.
+   * Moves the write-ahead log into the file by its last connection, which keeps the log until then, and notes that the
+   * log holds nothing more. If either fails, the next start reports a log that is gone.
    */
-  keepLog(): void {
+  noteClosed(last: DatabaseSync): void {
     try {
-      this.#last = new Connection(this.#file, { readOnly: false })
-      // A connection uses the log from its first read on.
-      this.#last.database.prepare('SELECT 1 FROM sqlite_schema').get()
-    } catch {
-      // The disk fails, or the file is damaged: `noteClosed` meets the same.
-    }
-  }
-
-  /**
-   * Moves the write-ahead log into the file, and notes that the log holds nothing more. If either fails, the next start
-   * reports a log that is gone.
-   */
-  noteClosed(): void {
-    try {
-      using connection = this.#last ?? new Connection(this.#file, { readOnly: false })
-      this.#last = undefined
-      const { busy } = connection.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+      const { busy } = last.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (!busy) this.#note(0)
     } catch {
       // The disk is full or fails: the log stays, and so does the note.
@@ -222,21 +199,6 @@ export class FileLock implements Disposable {
   }
 }
 
-function opened(file: string, options: { readonly timeout: number }): DatabaseSync {
-  try {
-    return new DatabaseSync(file, options)
-  } catch (error) {
-    throw toOpeningFailure(file, error)
-  }
-}
-
-export interface FileOptions {
-  readonly kind: FileKind
-  readonly lock: FileLock
-  /** Absent: the mark of the file is not checked. */
-  readonly installation?: OwnInstallation
-}
-
 /** @throws {Error} the write-ahead log with the last writes is missing */
 export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
   if (missingLog)
@@ -247,38 +209,33 @@ export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
 }
 
 /**
- * Creates the file if it does not exist.
+ * Creates the file if it does not exist. `installation`: absent, its mark is not checked.
  * @throws {Error} it is of another kind, damaged, of another installation, or newer than this program
  * @throws {Unfit} the storage fails
  */
-export function prepareFile(file: string, { kind, lock, installation }: FileOptions): void {
+export function prepareFile(
+  file: string,
+  { kind, lock, installation }: { readonly kind: FileKind; readonly lock: FileLock; readonly installation?: OwnInstallation | undefined },
+): void {
   refuseMissingLog(file, lock)
-  using closing = new DisposableStack()
-  const database = opened(file, { timeout: BUSY_TIMEOUT_MS })
-  closing.defer(() => database.close())
-  const read = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
   try {
-    const isNew = ['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)
-    if (isNew) {
-      database.exec(
-        `PRAGMA page_size=${kind.pageSize}; PRAGMA application_id=${kind.applicationId}; PRAGMA user_version=${kind.schemaVersion}`,
-      )
+    using database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
+    const read = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
+    if (['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)) {
+      const { pageSize, applicationId, schemaVersion } = kind
+      database.exec(`PRAGMA page_size=${pageSize}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
     }
     database.exec('PRAGMA journal_mode=WAL')
+    if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
+    const version = read('user_version')
+    if (version > kind.schemaVersion) throw new NewerFile(file, version, kind.schemaVersion)
+    if (installation) checkMark(database, file, installation)
+    // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
+    // not miss it.
+    lock.noteClosed(database)
   } catch (error) {
     throw toOpeningFailure(file, error)
   }
-  if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
-  const version = read('user_version')
-  if (version > kind.schemaVersion) throw new NewerFile(file, version, kind.schemaVersion)
-  try {
-    if (installation) checkMark(database, file, installation)
-  } catch (error) {
-    throw toStorageFailure(error) ? toOpeningFailure(file, error) : error
-  }
-  // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
-  // not miss it.
-  lock.noteClosed()
 }
 
 /**

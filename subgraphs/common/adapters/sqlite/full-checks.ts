@@ -1,20 +1,20 @@
-import { type ChildProcess, execFile } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { basename } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { KisError } from '../../errors.ts'
 import type { FileVerification, StoreFiles } from '../../ports/store-files.ts'
 
-const SCRIPT = fileURLToPath(new URL('./full-check-child.ts', import.meta.url))
 /** A result that nobody fetches within this time is dropped, because a later caller wants a new check. */
 const KEEP_MS = 60_000
 /** Longest wait of one call: less than a read of a subgraph may take. */
 const WAIT_MS = 2_000
-
-interface Check {
-  readonly child: ChildProcess
-  readonly problems: Promise<readonly string[]>
-}
+const MAX_PROBLEMS = 20
+const MAX_CHARACTERS = 500
+/** A reader may wait for the writer's checkpoint. */
+const BUSY_TIMEOUT_MS = 10_000
 
 /**
  * Runs SQLite's full check of files, each in its own process: a thread inside SQLite cannot be stopped, and a check of
@@ -24,7 +24,8 @@ interface Check {
 export class FileChecks implements StoreFiles, AsyncDisposable {
   readonly #files: readonly string[]
   /** Running checks, and results that nobody has fetched. */
-  readonly #checks = new Map<string, Check>()
+  readonly #checks = new Map<string, Promise<readonly string[]>>()
+  readonly #closing = new AbortController()
 
   constructor(files: readonly string[]) {
     this.#files = files
@@ -38,45 +39,46 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
       throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param: 'after' })
     }
     const name = basename(file)
-    const problems = await this.#awaitProblems(file)
+    const problems = await Promise.race([this.#checks.get(file) ?? this.#start(file), sleep(WAIT_MS, undefined, { ref: false })])
     if (!problems) return { files: [], next: name }
+    this.#checks.delete(file)
     const next = this.#files[place + 1]
     return { files: [{ name, problems }], next: next === undefined ? null : basename(next) }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const { child } of this.#checks.values()) child.kill('SIGKILL')
-    await Promise.allSettled([...this.#checks.values()].map(({ problems }) => problems))
+    this.#closing.abort()
+    await Promise.allSettled(this.#checks.values())
   }
 
-  /** Undefined: the check is still running. */
-  async #awaitProblems(file: string): Promise<readonly string[] | undefined> {
-    const check = this.#checks.get(file) ?? this.#start(file)
-    const waiting = new AbortController()
-    const waited = sleep(WAIT_MS, undefined, { signal: waiting.signal }).catch(() => undefined)
-    let isOver = true
-    try {
-      const problems = await Promise.race([check.problems, waited])
-      isOver = problems !== undefined
-      return problems
-    } finally {
-      waiting.abort()
-      if (isOver) this.#checks.delete(file)
-    }
-  }
-
-  #start(file: string): Check {
-    const ended = Promise.withResolvers<readonly string[]>()
-    const child = execFile(process.execPath, ['--no-warnings', SCRIPT, file], { env: {} }, (error, stdout) => {
-      if (error) ended.reject(new Error(`the check of ${file} did not end`, { cause: error }))
-      else ended.resolve(JSON.parse(stdout))
-      const forget = () => this.#checks.get(file) === check && this.#checks.delete(file)
-      setTimeout(forget, KEEP_MS).unref()
-    })
-    // The next caller gets the error.
-    ended.promise.catch(() => undefined)
-    const check = { child, problems: ended.promise }
+  async #start(file: string): Promise<readonly string[]> {
+    const child = [process.execPath, ['--no-warnings', fileURLToPath(import.meta.url), file]] as const
+    const options = { env: {}, signal: this.#closing.signal, killSignal: 'SIGKILL' } as const
+    const check = promisify(execFile)(...child, options).then(({ stdout }) => JSON.parse(stdout) as readonly string[])
     this.#checks.set(file, check)
+    const forget = () => this.#checks.get(file) === check && this.#checks.delete(file)
+    check.then(() => setTimeout(forget, KEEP_MS).unref(), forget)
     return check
   }
 }
+
+function findProblems(file: string): readonly string[] {
+  try {
+    using database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
+    const rows = database.prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`).all() as { integrity_check: string }[]
+    const lines = rows.flatMap((row) => row.integrity_check.split('\n'))
+    return lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+// In the process of a check.
+if (import.meta.main)
+  console.log(
+    JSON.stringify(
+      findProblems(process.argv[2]!)
+        .map((problem) => problem.slice(0, MAX_CHARACTERS))
+        .slice(0, MAX_PROBLEMS),
+    ),
+  )

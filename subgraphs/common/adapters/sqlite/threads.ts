@@ -18,7 +18,8 @@ export class StoreFile {
   /** Names the store in errors: `The document store`. */
   readonly what: string
   readonly log: Log
-  #damage: Damaged | null = null
+  /** Not null once damage was met. */
+  damage: Damaged | null = null
   #quietUntil = 0
 
   constructor({ path, what, log }: { readonly path: string; readonly what: string; readonly log: Log }) {
@@ -30,8 +31,8 @@ export class StoreFile {
   /** Gives the caller's error for a failure. The log gets all details; damage is logged once. */
   failed(failure: StorageFailure): ServiceUnavailable {
     const { kind } = failure.data
-    if (kind === 'damaged' && this.#damage === null) {
-      this.#damage = damaged(this.path, failure.message, failure)
+    if (kind === 'damaged' && this.damage === null) {
+      this.damage = damaged(this.path, failure.message, failure)
       this.log.error({ err: failure, file: this.path }, 'a SQLite file is damaged')
     } else if (kind !== 'damaged' && performance.now() >= this.#quietUntil) {
       this.#quietUntil = performance.now() + LOG_EVERY_MS
@@ -55,17 +56,7 @@ export class StoreFile {
   toProblem(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
     if (!(failure instanceof StorageFailure)) return error
-    return this.#damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
-  }
-
-  /** True once damage was met. */
-  get isDamaged(): boolean {
-    return this.#damage !== null
-  }
-
-  /** @throws {Damaged} damage was met before */
-  checkDamage(): void {
-    if (this.#damage) throw this.#damage
+    return this.damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
   }
 }
 

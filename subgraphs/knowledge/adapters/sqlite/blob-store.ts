@@ -1,12 +1,9 @@
-import { damaged, FileLock, prepareFile } from '../../../common/adapters/sqlite/database.ts'
-import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
-import { BULK_WRITES, FileThread, SCANS, StoreFile } from '../../../common/adapters/sqlite/threads.ts'
+import { type OpenedFile, openFile, type SqliteStoreOptions } from '../../../common/adapters/sqlite/open-file.ts'
+import { BULK_WRITES, FileThread, SCANS } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 import { BLOB_FILE } from './blob-file.ts'
-
-const WHAT = 'The blob store'
 
 /**
  * Opens the blobs of one SQLite file, which is created if needed. Writes and reads have a thread each, so that large
@@ -14,41 +11,18 @@ const WHAT = 'The blob store'
  * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
-export async function openSqliteBlobStore({ file: path, installation, log }: SqliteStoreOptions): Promise<BlobStore & AsyncDisposable> {
-  await using opening = new AsyncDisposableStack()
-  const lock = opening.use(new FileLock(path))
-  prepareFile(path, { kind: BLOB_FILE, lock, ...(installation && { installation }) })
-  const file = new StoreFile({ path, what: WHAT, log })
-  try {
-    opening.defer(() => lock.noteClosed())
-    const writer = opening.use(new FileThread(BULK_WRITES, new URL('./blob-writer.ts', import.meta.url), file))
-    await writer.call('ping', [])
-    lock.noteOpen()
-    opening.defer(() => lock.keepLog())
-    const damage = await writer.call<string | null>('damageSeenAtStart', [])
-    if (damage !== null) throw damaged(path, damage)
-    const reader = opening.use(new FileThread(SCANS, new URL('./blob-reader.ts', import.meta.url), file))
-    return new SqliteBlobStore(file, { writer, reader }, opening.move())
-  } catch (error) {
-    throw file.toProblem(error)
-  }
+export async function openSqliteBlobStore(options: SqliteStoreOptions): Promise<BlobStore & AsyncDisposable> {
+  const script = new URL('./blob-writer.ts', import.meta.url)
+  return new SqliteBlobStore(await openFile(options, { kind: BLOB_FILE, thread: BULK_WRITES, script }))
 }
 
 class SqliteBlobStore implements BlobStore, AsyncDisposable {
-  readonly #file: StoreFile
-  readonly #writer: FileThread
+  readonly #opened: OpenedFile
   readonly #reader: FileThread
-  readonly #closing: AsyncDisposableStack
 
-  constructor(
-    file: StoreFile,
-    { writer, reader }: { readonly writer: FileThread; readonly reader: FileThread },
-    closing: AsyncDisposableStack,
-  ) {
-    this.#file = file
-    this.#writer = writer
-    this.#reader = reader
-    this.#closing = closing
+  constructor(opened: OpenedFile) {
+    this.#opened = opened
+    this.#reader = opened.closing.use(new FileThread(SCANS, new URL('./blob-reader.ts', import.meta.url), opened.file))
   }
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
@@ -56,7 +30,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
     checkSize(bytes)
     // The thread gets a copy: the caller keeps its bytes, and may change them at once.
     const copy = new Uint8Array(bytes)
-    await this.#writer.call('put', [key, copy], [copy.buffer])
+    await this.#opened.writer.call('put', [key, copy], [copy.buffer])
   }
 
   async get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null> {
@@ -72,12 +46,12 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
 
   async delete(key: string): Promise<void> {
     checkKey(key)
-    await this.#writer.call('delete', [key])
+    await this.#opened.writer.call('delete', [key])
   }
 
   async deleteAll(prefix: string): Promise<void> {
     checkKey(prefix)
-    await this.#writer.call('deleteAll', [prefix])
+    await this.#opened.writer.call('deleteAll', [prefix])
   }
 
   async list(after: string, limit: number): Promise<readonly BlobEntry[]> {
@@ -86,15 +60,16 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   }
 
   async ping(signal: AbortSignal): Promise<void> {
+    const { file, writer } = this.#opened
     try {
-      this.#file.checkDamage()
-      await untilAborted(Promise.all([this.#writer.call('readEnds', []), this.#writer.call('ping', [])]), signal)
+      if (file.damage) throw file.damage
+      await untilAborted(writer.call('ping', []), signal)
     } catch (error) {
-      throw this.#file.toProblem(error)
+      throw file.toProblem(error)
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#closing.disposeAsync()
+    await this.#opened.closing.disposeAsync()
   }
 }

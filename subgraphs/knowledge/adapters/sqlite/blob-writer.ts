@@ -1,5 +1,5 @@
-import { DamageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
-import { Connection } from '../../../common/adapters/sqlite/database.ts'
+import { damageSeenAtStart } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
@@ -14,7 +14,6 @@ export const call = servingFiles((file) => {
   const connection = new Connection(file, { readOnly: false })
   connection.database.exec(BLOB_SCHEMA)
   const commits = new GroupCommit(connection.database)
-  const damage = new DamageReader(file)
   const eraser = new Eraser(connection.database, () => commits.isBroken)
 
   function deleteBlob(key: string): void {
@@ -47,12 +46,11 @@ export const call = servingFiles((file) => {
        * full.
        */
       ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
-      ...damage.handlers,
+      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
     },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {
       eraser[Symbol.dispose]()
-      damage[Symbol.dispose]()
       connection[Symbol.dispose]()
     },
   }

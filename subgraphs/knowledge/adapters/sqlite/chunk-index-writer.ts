@@ -1,4 +1,4 @@
-import { DamageReader } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { damageSeenAtStart } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
@@ -41,7 +41,6 @@ const MAX_CALLS = 8
 
 export const call = servingFiles((file) => {
   const db = openWriter(file)
-  const damage = new DamageReader(file)
   const eraser = new Eraser(db)
 
   function undoable<A extends unknown[], T>(run: (...args: A) => T): (...args: A) => T {
@@ -371,7 +370,7 @@ export const call = servingFiles((file) => {
       listCollections: undoable(listCollections),
       /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
       ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
-      ...damage.handlers,
+      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(db, file)),
     },
     batch: {
       maxCalls: MAX_CALLS,
@@ -389,7 +388,6 @@ export const call = servingFiles((file) => {
     },
     close() {
       eraser[Symbol.dispose]()
-      damage[Symbol.dispose]()
       db.close()
     },
   }

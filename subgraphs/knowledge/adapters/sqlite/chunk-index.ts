@@ -1,11 +1,10 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
-import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/open-file.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { BULK_WRITES, FileThread, StoreFile } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
-import type { OwnInstallation } from '../../../common/identity/installation.ts'
 import { Damaged, Unfit } from '../../../common/process/opening.ts'
 import { type Caller, FairThreads } from '../../../common/process/threads/thread.ts'
 import type { FileCall } from '../../../common/process/threads/thread-calls.ts'
@@ -101,17 +100,20 @@ async function opened(
   if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
-    // Before the last connection closes, as in `prepareFile`.
-    lock.noteClosed()
-    tryToWrite(path)
-    opening.defer(() => lock.noteClosed())
+    const connection = opening.use(new Connection(path, { readOnly: false }))
+    // Here, because SQLite's error says whether the file is damaged or only closed to this user. From a thread that
+    // cannot start, only the text arrives.
+    connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
+    lock.noteClosed(connection.database)
+    opening.defer(() => lock.noteClosed(connection.database))
     const writer = opening.use(new FileThread(BULK_WRITES, new URL('./chunk-index-writer.ts', import.meta.url), file, reviveRefusal))
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
     const left = await writer.call<number | null>('rebuildEarlier', [0])
-    if (installation) markFile(path, installation)
+    // A connection uses the log from its first read on, and keeps it until its own end.
+    connection.prepare('SELECT 1 FROM sqlite_schema').get()
+    if (installation) checkMark(connection.database, path, installation)
     lock.noteOpen()
-    opening.defer(() => lock.keepLog())
     const damage = await writer.call<string | null>('damageSeenAtStart', [])
     if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
     const readers = opening.use(new Readers(file))
@@ -191,20 +193,6 @@ class EarlierRebuild implements AsyncDisposable {
 
 function unreadable(why: string, cause?: unknown): Damaged {
   return new Damaged(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
-}
-
-/**
- * Here, because SQLite's error says whether the file is damaged or only closed to this user. From a thread that cannot
- * start, only the text arrives.
- */
-function tryToWrite(path: string): void {
-  using connection = new Connection(path, { readOnly: false })
-  connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
-}
-
-function markFile(path: string, installation: OwnInstallation): void {
-  using connection = new Connection(path, { readOnly: false })
-  checkMark(connection.database, path, installation)
 }
 
 interface IndexParts {
@@ -342,7 +330,7 @@ class SqliteChunkIndex implements ChunkIndex {
     const { file: path, log } = this.#options
     const before = this.#opened
     if (!(before instanceof Damaged)) {
-      if (!this.#file.isDamaged) return false
+      if (!this.#file.damage) return false
       this.#opened = unreadable(`${path} is being replaced`)
       await before[Symbol.asyncDispose]()
     }
@@ -361,9 +349,9 @@ class SqliteChunkIndex implements ChunkIndex {
   async ping(signal: AbortSignal): Promise<void> {
     if (this.#opened instanceof Damaged) throw this.#opened
     try {
-      if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
+      if (this.#file.damage) throw unreadable(`${this.#options.file} is damaged`)
       const { writer } = this.#opened
-      await untilAborted(Promise.all([writer.call('readEnds', []), writer.call('ping', [])]), signal)
+      await untilAborted(writer.call('ping', []), signal)
     } catch (error) {
       throw this.#file.toProblem(error)
     }

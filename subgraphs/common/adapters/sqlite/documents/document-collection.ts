@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type CollectionSpec,
   type DocumentCollection,
@@ -13,18 +14,15 @@ import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
-import { inTurns } from './event-loop-turns.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
-import { RecentDocuments } from './recent-documents.ts'
 
 /** What a collection needs from its store. */
 export interface StoreAccess {
-  /** Resolves when the table and its indexes exist. */
-  readonly ready: Promise<void>
-  /** On the event loop: for some documents by key or in the order of an index, or their number. */
-  readNow(sql: Sql): readonly unknown[][]
-  /** In a thread: for reads that may pass over many entries. Organizations take turns; empty: it is for none. */
-  readAside(sql: Sql, organizationId: string): Promise<readonly unknown[][]>
+  /**
+   * Reads on the event loop, for some documents by key or in the order of an index, or their number. With `aside` reads
+   * in a thread, for what may pass over many entries: organizations take turns; empty: it is for none.
+   */
+  read(sql: Sql, aside: string | null): Promise<readonly unknown[][]>
   /** Resolves after the commit. */
   write<Method extends keyof DocumentWriter>(
     method: Method,
@@ -34,11 +32,16 @@ export interface StoreAccess {
 
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
+/**
+ * Parsing on the event loop after which all else has its turn. Else a loop of reads would let no other request, timer or
+ * abort through until its end.
+ */
+const MAX_PARSING_MS = 1
+let parsingMs = 0
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #store: StoreAccess
-  readonly #recent = new RecentDocuments<T>()
 
   constructor(spec: CollectionSpec, store: StoreAccess) {
     this.spec = spec
@@ -48,7 +51,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   async findOne(filter: Filter): Promise<T | null> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, undefined, filter)
-    const [found] = await this.#read(access, tests, 1, selectSql('id, doc', this.spec, access))
+    const [found] = await this.#read(access, tests, 1, selectSql('doc', this.spec, access))
     return found ?? null
   }
 
@@ -59,26 +62,23 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const [direction = 1] = directions
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
-    return this.#read(access, tests, limit, ordered(selectSql('id, doc', this.spec, access), access, direction))
+    return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
   }
 
   async countDocuments(filter: Filter, { limit }: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, toCountSort(tests, limit), filter)
     if (access.judged.length > 0) {
-      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('id, doc', this.spec, access))
+      const { length } = await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))
       return Math.min(length, limit ?? length)
     }
-    await this.#store.ready
-    const sql = countSql(this.spec, access, limit)
     const isShort = limit !== undefined && !isLong(access, limit)
-    const [row] = isShort ? this.#store.readNow(sql) : await this.#store.readAside(sql, organizationOf(tests))
+    const [row] = await this.#store.read(countSql(this.spec, access, limit), isShort ? null : organizationOf(tests))
     return Number(row?.[0])
   }
 
   async insertOne(document: T): Promise<void> {
     const [id, text] = this.#toRow(document)
-    await this.#store.ready
     await this.#store.write('insert', this.spec, id, text)
   }
 
@@ -86,7 +86,6 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     if (documents.length === 0) return 0
     checkCount(documents.length, 'the number of documents')
     const rows = documents.map((document) => this.#toRow(document))
-    await this.#store.ready
     return this.#store.write('insertMissing', this.spec, rows)
   }
 
@@ -94,27 +93,23 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const tests = toTests(filter)
     const target = this.#chooseTarget(tests, filter)
     const changes = toChanges(update)
-    await this.#store.ready
     return this.#decoded(await this.#store.write('update', this.spec, target, changes, upsert ? toSeed(tests) : null))
   }
 
   async updateOne(filter: Filter, update: Update): Promise<boolean> {
     const target = this.#chooseTarget(toTests(filter), filter)
     const changes = toChanges(update)
-    await this.#store.ready
     return this.#store.write('change', this.spec, target, changes)
   }
 
   async findOneAndDelete(filter: Filter): Promise<T | null> {
     const target = this.#chooseTarget(toTests(filter), filter)
-    await this.#store.ready
     return this.#decoded(await this.#store.write('deleteOne', this.spec, target))
   }
 
   async deleteMany(filter: Filter): Promise<number> {
     const access = this.#chooseAccess(toTests(filter), undefined, filter)
     const sql = limited(selectSql('id, doc', this.spec, access), MAX_DOCUMENTS)
-    await this.#store.ready
     return this.#store.write('deleteMany', this.spec, { sql, judged: access.judged })
   }
 
@@ -140,22 +135,25 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
 
   /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
-    await this.#store.ready
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
-    const toDocuments = (rows: readonly unknown[][]) => this.#toDocuments(rows as unknown as readonly Row[], access, tests).slice(0, limit)
-    if (isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit))
-      return toDocuments(await this.#store.readAside(bounded, organizationOf(tests)))
+    const isAside = isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit)
+    const rows = await this.#store.read(bounded, isAside ? organizationOf(tests) : null)
     const begunMs = performance.now()
-    return inTurns(begunMs, toDocuments(this.#store.readNow(bounded)))
+    const documents = this.#toDocuments(rows, access, tests).slice(0, limit)
+    parsingMs += performance.now() - begunMs
+    if (parsingMs >= MAX_PARSING_MS) {
+      parsingMs = 0
+      await nextTurn()
+    }
+    return documents
   }
 
-  #toDocuments(rows: readonly Row[], access: Access, tests: readonly Test[]): readonly T[] {
+  #toDocuments(rows: readonly unknown[][], access: Access, tests: readonly Test[]): readonly T[] {
     const documents: T[] = []
-    for (const [id, text] of rows) {
-      const recent = this.#recent.find(id, text)
-      const stored = recent?.stored ?? parseDocument(text)
-      if (meets(stored, tests)) documents.push(recent ? { ...recent.document } : (withDates(stored) as T))
+    for (const [text] of rows) {
+      const stored = parseDocument(text as string)
+      if (meets(stored, tests)) documents.push(withDates(stored) as T)
       // In an index, true is 1 and a date is its milliseconds. So documents of another type could be found instead of
       // the right ones, or between them.
       else if (!meets(stored, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)

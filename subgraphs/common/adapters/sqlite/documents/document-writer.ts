@@ -1,15 +1,15 @@
+import { LRUCache } from 'lru-cache'
 import { type CollectionSpec, DuplicateKey } from '../../../ports/document-store.ts'
 import { servingFiles } from '../../../process/threads/thread-calls.ts'
 import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { DamageReader } from '../damage-at-start.ts'
-import { Connection, isUniqueViolation } from '../database.ts'
+import { damageSeenAtStart } from '../damage-at-start.ts'
+import { Connection, isUniqueViolation, orFailure } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
-import { ParsedDocuments } from './parsed-documents.ts'
 import type { Sql } from './query-sql.ts'
 import { nameTable, toSchema } from './tables.ts'
 
@@ -24,47 +24,18 @@ export interface Target {
   readonly judged: readonly Test[]
 }
 
-/** The methods that the store calls. Documents are passed as JSON text. */
-export interface DocumentWriter {
-  createCollection(spec: CollectionSpec): void
-  insert(collection: CollectionSpec, id: string, text: string): void
-  insertMissing(collection: CollectionSpec, rows: readonly Row[]): number
-  /** `seed` is the document that an upsert starts from. */
-  update(collection: CollectionSpec, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
-  /** An update without an upsert, whose caller needs no document. */
-  change(collection: CollectionSpec, target: Target, changes: readonly Change[]): boolean
-  deleteOne(collection: CollectionSpec, target: Target): string | null
-  deleteMany(collection: CollectionSpec, target: Target): number
-  ping(): void
-}
-
 /** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
 const MAX_BATCH = 256
-/** Frequently written documents, mostly wallets, kept parsed between writes. */
-const MAX_PARSED = 64
 
-/** The collection's name is the `data` from which the other side of the thread makes the error again. */
-function duplicateIn({ name }: CollectionSpec, cause?: unknown): DuplicateKey {
-  return Object.assign(new DuplicateKey(name, cause), { data: name })
-}
+/** The methods that the store calls. Documents are passed as JSON text. */
+export type DocumentWriter = ReturnType<typeof writerOver>
 
-function orDuplicate<T>(collection: CollectionSpec, run: () => T): T {
-  try {
-    return run()
-  } catch (error) {
-    throw isUniqueViolation(error) ? duplicateIn(collection, error) : error
-  }
-}
+function writerOver(connection: Connection, eraser: Eraser) {
+  /** Frequently written documents, mostly wallets, kept parsed between writes. */
+  const parsed = new LRUCache<string, { readonly text: string; readonly document: StoredObject }>({ max: 64 })
 
-export const call = servingFiles((file) => {
-  const connection = new Connection(file, { readOnly: false })
-  const commits = new GroupCommit(connection.database)
-  const damage = new DamageReader(file)
-  const eraser = new Eraser(connection.database, () => commits.isBroken)
-  const parsed = new ParsedDocuments(MAX_PARSED)
-
-  function insertRow(collection: CollectionSpec, id: string, text: string): void {
-    orDuplicate(collection, () => connection.prepare(`INSERT INTO ${nameTable(collection)} VALUES (?, ?)`).run(id, text))
+  function insert(spec: CollectionSpec, id: string, text: string): void {
+    connection.prepare(`INSERT INTO ${nameTable(spec)} VALUES (?, ?)`).run(id, text)
   }
 
   function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly Change[]): string {
@@ -73,98 +44,109 @@ export const call = servingFiles((file) => {
     if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${spec.name} names no _id`)
     checkIndexed(spec, seed)
     const text = encodeDocument(seed)
-    insertRow(spec, id, text)
+    insert(spec, id, text)
     return text
   }
 
-  function readRows({ sql, judged }: Target): readonly Row[] {
-    const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
-    return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
+  /** `seed` is the document that an upsert starts from. */
+  function update(spec: CollectionSpec, { sql, judged }: Target, changes: readonly Change[], seed: StoredObject | null): string | null {
+    const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
+    if (!found) return seed && insertFrom(spec, seed, changes)
+    const [id, before] = found
+    const kept = parsed.get(id)
+    const document = kept?.text === before ? kept.document : parseDocument(before)
+    if (!meets(document, judged)) {
+      parsed.set(id, { text: before, document })
+      if (seed) throw duplicateIn(spec)
+      return null
+    }
+    // Until it is whole again.
+    parsed.delete(id)
+    applyChanges(document, changes, false)
+    checkIndexed(spec, document)
+    const after = encodeDocument(document)
+    if (after !== before) connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`).run(after, id)
+    parsed.set(id, { text: after, document })
+    return after
   }
 
-  function deleteRow(collection: CollectionSpec, id: string): void {
-    connection.prepare(`DELETE FROM ${nameTable(collection)} WHERE id = ?`).run(id)
-    eraser.deleted()
+  /** Deletes the first rows of the target, and gives them. */
+  function remove(spec: CollectionSpec, { sql, judged }: Target, limit?: number): readonly Row[] {
+    const found = connection.prepare(sql.text).all<Row>(...sql.parameters)
+    const rows = found.filter(([, text]) => judged.length === 0 || meets(parseDocument(text), judged)).slice(0, limit)
+    const deletion = connection.prepare(`DELETE FROM ${nameTable(spec)} WHERE id = ?`)
+    for (const [id] of rows) deletion.run(id)
+    if (rows.length > 0) eraser.deleted()
+    return rows
   }
 
-  const writer: DocumentWriter = {
-    createCollection(spec) {
+  return {
+    createCollection(spec: CollectionSpec): void {
       for (const statement of toSchema(spec)) connection.database.exec(statement)
     },
 
-    insert: insertRow,
+    insert,
 
-    insertMissing(collection, rows) {
-      const insert = connection.prepare(`INSERT INTO ${nameTable(collection)} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
+    insertMissing(spec: CollectionSpec, rows: readonly Row[]): number {
+      const insertion = connection.prepare(`INSERT INTO ${nameTable(spec)} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
       let inserted = 0
-      let duplicate: DuplicateKey | undefined
+      let violation: unknown
       for (const [id, text] of rows) {
         try {
-          inserted += Number(insert.run(id, text).changes)
+          inserted += Number(insertion.run(id, text).changes)
         } catch (error) {
           // Each document is a write of its own: if a unique key of one is taken, the rest are still inserted.
           if (!isUniqueViolation(error)) throw error
-          duplicate = duplicateIn(collection, error)
+          violation = error
         }
       }
-      if (duplicate) throw duplicate
+      if (violation) throw violation
       return inserted
     },
 
-    update(spec, { sql, judged }, changes, seed) {
-      const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
-      if (!found) return seed && insertFrom(spec, seed, changes)
-      const [id, before] = found
-      const document = parsed.take(id, before)
-      if (!meets(document, judged)) {
-        parsed.keep(id, before, document)
-        if (seed) throw duplicateIn(spec)
-        return null
-      }
-      applyChanges(document, changes, false)
-      checkIndexed(spec, document)
-      const after = encodeDocument(document)
-      const update = connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`)
-      if (after !== before) orDuplicate(spec, () => update.run(after, id))
-      parsed.keep(id, after, document)
-      return after
-    },
+    update,
 
-    change(collection, target, changes) {
-      return writer.update(collection, target, changes, null) !== null
-    },
-
-    deleteOne(collection, target) {
-      const [found] = readRows(target)
-      if (!found) return null
-      deleteRow(collection, found[0])
-      return found[1]
-    },
-
-    deleteMany(collection, target) {
-      const rows = readRows(target)
-      for (const [id] of rows) deleteRow(collection, id)
-      return rows.length
-    },
-
-    /** Rewrites what exists: only a write shows that the disk is full. */
-    ping() {
-      connection.database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)
-    },
+    /** An update without an upsert, whose caller needs no document. */
+    change: (spec: CollectionSpec, target: Target, changes: readonly Change[]) => update(spec, target, changes, null) !== null,
+    deleteOne: (spec: CollectionSpec, target: Target) => remove(spec, target, 1)[0]?.[1] ?? null,
+    deleteMany: (spec: CollectionSpec, target: Target) => remove(spec, target).length,
   }
+}
 
-  const writes = Object.fromEntries(
-    Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
-      name,
-      (...args: never[]) => commits.write(() => handler(...args)),
-    ]),
-  )
+/** The collection's name is the `data` from which the other side of the thread makes the error again. */
+function duplicateIn({ name }: CollectionSpec, cause?: unknown): DuplicateKey {
+  return Object.assign(new DuplicateKey(name, cause), { data: name })
+}
+
+type Write = (spec: CollectionSpec, ...args: never[]) => unknown
+
+function orDuplicate<T>(spec: CollectionSpec, write: () => T): T {
+  try {
+    return write()
+  } catch (error) {
+    throw isUniqueViolation(error) ? duplicateIn(spec, error) : error
+  }
+}
+
+export const call = servingFiles((file) => {
+  const connection = new Connection(file, { readOnly: false })
+  const { database } = connection
+  const commits = new GroupCommit(database)
+  const eraser = new Eraser(database, () => commits.isBroken)
+  const writes = Object.entries(writerOver(connection, eraser)).map(([name, write]: [string, Write]): [string, Write] => [
+    name,
+    (spec, ...args) => commits.write(() => orDuplicate(spec, () => write(spec, ...args))),
+  ])
   return {
-    handlers: { ...writes, ...damage.handlers },
+    handlers: {
+      ...Object.fromEntries(writes),
+      /** Rewrites what exists: only a write shows that the disk is full. */
+      ping: () => commits.write(() => database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)),
+      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(database, file)),
+    },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {
       eraser[Symbol.dispose]()
-      damage[Symbol.dispose]()
       connection[Symbol.dispose]()
     },
   }

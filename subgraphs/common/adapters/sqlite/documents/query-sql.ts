@@ -52,13 +52,9 @@ function toCondition(test: Test, all: readonly Test[]): Sql {
   // SQLite orders every string after every number. A range has one type, so without a lower bound it starts at the
   // empty string.
   const isString = typeof test.value === 'string'
-  const closing: readonly RangeOperator[] = isString ? ['gt', 'gte'] : ['lt', 'lte']
-  const isClosed = closing.includes(test.operator) || all.some((other) => other.path === test.path && isOneOf(closing, other.operator))
+  const closing: readonly Test['operator'][] = isString ? ['gt', 'gte'] : ['lt', 'lte']
+  const isClosed = closing.includes(test.operator) || all.some((other) => other.path === test.path && closing.includes(other.operator))
   return { text: isClosed ? range : `${range} AND ${key} ${isString ? '>=' : '<'} ''`, parameters }
-}
-
-function isOneOf(operators: readonly RangeOperator[], operator: Test['operator']): boolean {
-  return operators.some((one) => one === operator)
 }
 
 /** The value as `keyExpression` puts it into the index. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
+import type { CollectionSpec, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
 import { SqliteCollection } from './document-collection.ts'
 import type { Sql } from './query-sql.ts'
 
@@ -8,20 +8,12 @@ import type { Sql } from './query-sql.ts'
  * @throws {Error} in any read: the file has no such collection or index, because it is of an earlier version
  */
 export function readOnlyDocuments(database: DatabaseSync): Pick<DocumentStore, 'collection'> {
-  const read = ({ text, parameters }: Sql) => {
+  const read = async ({ text, parameters }: Sql) => {
     const statement = database.prepare(text)
     statement.setReturnArrays(true)
     // Node's types do not follow `setReturnArrays`.
     return statement.all(...parameters) as unknown as readonly unknown[][]
   }
-  return {
-    collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
-      return new SqliteCollection<T>(spec, {
-        ready: Promise.resolve(),
-        readNow: read,
-        readAside: async (sql) => read(sql),
-        write: () => Promise.reject(new TypeError(`${spec.name} is read-only here`)),
-      })
-    },
-  }
+  const write = () => Promise.reject(new TypeError('the documents are read-only here'))
+  return { collection: <T extends StoredDocument>(spec: CollectionSpec) => new SqliteCollection<T>(spec, { read, write }) }
 }

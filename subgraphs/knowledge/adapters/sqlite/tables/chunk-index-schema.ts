@@ -1,7 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
+import { BUSY_TIMEOUT_MS } from '../../../../common/adapters/sqlite/database.ts'
 
-/** Milliseconds that a connection waits for another's lock. The writer's longest transaction is far shorter. */
-const BUSY_TIMEOUT_MS = 5_000
 /** Bytes of the write-ahead log that stay on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 

@@ -1,0 +1,52 @@
+import type { OwnInstallation } from '../../identity/installation.ts'
+import type { Log } from '../../process/log.ts'
+import type { Thread } from '../../process/threads/thread.ts'
+import { Connection, damaged, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
+import { FileThread, StoreFile } from './threads.ts'
+
+export interface SqliteStoreOptions {
+  readonly file: string
+  /** The installation that the file must belong to. Absent: any. */
+  readonly installation?: OwnInstallation
+  readonly log: Log
+}
+
+export interface OpenedFile {
+  readonly file: StoreFile
+  readonly writer: FileThread
+  /** Of this thread. It is closed last. */
+  readonly connection: Connection
+  /** Closes all of it in the right order. */
+  readonly closing: AsyncDisposableStack
+}
+
+/**
+ * Opens a file, which is created if needed, and its writer: `script` in `thread`, which answers `ping` and
+ * `damageSeenAtStart`. `migrate` changes a prepared file before it is used.
+ * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * @throws {Unfit} the storage fails
+ */
+export async function openFile(
+  { file: path, installation, log }: SqliteStoreOptions,
+  { kind, thread, script, migrate }: { kind: FileKind; thread: Thread; script: URL; migrate?: () => void },
+): Promise<OpenedFile> {
+  await using opening = new AsyncDisposableStack()
+  const lock = opening.use(new FileLock(path))
+  prepareFile(path, { kind, lock, installation })
+  const file = new StoreFile({ path, what: `The ${kind.name}`, log })
+  try {
+    migrate?.()
+    // It keeps the log until the end is noted: a connection uses the log from its first read on.
+    const connection = opening.use(new Connection(path, { readOnly: false }))
+    connection.prepare('SELECT 1 FROM sqlite_schema').get()
+    opening.defer(() => lock.noteClosed(connection.database))
+    const writer = opening.use(new FileThread(thread, script, file))
+    await writer.call('ping', [])
+    lock.noteOpen()
+    const damage = await writer.call<string | null>('damageSeenAtStart', [])
+    if (damage !== null) throw damaged(path, damage)
+    return { file, writer, connection, closing: opening.move() }
+  } catch (error) {
+    throw toOpeningFailure(path, file.toProblem(error))
+  }
+}

@@ -61,15 +61,15 @@ export async function openFolder(
  */
 export async function openServers(servers: Servers, { installation, log, isSource }: Opening & { isSource: boolean }): Promise<Stores> {
   await using stack = new AsyncDisposableStack()
-  const [{ openMongoDocumentStore }, { openClaimedMongoStore }] = await Promise.all([
+  const [{ openMongoDocumentStore }, { openOwnMongoStore }] = await Promise.all([
     import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
-    import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts'),
+    import('../../subgraphs/common/adapters/mongodb/own-store.ts'),
   ])
   const open = async (subgraph: Subgraph, database: MongoDatabase) => {
     // Without a sign of life: the next try would wait for a process that was killed.
     if (isSource) return openMongoDocumentStore({ ...database, log })
     const options = { kinds: kindsOf(subgraph), log, isCopy: true }
-    return (await openClaimedMongoStore(database, async () => installation, options)).store
+    return (await openOwnMongoStore(database, async () => installation, options)).store
   }
   const documents = await openEach(async (subgraph) => stack.use(await open(subgraph, servers.mongodb[subgraph])))
   const parts = await openOnServers(

@@ -1,7 +1,7 @@
 import { type AccountCollections, openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { collectKinds } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import type { MongoDatabase } from '../../subgraphs/common/documents/mongodb-url.ts'
 import { deriveKeys, fingerprintsOf } from '../../subgraphs/common/identity/accepted-secrets.ts'
@@ -110,13 +110,10 @@ export async function openToWrite({ config, ids, log }: Opening): Promise<WriteS
     declare: (store: Pick<DocumentStore, 'collection'>) => C,
   ): Promise<C> => {
     const kinds = collectKinds(declare)
-    if (!mongodb)
-      return declared(opening.use(await openSqliteDocumentStore({ file: file.path, installation: await own(), kinds, log })), declare)
-    const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts')
-    const claim = async () => installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
-    const claimed = await openClaimedMongoStore(mongodb, claim, { kinds, log })
-    installation ??= claimed.installation
-    return declared(opening.use(claimed.store), declare)
+    const claim = installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
+    const opened = await openOwnDocuments({ mongodb, file: file.path, own, claim, kinds, log })
+    if (mongodb) installation ??= opened.installation
+    return declared(opening.use(opened.store), declare)
   }
   const accounts = await open(billing.mongodb, files.billing, openAccountCollections)
   const agents = await open(inference.mongodb, files.inference, openAgentCollections)

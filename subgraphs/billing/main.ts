@@ -1,8 +1,6 @@
-import { collectKinds } from '../common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../common/adapters/own-documents.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
-import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
 import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
 import { type Installation, ownInstallation } from '../common/identity/installation.ts'
@@ -10,7 +8,7 @@ import type { SharedClock } from '../common/link/shared-clock.ts'
 import { LateMark } from '../common/rotation/secret-mark.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
-import { openCollections } from './use-cases/tables.ts'
+import { BILLING_KINDS } from './migrations.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
@@ -29,25 +27,16 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDirectory).documents
-  const kinds = collectKinds(openCollections)
   const fingerprints = fingerprintsOf(config.peppers)
   let installation: Installation | undefined
   const secretMark = new LateMark()
   const open = async () => {
-    if (!mongodb) {
-      const { installation: own } = await folder.look()
-      const store = await openSqliteDocumentStore({ file, installation: own, kinds, log })
-      secretMark.set(secretMarkOf(file, own))
-      installation = own
-      return store
-    }
+    const own = async () => (await folder.look()).installation
     const claim = { ...ownInstallation('', fingerprints), id: null, newId: () => ids('inst') } as const
-    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
-    const claimed = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
-    const { store } = claimed
-    secretMark.set(claimed.secretMark(ownInstallation(claimed.installation.id, fingerprints)))
-    installation = claimed.installation
-    await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
+    const { store, ...opened } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, log })
+    secretMark.set(opened.secretMark)
+    installation = opened.installation
+    if (mongodb) await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
   const installationId = async () => {

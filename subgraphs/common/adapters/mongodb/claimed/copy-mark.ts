@@ -4,9 +4,9 @@ import { explainForeign, type Installation } from '../../../identity/installatio
 import { currentVersion, type Kind } from '../../documents/kinds.ts'
 import { connectMongo, STARTS } from '../connection.ts'
 import { isDuplicateKey, translated } from '../failures.ts'
-import { goneBefore, PROGRAMS, type Program } from './programs.ts'
-import { MARKS, type Mark } from './store-mark.ts'
-import { NOTES, type Note } from './upgrade.ts'
+import { NOTES, type Note } from '../migrations.ts'
+import { goneBefore, PROGRAMS, type Program } from '../programs.ts'
+import { MARKS, type Mark } from '../store-mark.ts'
 
 /** What a database has before anybody puts documents into it. */
 const WITHOUT_DOCUMENTS: readonly string[] = [MARKS, STARTS, NOTES, PROGRAMS]
@@ -35,8 +35,7 @@ export function lookAtDatabase(database: MongoDatabase, kinds: readonly Kind[]):
       isEmpty &&= (await db.collection(name).findOne({}, { projection: { _id: 1 } })) === null
     const notes = new Map((await db.collection<Note>(NOTES).find().toArray()).map((note) => [note._id, note]))
     const isOther = (kind: Kind) => {
-      const { version = 1, to = version, unswept } = notes.get(kind.name) ?? {}
-      return version !== currentVersion(kind) || to !== version || unswept !== undefined
+      return (notes.get(kind.name)?.version ?? 1) !== currentVersion(kind)
     }
     const installation = mark && { id: mark.installationId, secretFingerprint: mark.secretFingerprint }
     return { installation, isCopying: mark?.copying === true, isEmpty, otherKinds: kinds.filter(isOther).map(({ name }) => name) }

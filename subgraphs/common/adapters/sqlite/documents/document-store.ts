@@ -7,7 +7,7 @@ import type { Log } from '../../../process/log.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
-import { Connection, damaged, FileLock, prepareFile, toOpeningFailure, toStorageFailure } from '../database.ts'
+import { Connection, damaged, FileLock, prepareFile, toStorageFailure } from '../database.ts'
 import { COMMITS, FileThread, SCANS, StoreFile } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
@@ -52,7 +52,7 @@ export async function openSqliteDocumentStore({
   prepareFile(path, { kind: DOCUMENT_FILE, lock, ...(installation && { installation }) })
   const file = new StoreFile({ path, what: WHAT, log })
   try {
-    if (kinds) migrate(path, kinds, log)
+    if (kinds) await migrateFile(path, kinds, log)
     opening.defer(() => lock.noteClosed())
     const writer = opening.use(new FileThread(COMMITS, new URL('./document-writer.ts', import.meta.url), file))
     await writer.call('ping', [])
@@ -65,14 +65,6 @@ export async function openSqliteDocumentStore({
     return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
   } catch (error) {
     throw file.toProblem(error)
-  }
-}
-
-function migrate(path: string, kinds: readonly Kind[], log: Log): void {
-  try {
-    migrateFile(path, kinds, log)
-  } catch (error) {
-    throw toStorageFailure(error) ? toOpeningFailure(path, error) : error
   }
 }
 

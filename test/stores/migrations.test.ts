@@ -273,7 +273,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       for (const outcome of both) {
         if (outcome.status === 'fulfilled') await outcome.value[Symbol.asyncDispose]()
         else
-          expect(outcome.reason).toMatchObject({ problems: [expect.stringMatching(`another process migrates the database ${database} `)] })
+          expect(outcome.reason).toMatchObject({
+            problems: [expect.stringMatching(`The database ${database} in MongoDB is being migrated by another process`)],
+          })
       }
       expect(both.map(({ status }) => status)).toContain('fulfilled')
     })
@@ -312,7 +314,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     it('wait for the end of the earlier one if the migration is not additive, which nothing notes before', async () => {
       await fill(3)
       await using earlier = await begin()
-      const waits = `programs of an earlier version use The database ${database} in MongoDB, and cannot read documents of the kind letters in version 3: stop them, and the migration begins`
+      const waits = `The database ${database} in MongoDB is used by programs of an earlier version, which cannot read documents of the kind letters in version 3: stop them, and the migration begins`
       await expect(begin(ADD, REMOVE)).rejects.toEqual(new Unfit([waits]))
       // So the earlier one may start again meanwhile.
       await (await begin())[Symbol.asyncDispose]()
@@ -343,6 +345,15 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       await using _later = await begin(ADD)
     })
 
+    it('take back nothing that a later one has recorded, if they slept for so long that they counted as ended', async () => {
+      const sleeper = await begin(ADD)
+      const { store } = sleeper
+      await programs().updateMany({}, { $set: { seenAt: new Date(0) } })
+      await using _later = await begin(ADD, REMOVE)
+      await expect(store.record('letters', { version: 2, oldestProgram: 1 })).rejects.toThrow(/duplicate key/)
+      expect(await notes()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
+    })
+
     it('lose no change that others make meanwhile', async () => {
       await using _earlier = await begin()
       await fill(400)
@@ -368,7 +379,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
           .collection<{ _id: string }>('schema_versions')
           .replaceOne({ _id: ' lock' }, { by: 'another', until, kind: 'letters', done: 1 }, { upsert: true })
       await locked(new Date(Date.now() + 60_000))
-      await expect(begin(ADD)).rejects.toThrow(`the database ${database} in MongoDB: 1 documents of the kind letters are done`)
+      await expect(begin(ADD)).rejects.toThrow(
+        `${database} in MongoDB is being migrated by another process: 1 documents of the kind letters are done`,
+      )
       await locked(new Date(Date.now() - 1))
       await using _later = await begin(ADD)
       expect(await unconverted()).toBe(0)
@@ -402,7 +415,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       await first.stop()
 
       const third = start(3)
-      const waiting = `document store: programs of an earlier version use The database ${database} in MongoDB, and cannot read`
+      const waiting = `document store: The database ${database} in MongoDB is used by programs of an earlier version, which cannot read`
       await eventually(async () => third.problems()[0]?.startsWith(waiting) === true, 20_000)
       expect(await raw().countDocuments({ pages: { $exists: false } })).toBe(0)
       expect(second.problems()).toEqual([])

@@ -104,7 +104,7 @@ function refuseBeside(
 ): void {
   if (earlier?.areRunning && !(isAdditive && earlier.leaveWord))
     throw new Unfit([
-      `programs of an earlier version use ${store.name}, and cannot read documents of the kind ${kind.name} in version ${currentVersion(kind)}: stop them, and the migration begins`,
+      `${store.name} is used by programs of an earlier version, which cannot read documents of the kind ${kind.name} in version ${currentVersion(kind)}: stop them, and the migration begins`,
     ])
 }
 

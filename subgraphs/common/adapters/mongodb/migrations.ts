@@ -97,10 +97,10 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
   const notes: Collection<Note> = db.collection(NOTES)
   const locks: Collection<Lock> = db.collection(NOTES)
   const by = randomHex(16)
-  const name = `the database ${db.databaseName} in MongoDB`
+  const name = `The database ${db.databaseName} in MongoDB`
   const leaseEnd = () => new Date(Date.now() + LEASE_MS)
   return {
-    name: `The database ${db.databaseName} in MongoDB`,
+    name,
     async alone(run) {
       try {
         // A lock that another one holds is not found, and cannot be inserted.
@@ -108,7 +108,7 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
       } catch (error) {
         if (!isDuplicateKey(error)) throw error
         const { kind, done = 0 } = (await locks.findOne({ _id: LOCK })) ?? {}
-        throw new Unfit([`another process migrates ${name}${kind ? `: ${done} documents of the kind ${kind} are done` : ''}`])
+        throw new Unfit([`${name} is being migrated by another process${kind ? `: ${done} documents of the kind ${kind} are done` : ''}`])
       }
       try {
         await run()
@@ -121,7 +121,8 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
       return new Map(found.map(({ _id, ...record }) => [_id, record]))
     },
     async record(kind, record) {
-      await notes.replaceOne({ _id: kind }, record, { upsert: true })
+      // One that slept so long that it counted as ended has lost the lock, and must not take back what a later one recorded.
+      await notes.replaceOne({ _id: kind, version: { $not: { $gt: record.version } } }, record, { upsert: true })
     },
     earlierPrograms: (kind, version) => programs.earlier(kind, version),
     count: (kind) => db.collection(kind).estimatedDocumentCount(),
@@ -131,7 +132,7 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
         done += count
         tell(done)
         const { matchedCount } = await locks.updateOne({ _id: LOCK, by }, { $set: { until: leaseEnd(), kind, done } })
-        if (matchedCount === 0) throw new Unfit([`another process has gone on to migrate ${name}`])
+        if (matchedCount === 0) throw new Unfit([`${name} is being migrated by another process`])
       })
     },
   }

@@ -43,38 +43,27 @@ export interface MigratedStore {
 }
 
 /**
- * Brings all documents to the version of this program. Interrupted at any moment, it does the rest when it is called
- * again.
+ * Brings all documents to the version of this program, also those that programs of earlier versions have written since,
+ * once they have ended. Interrupted at any moment, it does the rest when it is called again.
  * @throws {Error} the store has documents of a newer version
  * @throws {Unfit} another process migrates, or programs of an earlier version must end first
  */
 export async function migrate(store: MigratedStore, kinds: readonly Kind[], log: Log): Promise<void> {
   const records = await store.records()
+  const due: Kind[] = []
   for (const kind of kinds) {
-    const { oldestProgram } = recordOf(records, kind)
-    if (oldestProgram > currentVersion(kind))
+    const { version, oldestProgram } = recordOf(records, kind)
+    const current = currentVersion(kind)
+    if (oldestProgram > current)
       throw new Error(
-        `${store.name} has documents of the kind ${kind.name} in version ${oldestProgram}; this program knows ${currentVersion(kind)}. Start a newer version of the program.`,
+        `${store.name} has documents of the kind ${kind.name} in version ${oldestProgram}; this program knows ${current}. Start a newer version of the program.`,
       )
+    const earlier = kind.migrations.length > 0 ? await store.earlierPrograms(kind.name, current) : null
+    if (version < current || (earlier && !earlier.areRunning)) due.push(kind)
   }
-  const older = kinds.filter((kind) => recordOf(records, kind).version < currentVersion(kind))
-  await migrateKinds(store, older, log)
-}
-
-/** Migrates what programs of earlier versions have written since, as far as they have ended. */
-export async function sweep(store: MigratedStore, kinds: readonly Kind[], log: Log): Promise<void> {
-  const left: Kind[] = []
-  for (const kind of kinds.filter(({ migrations }) => migrations.length > 0)) {
-    const earlier = await store.earlierPrograms(kind.name, currentVersion(kind))
-    if (earlier && !earlier.areRunning) left.push(kind)
-  }
-  await migrateKinds(store, left, log)
-}
-
-async function migrateKinds(store: MigratedStore, kinds: readonly Kind[], log: Log): Promise<void> {
-  if (kinds.length === 0) return
+  if (due.length === 0) return
   await store.alone(async () => {
-    for (const kind of kinds) await migrateKind(store, kind, log)
+    for (const kind of due) await migrateKind(store, kind, log)
   })
 }
 

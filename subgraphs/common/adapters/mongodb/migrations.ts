@@ -3,7 +3,7 @@ import { randomHex } from '../../process/ids.ts'
 import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import type { Kind } from '../documents/kinds.ts'
-import { type KindRecord, type MigratedStore, migrate, sweep } from '../documents/migrate.ts'
+import { type KindRecord, type MigratedStore, migrate } from '../documents/migrate.ts'
 import { convertDocuments } from './convert-documents.ts'
 import { isDuplicateKey } from './failures.ts'
 import { Programs } from './programs.ts'
@@ -68,15 +68,15 @@ export class Migrations implements AsyncDisposable {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.sweep(), SIGN_EVERY_MS).unref()
+    this.#timer = setInterval(() => void this.again(), SIGN_EVERY_MS).unref()
   }
 
   /** Says that this program is there, and migrates what earlier ones have left. */
-  sweep(): Promise<void> {
+  again(): Promise<void> {
     this.#working = this.#working.then(async () => {
       try {
         await this.#programs.sign()
-        await sweep(this.store, this.#kinds, this.#log)
+        await migrate(this.store, this.#kinds, this.#log)
       } catch (error) {
         if (error instanceof Unfit) this.#log.info(error.message)
         else this.#log.warn({ err: error }, 'what earlier programs have written is not migrated yet; trying again')

@@ -19,8 +19,9 @@ import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { Unfit } from '../../subgraphs/common/process/opening.ts'
 import { ADD, letters, REMOVE } from '../support/data/letters.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
+import { dropDatabases, dropServiceDatabases, newDatabaseName, withDatabase } from '../support/engines/mongodb.ts'
 import { eventually } from '../support/eventually.ts'
+import { launchKis } from '../support/processes/cli.ts'
 import { soaking } from '../support/soak.ts'
 
 const SPEC: CollectionSpec = { name: 'letters', indexes: [{ fields: ['sentAt'], sparse: true }] }
@@ -357,6 +358,21 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       await expect(store.record('letters', { version: 2, oldestProgram: 1 })).rejects.toThrow(/duplicate key/)
       expect(await notes()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
     })
+
+    it('follow `kis migrate`, which is of their installation, and leaves all as it is the second time', async () => {
+      const env = { KIS_MONGODB_URL: withDatabase(url, database) }
+      const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
+      try {
+        for (const _ of ['first time', 'second time']) {
+          const { ended } = launchKis({ ...env, KIS_SECRET: '0'.repeat(64) }, 'migrate')
+          expect(await ended).toEqual({ code: 0, lines: migrated, errors: '' })
+        }
+        const { ended } = launchKis({ ...env, KIS_SECRET: '1'.repeat(64) }, 'migrate')
+        expect(await ended).toMatchObject({ code: 1, lines: [], errors: expect.stringContaining('was made with another secret') })
+      } finally {
+        await dropServiceDatabases(url, database)
+      }
+    }, 90_000)
 
     it('lose no change that others make meanwhile', async () => {
       await using _earlier = await begin()

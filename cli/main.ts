@@ -34,12 +34,20 @@ async function run(args: readonly string[]): Promise<void> {
     return
   }
   const [command, role] = args
-  if (command !== 'start') throw wrongArguments(command!, `kis ${command} takes no arguments.`)
+  const migrates = command === 'migrate' && args.length === 1
+  if (command !== 'start' && !migrates) throw wrongArguments(command!, `kis ${command} takes no arguments.`)
   if (args.length > 2 || (role !== undefined && !ROLES.includes(role as Role)))
     throw wrongArguments('start', `kis start takes at most one role: ${ROLES.join(', ')}.`)
   // Here and below, because no other command needs the service.
   const { readConfig } = await import('./settings/config.ts')
   const config = orExit(() => readConfig(process.env, role as Role | undefined))
+  if (migrates) {
+    const { migrateStores } = await import('./migrate.ts')
+    return migrateStores(config, console.log).catch((error) => {
+      console.error(error instanceof Error ? error.message : error)
+      process.exitCode = 1
+    })
+  }
   const stop = new AbortController()
   const end = () => {
     stop.abort()

@@ -6,7 +6,7 @@ import type { Gateway } from '../gateway/main.ts'
 import type { Portal } from '../portal/server/portal.ts'
 import { readSdl } from '../schema/sdl.ts'
 import type { Billing } from '../subgraphs/billing/main.ts'
-import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
@@ -38,10 +38,10 @@ import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
 import { openTelemetry } from '../subgraphs/common/telemetry/open-telemetry.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { watchRequests } from '../subgraphs/common/telemetry/watch-requests.ts'
-import { dataFiles } from './archive/data-files.ts'
 import { authenticateBy } from './authenticate-by.ts'
 import { sessionsBy } from './sessions-by.ts'
 import type { Config, Settings } from './settings/config.ts'
+import { ownFiles } from './settings/own-files.ts'
 import { keepPrivate } from './settings/private-folder.ts'
 import type { Role } from './settings/roles.ts'
 import { signInBy } from './sign-in-by.ts'
@@ -161,7 +161,7 @@ class Start {
     const clock = new SharedClock()
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
-      files: this.#files(),
+      files: ownFiles(config, role),
       fingerprints: () => fingerprintsOf(this.#keys('fingerprint')),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
@@ -298,19 +298,6 @@ class Start {
       },
     )
     return { ready, hasPortal: portal !== null, problems, stores: [billing, inference, knowledge], billing }
-  }
-
-  /** The SQLite files that this process opens. */
-  #files(): readonly FolderFile[] {
-    const { billing, knowledge, inference } = this.#settings
-    const opens = (role: Role) => this.#role === 'all' || this.#role === role
-    const files = dataFiles(this.#config.dataDirectory)
-    return [
-      ...(opens('billing') && !billing.mongodb ? [files.billing] : []),
-      ...(opens('knowledge') && !knowledge.mongodb ? [files.knowledge, files.blobs] : []),
-      ...(opens('knowledge') && !knowledge.elasticsearch ? [files.index] : []),
-      ...(opens('inference') && !inference.mongodb ? [files.inference] : []),
-    ]
   }
 
   // A role loads only what it runs.

@@ -1,10 +1,11 @@
 import { statSync } from 'node:fs'
+import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
-import { collectKinds, currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
 import { damageSeenAtStart } from '../../subgraphs/common/adapters/sqlite/damage-at-start.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
-import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
 import { explainHalfImported, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
@@ -14,10 +15,12 @@ import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument 
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
+import { INFERENCE_KINDS } from '../../subgraphs/inference/migrations.ts'
 import { openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { openSqliteBlobStore } from '../../subgraphs/knowledge/adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import { readOnlyBlobs } from '../../subgraphs/knowledge/adapters/sqlite/read-only-blobs.ts'
+import { KNOWLEDGE_KINDS } from '../../subgraphs/knowledge/migrations.ts'
 import { type BlobStore, type ChunkIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
 import type { StorePlaces } from '../settings/servers.ts'
 import { dataFiles } from './data-files.ts'
@@ -26,6 +29,11 @@ import { Snapshot } from './snapshot.ts'
 /** What each subgraph declares. */
 const DECLARE = { billing: openAccountCollections, inference: openAgentCollections, knowledge: knowledgeStore } as const
 type Subgraph = keyof typeof DECLARE
+const KINDS: Readonly<Record<Subgraph, readonly Kind[]>> = {
+  billing: BILLING_KINDS,
+  inference: INFERENCE_KINDS,
+  knowledge: KNOWLEDGE_KINDS,
+}
 /** In the order of an archive: what a record refers to comes before it. */
 export const SUBGRAPHS = Object.keys(DECLARE) as readonly Subgraph[]
 
@@ -76,15 +84,13 @@ export function listCollections(documents: Documents): readonly NamedCollection[
 
 /** Every kind of document, with its migrations, by its name in archives. */
 export function listKinds(): ReadonlyMap<string, Kind> {
-  return new Map(SUBGRAPHS.flatMap((subgraph) => kindsOf(subgraph).map((kind) => [`${subgraph}/${kind.name}`, kind] as const)))
+  return new Map(SUBGRAPHS.flatMap((subgraph) => KINDS[subgraph].map((kind) => [`${subgraph}/${kind.name}`, kind] as const)))
 }
 
 /** The version of each kind of document. */
 export function kindVersions(): Readonly<Record<string, number>> {
   return Object.fromEntries([...listKinds()].map(([name, kind]) => [name, currentVersion(kind)]))
 }
-
-const kindsOf = (subgraph: Subgraph) => collectKinds(DECLARE[subgraph])
 
 /**
  * Opens the stores beside a running service, or without one.
@@ -115,7 +121,7 @@ async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening
   const [{ openMongoBlobStore }, { openMongoDocumentStore }, { readMark }] = await Promise.all([
     import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
     import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
-    import('../../subgraphs/common/adapters/mongodb/claimed/read-mark.ts'),
+    import('../../subgraphs/common/adapters/mongodb/read-mark.ts'),
   ])
   let installation: Installation | undefined
   for (const database of Object.values(mongodb)) {
@@ -204,13 +210,11 @@ export async function openToWrite(places: StorePlaces, { installation: given, fi
   })
   const own = async () => installation ?? (await folder.look()).installation
   const open = async (subgraph: Subgraph): Promise<DocumentStore> => {
-    const kinds = kindsOf(subgraph)
-    if (!mongodb) return openSqliteDocumentStore({ file: files[subgraph].path, installation: await own(), kinds, log })
-    const { openClaimedMongoStore } = await import('../../subgraphs/common/adapters/mongodb/claimed/claimed-store.ts')
-    const claim = async () => installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
-    const claimed = await openClaimedMongoStore(mongodb[subgraph], claim, { kinds, log })
-    installation ??= claimed.installation
-    return claimed.store
+    const database = mongodb ? mongodb[subgraph] : null
+    const claim = installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
+    const opened = await openOwnDocuments({ mongodb: database, file: files[subgraph].path, own, claim, kinds: KINDS[subgraph], log })
+    if (mongodb) installation ??= opened.installation
+    return opened.store
   }
   // Before a file of another installation is opened, or a missing one is made.
   if (!mongodb) await folder.look()

@@ -4,6 +4,7 @@ import { ROLES } from './roles.ts'
 /** What each command does, and its options. A line that begins with `kis` begins a command. */
 const USAGE = `kis start            the whole service in one process
 kis start <role>     one service alone: ${ROLES.join(', ')}
+kis migrate          bring the stored documents to this version, as a start does, and end
 
 kis verify           check the files, the ledger, the stored bytes and the chunk index
     --repair         delete what the index has too much, and restore what it lacks

@@ -28,6 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
   "inference" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL")
   "gateway" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_OIDC_CLIENT_SECRET")
   "rest-adapter" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS")
+  "migrate" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL")
   "embedded" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_BOOTSTRAP_API_KEY" "KIS_OIDC_CLIENT_SECRET") }}
 {{- $keys := list }}
 {{- if $root.Values.secret.name }}{{ range get $wanted (index . 1) }}{{ if has . $root.Values.secret.keys }}{{ $keys = append $keys . }}{{ end }}{{ end }}{{ end }}
@@ -39,13 +40,14 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- if and $values.engines.secretName (has (index . 1) (list "inference" "embedded")) }}{{ toJson $values.engines.keys }}{{ else }}[]{{ end }}
 {{- end }}
 
-{{- /* Of `list $ role`: the pod of a role, or of the whole service. */ -}}
+{{- /* Of `list $ role`: the pod of a role, of the whole service, or of `migrate`, which ends by itself. */ -}}
 {{- define "kis.pod" -}}
 {{- $root := index . 0 -}}
 {{- $role := index . 1 -}}
 {{- $values := $root.Values -}}
 {{- $isEmbedded := eq $role "embedded" -}}
-{{- $resources := $isEmbedded | ternary $values.embedded (get $values.roles $role | default dict) -}}
+{{- $isJob := eq $role "migrate" -}}
+{{- $resources := $isEmbedded | ternary $values.embedded (get $values.roles ($isJob | ternary "billing" $role) | default dict) -}}
 {{- $secretKeys := include "kis.secretKeys" . | fromJsonArray -}}
 {{- $engineKeys := include "kis.engineKeys" . | fromJsonArray -}}
 metadata:
@@ -60,6 +62,9 @@ spec:
   serviceAccountName: {{ include "kis.name" $root }}
   automountServiceAccountToken: false
   enableServiceLinks: false
+  {{- if $isJob }}
+  restartPolicy: Never
+  {{- end }}
   # The delay, the drain, 8 s for closing, and some to spare.
   terminationGracePeriodSeconds: {{ add $values.drain.delaySeconds $values.drain.seconds 12 }}
   {{- with $values.priorityClassName }}
@@ -74,7 +79,7 @@ spec:
   {{- with $values.tolerations }}
   tolerations: {{ toYaml . | nindent 4 }}
   {{- end }}
-  {{- if not $isEmbedded }}
+  {{- if not (or $isEmbedded $isJob) }}
   topologySpreadConstraints:
     {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
     - maxSkew: 1
@@ -95,12 +100,14 @@ spec:
     - name: kis
       image: "{{ $values.image.repository }}:{{ $values.image.tag | default $root.Chart.AppVersion }}"
       imagePullPolicy: {{ $values.image.pullPolicy }}
-      args: {{ $isEmbedded | ternary (list "start") (list "start" $role) | toJson }}
+      args: {{ $isJob | ternary (list "migrate") ($isEmbedded | ternary (list "start") (list "start" $role)) | toJson }}
+      {{- if not $isJob }}
       ports:
         - { name: http, containerPort: 4000 }
         {{- if $values.metrics.enabled }}
         - { name: metrics, containerPort: {{ $values.metrics.port }} }
         {{- end }}
+      {{- end }}
       env:
         - { name: KIS_DRAIN_DELAY_MS, value: {{ mul $values.drain.delaySeconds 1000 | quote }} }
         - { name: KIS_DRAIN_MS, value: {{ mul $values.drain.seconds 1000 | quote }} }
@@ -125,11 +132,13 @@ spec:
         {{- range $engineKeys }}
         - { name: {{ . }}_FILE, value: /run/secrets/engines/{{ . }} }
         {{- end }}
+      {{- if not $isJob }}
       # A role listens at once, and waits for what it needs.
       startupProbe: { httpGet: { path: /healthz, port: http }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 60 }
       livenessProbe: { httpGet: { path: /healthz, port: http }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 }
       # The service itself answers within 4 s, whatever is lost.
       readinessProbe: { httpGet: { path: /readyz, port: http }, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 2 }
+      {{- end }}
       resources: {{ toYaml $resources.resources | nindent 8 }}
       securityContext:
         allowPrivilegeEscalation: false
@@ -146,7 +155,7 @@ spec:
         {{- if $engineKeys }}
         - { name: engines, mountPath: /run/secrets/engines, readOnly: true }
         {{- end }}
-        {{- if $values.catalog }}
+        {{- if and $values.catalog (not $isJob) }}
         - { name: catalog, mountPath: /app/catalog.yaml, subPath: catalog.yaml, readOnly: true }
         {{- end }}
   volumes:
@@ -171,7 +180,7 @@ spec:
           - { key: {{ . }}, path: {{ . }} }
           {{- end }}
     {{- end }}
-    {{- if $values.catalog }}
+    {{- if and $values.catalog (not $isJob) }}
     - { name: catalog, configMap: { name: {{ include "kis.name" $root }}-catalog } }
     {{- end }}
 {{- end }}

@@ -1,8 +1,6 @@
-import { collectKinds } from '../common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../common/adapters/own-documents.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
-import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
 import { explainHalfImported } from '../common/documents/import-mark.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
 import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
@@ -12,7 +10,7 @@ import { Unfit } from '../common/process/opening.ts'
 import { LateMark } from '../common/rotation/secret-mark.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
-import { openCollections } from './use-cases/tables.ts'
+import { BILLING_KINDS } from './migrations.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
@@ -31,29 +29,18 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDirectory).documents
-  const kinds = collectKinds(openCollections)
   const fingerprints = fingerprintsOf(config.peppers)
   let installation: Installation | undefined
   const secretMark = new LateMark()
   const open = async () => {
-    if (!mongodb) {
-      const { installation: own } = await folder.look()
-      const store = await openSqliteDocumentStore({ file, installation: own, kinds, log })
-      const problem = await explainHalfImported(store)
-      if (problem) throw new Error(problem)
-      secretMark.set(secretMarkOf(file, own))
-      installation = own
-      return store
-    }
+    const own = async () => (await folder.look()).installation
     const claim = { ...ownInstallation('', fingerprints), id: null, newId: () => ids('inst') } as const
-    const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
-    const claimed = await openClaimedMongoStore(mongodb, async () => claim, { kinds, log })
-    const { store } = claimed
+    const { store, ...opened } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, log })
     const problem = await explainHalfImported(store)
-    if (problem) throw new Unfit([problem])
-    secretMark.set(claimed.secretMark(ownInstallation(claimed.installation.id, fingerprints)))
-    installation = claimed.installation
-    await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
+    if (problem) throw mongodb ? new Unfit([problem]) : new Error(problem)
+    secretMark.set(opened.secretMark)
+    installation = opened.installation
+    if (mongodb) await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
   const installationId = async () => {

@@ -1,8 +1,6 @@
-import { collectKinds } from '../common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../common/adapters/own-documents.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
-import { secretMarkOf } from '../common/adapters/sqlite/store-mark.ts'
 import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
 import { AnswerBudget } from '../common/documents/answer-budget.ts'
@@ -45,6 +43,7 @@ import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { buildCatalog } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
+import { INFERENCE_KINDS } from './migrations.ts'
 import type { EngineParts } from './ports/engines.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
@@ -117,21 +116,13 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const file = inferenceFiles(dataDirectory).documents
-  const kinds = collectKinds(openCollections)
   const mark = new LateMark()
   const { store, collections } = openDocuments(openCollections, {
     async open() {
-      const look = async () => (await folder.look()).installation
-      if (!mongodb) {
-        const own = await look()
-        const opened = await openSqliteDocumentStore({ file, installation: own, kinds, log })
-        mark.set(secretMarkOf(file, own))
-        return opened
-      }
-      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
-      const claimed = await openClaimedMongoStore(mongodb, look, { kinds, log })
-      mark.set(claimed.secretMark(await look()))
-      return claimed.store
+      const own = async () => (await folder.look()).installation
+      const { store, secretMark } = await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, log })
+      mark.set(secretMark)
+      return store
     },
     observer: { subgraph: 'inference', telemetry },
     clock,

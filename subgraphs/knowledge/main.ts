@@ -1,6 +1,5 @@
-import { collectKinds } from '../common/adapters/documents/kinds.ts'
+import { openOwnDocuments } from '../common/adapters/own-documents.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
@@ -30,6 +29,7 @@ import { openPageRecogniser } from './adapters/parser/open-page-recogniser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from './adapters/sqlite/chunk-index.ts'
 import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
+import { KNOWLEDGE_KINDS } from './migrations.ts'
 import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
@@ -82,14 +82,10 @@ export async function createKnowledge(
   const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
-  const kinds = collectKinds(knowledgeStore)
-  // A server is checked before its installation is known, so that its own problems are reported first.
   const own = async () => ({ ...(await folder.look()).installation, movesAtOnce: true })
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
-      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation: await own(), kinds, log })
-      const { openClaimedMongoStore } = await import('../common/adapters/mongodb/claimed/claimed-store.ts')
-      return (await openClaimedMongoStore(mongodb, own, { kinds, log })).store
+      return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, log })).store
     },
     observer: { subgraph: 'knowledge', telemetry },
     clock,

@@ -183,6 +183,18 @@ await onEngine(
         })
       })
 
+      it('migrates by a job before an upgrade, with what the roles on MongoDB get and nothing that listens', async () => {
+        const [job, ...others] = (await rendered({})).filter(({ kind }) => kind === 'Job')
+        expect(others).toEqual([])
+        expect(job.metadata.annotations['helm.sh/hook']).toBe('pre-upgrade')
+        const { restartPolicy, containers } = job.spec.template.spec
+        const [{ args, env, ports, readinessProbe, securityContext }] = containers
+        expect([restartPolicy, args, ports, readinessProbe]).toEqual(['Never', ['migrate'], undefined, undefined])
+        expect(env.map(({ name }: Manifest) => name)).toEqual(expect.arrayContaining(['KIS_SECRET_FILE', 'KIS_MONGODB_URL_FILE']))
+        expect(securityContext).toMatchObject({ readOnlyRootFilesystem: true })
+        expect((await rendered({ mode: 'embedded' })).filter(({ kind }) => kind === 'Job')).toEqual([])
+      })
+
       it('lets subgraphs hear parts of the service alone, and the doors their clients', async () => {
         const callers = (manifests: readonly Manifest[]) =>
           Object.fromEntries(

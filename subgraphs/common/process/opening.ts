@@ -140,7 +140,7 @@ export class Opening<T> implements AsyncDisposable {
 }
 
 /** The problems, as sentences, that a later attempt may find solved; empty for any other error. */
-function mendable(error: unknown): readonly string[] {
+export function mendable(error: unknown): readonly string[] {
   if (error instanceof Unfit) return error.problems
   if (!(error instanceof KisError && error.code === 'service_unavailable')) return []
   return [error.cause instanceof Error ? error.cause.message : error.message]

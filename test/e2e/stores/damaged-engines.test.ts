@@ -103,7 +103,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
       )
       await using client = new MongoClient(url)
       const versions = client.db(`${database}_billing`).collection<{ _id: string; version: number }>('schema_versions')
-      await versions.updateOne({ _id: 'wallets' }, { $set: { version: 99 } })
+      await versions.updateOne({ _id: 'wallets' }, { $set: { version: 99 } }, { upsert: true })
       await service.close()
       const newer = await refusal(env, mock, folder)
       expect(newer).toMatch(/has documents of the kind wallets in version 99; this program knows \d+/)

@@ -31,6 +31,8 @@ for (const name of names) {
     const command = (...args: string[]) => launchKis({ KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'frozen for a long time' }, ...args).ended
     mkdirSync(data)
     execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
+    const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
+    expect(await command('migrate')).toEqual({ code: 0, lines: migrated, errors: '' })
     for (let kill = 0; kill < KILLS; kill++) {
       const killed = ServiceProcess.launch([], { ...clockSettings(list), KIS_DATA_DIR: data })
       await new Promise((resolve) => setTimeout(resolve, Math.random() * KILLED_WITHIN_MS))

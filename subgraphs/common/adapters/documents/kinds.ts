@@ -6,14 +6,14 @@ export type AnyDocument = { readonly _id: string; readonly [field: string]: Stor
 /** The step from one version of a kind to the next. */
 export interface Migration {
   /**
-   * `expand` adds what programs of the earlier version ignore, so on MongoDB it runs while they serve. `contract` takes
-   * away what they read, so it waits until none is left. A field gets another name in both: the first adds the new one,
-   * and programs write both until the second has removed the old one.
+   * True: programs of the earlier version can read what it makes, and those of the later one can read what the earlier
+   * ones write. So on MongoDB both run during the migration and after it. Otherwise the later one waits until the
+   * earlier ones have ended.
    */
-  readonly phase: 'expand' | 'contract'
+  readonly isAdditive: boolean
   /**
-   * Makes the new shape from what programs of the earlier version write. A document that has it already stays as it is:
-   * on MongoDB a document may be converted more than once.
+   * Makes the new shape from the earlier one. A document that has it already stays as it is: a migration may be
+   * interrupted, and begin again.
    */
   convert(document: AnyDocument): AnyDocument
 }
@@ -49,13 +49,7 @@ export function currentVersion({ migrations }: Kind): number {
   return 1 + migrations.length
 }
 
-/** Says why this program cannot use a store with documents of a newer version; null: it can. */
-export function newerKind(store: string, kind: Kind, version: number): string | null {
-  if (version <= currentVersion(kind)) return null
-  return `${store} has documents of the kind ${kind.name} in version ${version}; this program knows ${currentVersion(kind)}. Start a newer version of the program.`
-}
-
-/** Gives a document of the version `from` in the version `to`, or in the current one of its kind. */
-export function migrated(document: AnyDocument, { migrations }: Kind, from: number, to?: number): AnyDocument {
-  return migrations.slice(from - 1, to && to - 1).reduce((before, { convert }) => convert(before), document)
+/** Gives a document of the version `from` in the current one of its kind. */
+export function migrated(document: AnyDocument, { migrations }: Kind, from: number): AnyDocument {
+  return migrations.slice(from - 1).reduce((before, { convert }) => convert(before), document)
 }

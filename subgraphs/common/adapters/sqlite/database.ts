@@ -104,14 +104,6 @@ export class NewerFile extends Error {
   }
 }
 
-/** Documents that a newer version of the program has written. */
-export class NewerKind extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'NewerKind'
-  }
-}
-
 /** A file that SQLite cannot read. */
 export function damaged(file: string, why: string, cause?: unknown): Damaged {
   return new Damaged(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })

@@ -28,14 +28,14 @@ export interface OpenedFile {
  */
 export async function openFile(
   { file: path, installation, log }: SqliteStoreOptions,
-  { kind, thread, script, migrate }: { kind: FileKind; thread: Thread; script: URL; migrate?: () => void },
+  { kind, thread, script, migrate }: { kind: FileKind; thread: Thread; script: URL; migrate?: () => Promise<void> },
 ): Promise<OpenedFile> {
   await using opening = new AsyncDisposableStack()
   const lock = opening.use(new FileLock(path))
   prepareFile(path, { kind, lock, installation })
   const file = new StoreFile({ path, what: `The ${kind.name}`, log })
   try {
-    migrate?.()
+    await migrate?.()
     // It keeps the log until the end is noted: a connection uses the log from its first read on.
     const connection = opening.use(new Connection(path, { readOnly: false }))
     connection.prepare('SELECT 1 FROM sqlite_schema').get()

@@ -34,7 +34,7 @@ export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
  */
 export async function openSqliteDocumentStore({ kinds, ...options }: SqliteDocumentStoreOptions): Promise<DocumentStore> {
   const script = new URL('./document-writer.ts', import.meta.url)
-  const migrate = () => kinds && migrateFile(options.file, kinds, options.log)
+  const migrate = async () => kinds && migrateFile(options.file, kinds, options.log)
   return new SqliteDocumentStore(await openFile(options, { kind: DOCUMENT_FILE, thread: COMMITS, script, migrate }))
 }
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type AnyBulkWriteOperation, BSON, type Collection, type Db } from 'mongodb'
-import { type AnyDocument, type Kind, migrated } from '../../documents/kinds.ts'
-import { type Stored, toStored } from '../../documents/stored-value.ts'
-import { toBson } from '../bson.ts'
+import type { AnyDocument } from '../documents/kinds.ts'
+import { type Stored, toStored } from '../documents/stored-value.ts'
+import { toBson } from './bson.ts'
 
 /** Documents in memory at once. A document has at most 16 MiB. */
 const PAGE = 256
@@ -11,27 +11,26 @@ const PAGE_BYTES = 8 * 1024 ** 2
 const MAX_ROUNDS = 20
 
 /**
- * Brings all documents of a kind from the version `from` to the version `to`, in the order of their ids after `after`,
- * while others read and change them. `report` gets the last id and the number of documents of each page.
+ * Converts all documents of a kind, in the order of their ids, while others read and change them. `report` gets the
+ * number of documents of each page.
  * @throws {Error} others change a document faster than it can be converted
  */
 export async function convertDocuments(
   db: Db,
-  kind: Kind,
-  { from, to, after = '' }: { readonly from: number; readonly to: number; readonly after?: string },
-  report: (last: string, count: number) => Promise<void>,
+  kind: string,
+  convert: (document: AnyDocument) => AnyDocument,
+  report: (count: number) => Promise<void>,
 ): Promise<void> {
-  const documents = db.collection<AnyDocument>(kind.name)
-  const convert = (document: AnyDocument) => migrated(document, kind, from, to)
+  const documents = db.collection<AnyDocument>(kind)
   let page: AnyDocument[] = []
   let bytes = 0
   const flush = async () => {
     await convertPage(documents, page, convert)
-    await report(page.at(-1)!._id, page.length)
+    await report(page.length)
     page = []
     bytes = 0
   }
-  for await (const document of documents.find({ _id: { $gt: after } }, { sort: { _id: 1 }, batchSize: PAGE })) {
+  for await (const document of documents.find({}, { sort: { _id: 1 }, batchSize: PAGE })) {
     page.push(document as AnyDocument)
     bytes += BSON.calculateObjectSize(document)
     if (page.length === PAGE || bytes >= PAGE_BYTES) await flush()

@@ -1,7 +1,7 @@
-import type { MongoDatabase } from '../../../documents/mongodb-url.ts'
-import type { Installation } from '../../../identity/installation.ts'
-import { connectMongo } from '../connection.ts'
-import { translated } from '../failures.ts'
+import type { MongoDatabase } from '../../documents/mongodb-url.ts'
+import type { Installation } from '../../identity/installation.ts'
+import { connectMongo } from './connection.ts'
+import { translated } from './failures.ts'
 import { MARKS, type Mark } from './store-mark.ts'
 
 /**

@@ -1,8 +1,7 @@
 import type { Db } from 'mongodb'
-import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../../identity/installation.ts'
-import { Unfit } from '../../../process/opening.ts'
-import type { SecretMark } from '../../../rotation/secret-mark.ts'
-import { isDuplicateKey } from '../failures.ts'
+import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../identity/installation.ts'
+import type { SecretMark } from '../../rotation/secret-mark.ts'
+import { isDuplicateKey } from './failures.ts'
 
 /** The collection of the mark. */
 export const MARKS = 'installation'
@@ -11,8 +10,6 @@ export interface Mark {
   readonly _id: 'installation'
   readonly installationId: string
   readonly secretFingerprint: string
-  /** Set while `kis copy` fills the database. */
-  readonly copying?: true
 }
 
 /** A claim without an id is for the database that names the installation: the first caller gives it a new id. */
@@ -22,31 +19,25 @@ export type Claim = OwnInstallation | (Omit<OwnInstallation, 'id'> & { readonly 
  * Marks a database if it has no mark, and moves the mark of one in which nothing depends on the previous secret. Gives
  * the mark that it had.
  * @throws {Error} it has the mark of another installation or another secret
- * @throws {Unfit} a copy into it has not ended; `isCopy` goes on with that copy
  */
-export async function claimDatabase(db: Db, claiming: () => Promise<Claim>, isCopy = false): Promise<Installation> {
+export async function claimDatabase(
+  db: Db,
+  claiming: () => Promise<Claim>,
+): Promise<{ readonly installation: Installation; readonly secretMark: SecretMark }> {
   const claim = await claiming()
   const mark = await markIn(db, claim)
-  if (mark.copying && !isCopy)
-    throw new Unfit([`a copy into the database ${db.databaseName} in MongoDB has not ended: let it end, or run \`kis copy\` again`])
-  const found = { id: mark.installationId, secretFingerprint: mark.secretFingerprint }
-  const own = { ...claim, id: claim.id ?? found.id }
-  const problem = explainForeign(nameOf(db), found, own)
+  const installation = { id: mark.installationId, secretFingerprint: mark.secretFingerprint }
+  const own = { ...claim, id: claim.id ?? installation.id }
+  const store = `The database ${db.databaseName} in MongoDB`
+  const problem = explainForeign(store, installation, own)
   if (problem) throw new Error(problem)
-  if (hasToMove(found, own)) await setSecret(db, own)
-  return found
-}
-
-/** The secret in the mark of a claimed database. `found`: the mark that it had. */
-export function secretMarkOf(db: Db, found: Installation, own: Installation): SecretMark {
-  return { store: nameOf(db), fingerprint: found.secretFingerprint, move: () => setSecret(db, own) }
+  if (hasToMove(installation, own)) await setSecret(db, own)
+  return { installation, secretMark: { store, fingerprint: mark.secretFingerprint, move: () => setSecret(db, own) } }
 }
 
 async function setSecret(db: Db, { secretFingerprint }: Installation): Promise<void> {
   await db.collection<Mark>(MARKS).updateOne({ _id: 'installation' }, { $set: { secretFingerprint } })
 }
-
-const nameOf = (db: Db) => `The database ${db.databaseName} in MongoDB`
 
 async function markIn(db: Db, claim: Claim): Promise<Mark> {
   const first = { installationId: claim.id ?? claim.newId(), secretFingerprint: claim.secretFingerprint }

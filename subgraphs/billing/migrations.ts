@@ -1,0 +1,5 @@
+import { collectKinds } from '../common/adapters/documents/kinds.ts'
+import { openCollections } from './use-cases/tables.ts'
+
+/** The kinds of billing's documents, with the migrations of each collection. CONTRIBUTING.md says how to add one. */
+export const BILLING_KINDS = collectKinds(openCollections, {})

@@ -1,0 +1,35 @@
+import type { MongoDatabase } from '../documents/mongodb-url.ts'
+import type { OwnInstallation } from '../identity/installation.ts'
+import type { Log } from '../process/log.ts'
+import type { Kind } from './documents/kinds.ts'
+import type { OwnDocuments } from './mongodb/own-store.ts'
+import type { Claim } from './mongodb/store-mark.ts'
+import { openSqliteDocumentStore } from './sqlite/documents/document-store.ts'
+import { secretMarkOf } from './sqlite/store-mark.ts'
+
+export interface OwnDocumentsOptions {
+  /** Null: the documents are in `file`. */
+  readonly mongodb: MongoDatabase | null
+  readonly file: string
+  /** The installation. A server is checked before it is asked for, so that its problems come first. */
+  own(): Promise<OwnInstallation>
+  /** Default: as `own`. For the database that names the installation. */
+  readonly claim?: Claim | undefined
+  readonly kinds: readonly Kind[]
+  readonly log: Log
+}
+
+/**
+ * Opens the documents of this installation, and migrates them.
+ * @throws {Error} they are of another installation or another secret, damaged, or of a newer version
+ * @throws {Unfit} the storage fails or the server cannot serve, or other processes must finish first
+ */
+export async function openOwnDocuments({ mongodb, file, own, claim, kinds, log }: OwnDocumentsOptions): Promise<OwnDocuments> {
+  if (mongodb) {
+    const { openOwnMongoStore } = await import('./mongodb/own-store.ts')
+    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, log })
+  }
+  const installation = await own()
+  const store = await openSqliteDocumentStore({ file, installation, kinds, log })
+  return { store, installation, secretMark: secretMarkOf(file, installation) }
+}

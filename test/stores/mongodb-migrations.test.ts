@@ -137,7 +137,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     await using _later = await upgrade(ADD)
     isDone = true
     const changes = await changing
-    const letters = await raw().find().toArray()
+    const letters = await raw()
+      .find({}, { sort: { _id: 1 } })
+      .toArray()
     expect(letters.reduce((sum, { reads = 0 }) => sum + reads, 0)).toBe(changes)
     expect(letters.filter(({ pages, sheets }) => pages !== 9 && pages !== sheets)).toEqual([])
   })
@@ -168,7 +170,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     await using _upgrade = await upgrade(ADD)
     expect(
       await raw()
-        .find({ sheets: { $exists: true } })
+        .find({ sheets: { $exists: true } }, { sort: { _id: 1 } })
         .toArray(),
     ).toHaveLength(2)
     expect(await versions()).toEqual([{ _id: 'letters', version: 2, oldestProgram: 1 }])
@@ -185,7 +187,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     await upgrade.finish()
     expect(
       await raw()
-        .find({ pages: { $exists: true } })
+        .find({ pages: { $exists: true } }, { sort: { _id: 1 } })
         .toArray(),
     ).toEqual([])
   })
@@ -257,7 +259,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
     }, 30_000)
     isDone = true
     const writes = await writing
-    const letters = await raw().find().toArray()
+    const letters = await raw()
+      .find({}, { sort: { _id: 1 } })
+      .toArray()
     expect(letters.reduce((sum, { reads = 0 }) => sum + reads, 0)).toBe(writes)
     expect(letters.filter(({ _id, pages, sheets }) => pages !== undefined || _id !== `l_${String(sheets).padStart(3, '0')}`)).toEqual([])
     expect(letters).toHaveLength(count)

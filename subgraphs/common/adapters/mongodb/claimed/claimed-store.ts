@@ -5,7 +5,7 @@ import type { Log } from '../../../process/log.ts'
 import type { SecretMark } from '../../../rotation/secret-mark.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { connectMongo } from '../connection.ts'
-import { documentsOf } from '../document-store.ts'
+import { announce, documentsOf } from '../document-store.ts'
 import { translated } from '../failures.ts'
 import { type Claim, claimDatabase, secretMarkOf } from './store-mark.ts'
 import { Upgrade } from './upgrade.ts'
@@ -27,7 +27,7 @@ export async function openClaimedMongoStore(
     const db = client.db(database)
     const installation = await claimDatabase(db, claiming, isCopy)
     const upgrade = await Upgrade.begin(db, kinds, log)
-    log.info({ database }, 'documents are in MongoDB')
+    await announce(client, database, log)
     const secretMark = (own: OwnInstallation) => secretMarkOf(db, installation, own)
     return { store: documentsOf(client, database, upgrade), installation, secretMark }
   } catch (error) {

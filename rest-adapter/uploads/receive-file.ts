@@ -1,6 +1,6 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { appendStream, PIECE_BYTES } from '../../subgraphs/common/uploads/append-stream.ts'
 import type { Call } from '../http/route.ts'
+import { appendStream, PIECE_BYTES } from './append-stream.ts'
 import { FILE, type FileData } from './file-object.ts'
 
 export const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)

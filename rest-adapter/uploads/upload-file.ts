@@ -3,11 +3,11 @@ import { MIMEType } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { sizeText } from '../../subgraphs/common/sizes.ts'
-import { readBytes, readFormStream, requireFileTaken } from '../../subgraphs/common/uploads/form-stream.ts'
 import type { RestConfig } from '../config.ts'
 import { isForm, isJson } from '../http/forms.ts'
 import { type Answer, type Call, created, type JsonObject, ok } from '../http/route.ts'
 import { toFile, toOpenAiFile } from './file-object.ts'
+import { readBytes, readFormStream, requireFileTaken } from './form-stream.ts'
 import { type ReceivedFile, receiveFile, UPLOAD } from './receive-file.ts'
 
 /** Bytes of a form beside its file. */

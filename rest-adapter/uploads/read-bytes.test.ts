@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
 import fastify from 'fastify'
 import { expect, it, onTestFinished } from 'vitest'
-import { eventually } from '../../../test/support/eventually.ts'
-import { systemClock } from '../process/clock.ts'
-import { APP_OPTIONS, listen } from '../server/listen.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { APP_OPTIONS, listen } from '../../subgraphs/common/server/listen.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { readBytes } from './form-stream.ts'
 
 const PACE = { leastBytesPerSecond: 16 * 1024, bodyWindowMs: 60_000, answerWindowMs: 60_000, maxUnreadBytes: 1024 * 1024, lookMs: 20 }

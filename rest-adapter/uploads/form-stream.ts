@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { finished, PassThrough, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { sizeText } from '../../subgraphs/common/sizes.ts'
@@ -87,25 +87,6 @@ export async function readFormStream<Taken>(
     file?.destroy(error as Error)
     await Promise.allSettled([taking])
     throw error
-  }
-}
-
-/**
- * The bytes of a body as they come in. If the reader ends early, the request is still there: it can be answered.
- * @throws {KisError} the client left, or was too slow
- */
-export async function* readBytes(stream: Readable): AsyncGenerator<Uint8Array> {
-  // A pipe keeps the request flowing, by which the server knows that its client is waited for.
-  const bytes = new PassThrough()
-  const forget = finished(stream, { writable: false }, (error) => {
-    if (error) bytes.destroy(asLeft(error))
-  })
-  stream.pipe(bytes)
-  try {
-    yield* bytes
-  } finally {
-    forget()
-    stream.unpipe(bytes)
   }
 }
 

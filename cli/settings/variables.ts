@@ -7,7 +7,7 @@ import { parseMongoUrl } from '../../subgraphs/common/documents/mongodb-url.ts'
 import { parseEgressAllow } from '../../subgraphs/common/egress/egress-address.ts'
 import { parseOrigins } from '../../subgraphs/common/server/origins.ts'
 import { parseUsd } from '../../subgraphs/common/usd.ts'
-import { parseElasticsearchUrl } from '../../subgraphs/knowledge/elasticsearch-url.ts'
+import { parseElasticsearchUrl } from '../../subgraphs/knowledge/domain/elasticsearch-url.ts'
 import { type Environment, trackReads } from './environment.ts'
 
 // Every variable that an operator can set, with its default. Each message follows the variable's name. No message

@@ -12,7 +12,7 @@ import {
 } from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
-import { parseElasticsearchUrl } from '../../elasticsearch-url.ts'
+import { parseElasticsearchUrl } from '../../domain/elasticsearch-url.ts'
 
 /**
  * For reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a longer time

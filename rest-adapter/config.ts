@@ -1,7 +1,7 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
 import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
-import { STREAM_BYTES } from '../subgraphs/common/uploads/append-stream.ts'
+import { STREAM_BYTES } from './uploads/append-stream.ts'
 
 const MIB = 1024 * 1024
 

@@ -51,7 +51,6 @@ import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
-import { uploadRoutes } from './uploads/routes.ts'
 import { tusRoutes } from './uploads/tus.ts'
 import { webSourceRoutes } from './uploads/web-sources.ts'
 
@@ -91,7 +90,6 @@ export const restRoutes: readonly Route[] = [
   ...reembeddingRoutes,
   ...fileRoutes,
   ...tusRoutes,
-  ...uploadRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
   ...threadRoutes,

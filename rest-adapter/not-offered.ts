@@ -20,6 +20,7 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   vector_stores: 'Vector stores are not offered. Use collections: POST /v1/collections, and POST /v1/collections/{id}/search.',
   moderations:
     'Moderation is not offered. Ask a model to classify the text: POST /v1/chat/completions with a `response_format` of JSON schema.',
+  uploads: 'Uploads in parts are not offered. Send the file to POST /v1/files as a form, or to /v1/uploads/tus by tus.',
   batches: 'Batches are not offered. Send each request to its own URL, such as POST /v1/chat/completions.',
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
 }

@@ -7,6 +7,7 @@ import { parseMongoUrl } from '../../subgraphs/common/documents/mongodb-url.ts'
 import { parseEgressAllow } from '../../subgraphs/common/egress/egress-address.ts'
 import { parseOrigins } from '../../subgraphs/common/server/origins.ts'
 import { parseUsd } from '../../subgraphs/common/usd.ts'
+import { parseElasticsearchUrl } from '../../subgraphs/knowledge/domain/elasticsearch-url.ts'
 import { type Environment, trackReads } from './environment.ts'
 
 // Every variable that an operator can set, with its default. Each message follows the variable's name. No message
@@ -100,7 +101,7 @@ export const VARIABLES = PLACES.extend({
   KIS_EGRESS_ALLOW: hostsAndPorts(),
   KIS_LOCAL_MCP_SERVERS: hostsAndPorts(),
   KIS_MONGODB_URL: readBy(parseMongoUrl).optional(),
-  KIS_ELASTICSEARCH_URL: z.string().refine(isHttpAddress, 'must be an http(s) address').optional(),
+  KIS_ELASTICSEARCH_URL: readBy(checkElasticsearchUrl).optional(),
   KIS_ELASTICSEARCH_API_KEY: z.string().optional(),
   KIS_ELASTICSEARCH_PREFIX: z
     .string()
@@ -206,6 +207,11 @@ function tryParseUsd(text: string): bigint | undefined {
   } catch {
     return undefined
   }
+}
+
+function checkElasticsearchUrl(text: string): string {
+  parseElasticsearchUrl(text)
+  return text
 }
 
 /** The user and the password must be decodable: write `%` as `%25`. */

@@ -56,13 +56,13 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
 
 const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: FastifyInstance) => void>>> = {
   audio: registerFormParser,
-  upload: (scope) => passOn(scope, 'multipart/form-data', '*'),
-  stream: (scope) => passOn(scope, 'multipart/form-data', 'application/offset+octet-stream'),
+  upload: (scope) => passOn(scope, 'multipart/form-data'),
+  stream: (scope) => passOn(scope, 'application/offset+octet-stream'),
 }
 
-/** Hands bodies of these types on as they come in. */
-function passOn(app: FastifyInstance, ...contentTypes: readonly string[]): void {
-  for (const contentType of contentTypes) app.addContentTypeParser(contentType, (_request, payload, done) => done(null, payload))
+/** Hands bodies of this type on as they come in. */
+function passOn(app: FastifyInstance, contentType: string): void {
+  app.addContentTypeParser(contentType, (_request, payload, done) => done(null, payload))
 }
 
 function toRouteConfig(route: Route) {

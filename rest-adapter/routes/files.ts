@@ -3,7 +3,7 @@ import { NotFound } from '../../subgraphs/common/errors.ts'
 import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
 import { deleted, ok, type Route } from '../http/route.ts'
 import { FILE, toFile } from '../uploads/file-object.ts'
-import { requireLength, uploadFile } from '../uploads/upload-file.ts'
+import { requireUpload, uploadFile } from '../uploads/upload-file.ts'
 
 const LIST = gatewayOperation(`query Files($first: Int!, $after: String, $order: SortOrder, $sortBy: ListSort, $filter: FileFilter) {
   files(first: $first, after: $after, order: $order, sortBy: $sortBy, filter: $filter) {
@@ -17,7 +17,7 @@ export const fileRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/files',
     body: 'upload',
-    refuse: requireLength,
+    refuse: requireUpload,
     handle: uploadFile,
   },
   {

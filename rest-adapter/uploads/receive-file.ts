@@ -1,12 +1,15 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { appendStream, PIECE_BYTES } from '../../subgraphs/common/uploads/append-stream.ts'
 import type { Call } from '../http/route.ts'
+import { appendStream, PIECE_BYTES } from './append-stream.ts'
 import { FILE, type FileData } from './file-object.ts'
 
 export const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)
 const CREATE = gatewayOperation('mutation CreateFormUpload($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }')
 const COMPLETE = gatewayOperation(`mutation CompleteFormUpload($input: CompleteUploadInput!) {
   completeUpload(input: $input) { upload { file { ${FILE} } } } }`)
+/** What the form calls the name and the content. */
+const NAMES = { name: 'file', contentBase64: 'file' }
+
 const CANCEL = gatewayOperation('mutation CancelFormUpload($id: ID!) { cancelUpload(id: $id) { upload { id } } }')
 
 /**
@@ -20,29 +23,23 @@ export interface ReceivedFile {
 }
 
 /**
- * Reads the bytes of a file of unknown length. It holds one piece: a small file, or the next piece of an upload. If it
- * fails, nothing of the file is left.
- * @param names what the caller calls the name and the content
+ * Reads the bytes of a form's file, whose length is unknown. It holds one piece: a small file, or the next piece of an
+ * upload. If it fails, nothing of the file is left.
  */
-export async function receiveFile(
-  call: Call,
-  name: string,
-  source: AsyncIterable<Uint8Array>,
-  names: { readonly name: string; readonly contentBase64: string },
-): Promise<ReceivedFile> {
+export async function receiveFile(call: Call, name: string, source: AsyncIterable<Uint8Array>): Promise<ReceivedFile> {
   const chunks = source[Symbol.asyncIterator]()
   const held: Uint8Array[] = []
   let heldBytes = 0
   while (heldBytes <= PIECE_BYTES) {
     const { done, value } = await chunks.next()
-    if (done) return smallFile(call, name, Buffer.concat(held), names)
+    if (done) return smallFile(call, name, Buffer.concat(held))
     held.push(value)
     heldBytes += value.length
   }
-  const { id } = (await call.askThrough(CREATE, { input: { name } }, names)).createUpload.upload
+  const { id } = (await call.askThrough(CREATE, { input: { name } }, NAMES)).createUpload.upload
   const discard = () => call.cleanUp(CANCEL, { id })
   try {
-    await appendStream(call, id, 0, joined(held, chunks), names)
+    await appendStream(call, id, 0, joined(held, chunks), NAMES)
   } catch (error) {
     await discard()
     throw error
@@ -61,12 +58,12 @@ export async function receiveFile(
 }
 
 /** A large file as one text would hold up the whole process; a small one takes one call. */
-function smallFile(call: Call, name: string, bytes: Buffer, names: { readonly name: string }): ReceivedFile {
+function smallFile(call: Call, name: string, bytes: Buffer): ReceivedFile {
   return {
     discard: async () => undefined,
     async store() {
       const input = { name, contentBase64: bytes.toString('base64') }
-      return (await call.askThrough(UPLOAD, { input }, names)).uploadFile.file
+      return (await call.askThrough(UPLOAD, { input }, NAMES)).uploadFile.file
     },
   }
 }

@@ -20,7 +20,7 @@ export interface KnowledgeConfig {
 }
 
 export interface ElasticsearchConfig {
-  /** May contain `user:password@`. It goes into no log and no error. */
+  /** As `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. It goes into no log and no error. */
   readonly url: string
   readonly apiKey: string | undefined
   readonly prefix: string | undefined

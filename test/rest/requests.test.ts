@@ -318,6 +318,8 @@ describe('requests by REST', () => {
       ['/v1/vector_stores/vs_1/search', 'POST /v1/collections'],
       ['/v1/moderations', 'POST /v1/chat/completions'],
       ['/v1/batches', 'POST /v1/chat/completions'],
+      ['/v1/uploads', '/v1/uploads/tus'],
+      ['/v1/uploads/upload_1/parts', 'POST /v1/files'],
     ] as const) {
       expect(await errorCode('POST', path)).toBe('404 not_offered')
       expect(await (await adapter.fetch(path, { method: 'POST' })).text()).toContain(instead)

@@ -45,12 +45,13 @@ beforeAll(async () => {
 beforeEach(() => void adapter.gateway.asked.splice(0))
 afterAll(() => adapter[Symbol.asyncDispose]())
 
+const END = '--b--\r\n'
+const part = (head: string, text: string) => `--b\r\ncontent-disposition: form-data; ${head}\r\n\r\n${text}\r\n`
+
 const asked = () => adapter.gateway.asked.map(({ name }) => name)
 
 describe('a form whose file has come in', () => {
-  const part = (head: string, text: string) => `--b\r\ncontent-disposition: form-data; ${head}\r\n\r\n${text}\r\n`
   const file = part('name="file"; filename="a.txt"', 'x'.repeat(SIZE))
-  const END = '--b--\r\n'
 
   /** Sends the file, and the rest when the file is stored. */
   async function send(rest: string) {
@@ -96,9 +97,10 @@ describe('a file whose client leaves as it is completed', () => {
       if (!succeeds) throw new Error('the store is away')
       isMade = true
     }
-    const client = open('POST /v1/files?name=a.txt', 'content-type: text/plain', `content-length: ${size}`)
+    const form = part('name="file"; filename="a.txt"', 'x'.repeat(size)) + END
+    const client = open('POST /v1/files', 'content-type: multipart/form-data; boundary=b', `content-length: ${form.length}`)
     client.on('close', () => setTimeout(leave, 50))
-    client.write('x'.repeat(size))
+    client.write(form)
     await eventually(() => asked().at(-1) === last.at(-1) && isMade === succeeds)
     expect(asked().slice(-last.length)).toEqual(last)
   })

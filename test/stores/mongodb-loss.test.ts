@@ -6,7 +6,7 @@ import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { Unfit } from '../../subgraphs/common/process/opening.ts'
 import { openMongoBlobStore } from '../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
+import { dropDatabases, newDatabaseName, withUser } from '../support/engines/mongodb.ts'
 import { DISK_FULL, MongoProxy, NO_PRIMARY, NO_RIGHTS, WRONG_PASSWORD } from '../support/engines/mongodb-proxy.ts'
 
 interface Item extends StoredDocument {
@@ -133,7 +133,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       await using proxy = await MongoProxy.start(url)
       proxy.refusal = refusal
       const address = proxy.through(url)
-      const error = await openOn(refusal === WRONG_PASSWORD ? address.replace('//', '//kis:s3cret@') : address).catch((reason) => reason)
+      const error = await openOn(refusal === WRONG_PASSWORD ? withUser(address, 'kis:s3cret') : address).catch((reason) => reason)
       expect(everythingIn(error)).not.toContain('s3cret')
       expect(error).toBeInstanceOf(Unfit)
       expect(error.problems).toEqual([expect.stringMatching(says)])
@@ -142,7 +142,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
     })
 
     it('does not quote a password that is refused, or that makes the URL unreadable', async () => {
-      for (const address of [url.replace('//', '//user:s3cret@'), url.replace('//', '//user:s3%cret@'), 'mongodb://user:s3cret']) {
+      for (const address of [withUser(url, 'user:s3cret'), withUser(url, 'user:s3%cret'), 'mongodb://user:s3cret']) {
         const error = (await openOn(address).catch((reason) => reason)) as Error
         expect(error).toBeInstanceOf(Error)
         expect(everythingIn(error)).not.toMatch(/s3cret|cret/)

@@ -9,18 +9,7 @@ export interface Naming {
 
 /** What `node` finds. */
 export const NODE_KINDS = [
-  ...([
-    'collection',
-    'file',
-    'document',
-    'chunk',
-    'goldQuestion',
-    'evaluation',
-    'reembedding',
-    'webSource',
-    'upload',
-    'uploadPart',
-  ] as const),
+  ...(['collection', 'file', 'document', 'chunk', 'goldQuestion', 'evaluation', 'reembedding', 'webSource', 'upload'] as const),
   ...(['agent', 'agentRun', 'thread', 'workflow', 'workflowRun'] as const),
   ...(['organization', 'wallet', 'key', 'member', 'invitation', 'webhook', 'delivery', 'usageRecord', 'ledgerEntry'] as const),
 ] as const satisfies readonly Kind[]
@@ -66,7 +55,6 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/evaluations/{id}': [names('evaluation')],
   '/v1/reembeddings/{id}': [names('reembedding')],
   '/v1/files/{id}': [names('file')],
-  '/v1/uploads/{id}': [names('upload')],
   '/v1/uploads/tus/{id}': [names('upload')],
   '/v1/agents/{id}': [names('agent')],
   '/v1/chat/completions/{id}': [names('chatStream')],
@@ -97,7 +85,6 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.document_id': [names('document')],
   'body.documents[].document_id': [names('document')],
   'body.document_ids[]': [names('document')],
-  'body.part_ids[]': [names('uploadPart')],
   'body.member_id': [names('member')],
   'body.key_ids[]': [names('key')],
   'body.filter': FILTERS,
@@ -173,9 +160,9 @@ export const REST_PLAIN = words(`
   body.messages[].tool_calls[] body.messages[].tool_call_id body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name query.name_contains header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name_contains header.mcp-protocol-version
   header.range header.if-range header.if-none-match
-  body.email body.filename body.mime_type body.purpose body.data body.md5
+  body.email
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'PATCH /v1/uploads/tus/{id} body',
@@ -213,9 +200,6 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   addSite: (own) => ({ url: own.page }),
   searchCollections: (own) => ({ collection_ids: [own.collection], query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
-  createUpload: () => ({ filename: 'a.txt', bytes: 1, mime_type: 'text/plain', purpose: 'assistants' }),
-  addUploadPart: () => ({}),
-  completeUpload: (own) => ({ part_ids: [own.uploadPart] }),
   patchTusUpload: () => ({}),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
   updateAgent: () => ({ name: 'Changed' }),
@@ -417,11 +401,9 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteWebSource.id': [names('webSource')],
   'Collection.sources.after': [cursor('webSource')],
   'Collection.sources.before': [cursor('webSource')],
-  'CreateUploadInput.partOf': [names('upload')],
-  'AppendToUploadInput.id': [names('upload'), names('uploadPart')],
+  'AppendToUploadInput.id': [names('upload')],
   'CompleteUploadInput.id': [names('upload')],
-  'CompleteUploadInput.partIds': [names('uploadPart', (given) => [given])],
-  'mutation.cancelUpload.id': [names('upload'), names('uploadPart')],
+  'mutation.cancelUpload.id': [names('upload')],
   'CreateDocumentInput.collectionId': [names('collection')],
   'CreateDocumentInput.fileId': [names('file')],
   'CreateDocumentInput.documentId': [names('document')],
@@ -481,7 +463,7 @@ export const GRAPHQL_PLAIN = words(`
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
   CreateWebDocumentInput.url CreateWebDocumentInput.metadata AddSiteInput.url AddSiteInput.metadata
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata CreateDocumentInput.externalId AttachedFileInput.externalId UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
-  CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64 CompleteUploadInput.md5
+  CreateUploadInput.name CreateUploadInput.metadata AppendToUploadInput.contentBase64
   subscription.agentRunEvents.after subscription.chatCompletionEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
   subscription.runEnded.after Agent.versions.after Agent.versions.before Workflow.versions.after Workflow.versions.before ApiKeyFilter.nameContains
 `)
@@ -593,9 +575,9 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   addSite: (own) => ({ input: { collectionId: own.collection, url: own.page } }),
   refreshWebSource: (own) => ({ id: own.webSource }),
   deleteWebSource: (own) => ({ id: own.webSource }),
-  createUpload: (own) => ({ input: { name: 'a.txt', sizeBytes: 1, partOf: own.upload } }),
+  createUpload: () => ({ input: { name: 'a.txt', sizeBytes: 1 } }),
   appendToUpload: (own) => ({ input: { id: own.upload, offset: 0, contentBase64: 'YQ==' } }),
-  completeUpload: (own) => ({ input: { id: own.upload, partIds: [own.uploadPart] } }),
+  completeUpload: (own) => ({ input: { id: own.upload } }),
   cancelUpload: (own) => ({ id: own.upload }),
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),
   addGoldQuestions: (own) => ({

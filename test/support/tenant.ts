@@ -19,7 +19,6 @@ export interface Possessions {
   /** The address of a page. */
   readonly page: string
   readonly upload: string
-  readonly uploadPart: string
   readonly chunk: string
   readonly goldQuestion: string
   readonly evaluation: string
@@ -61,6 +60,8 @@ export interface Possessions {
 }
 export type Kind = keyof Possessions
 
+const CREATE_UPLOAD = 'mutation ($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }'
+
 const done = async <T extends Promise<{ status: number; body: Json }>>(asked: T): Promise<Json> => {
   const { status, body } = await asked
   if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
@@ -94,10 +95,8 @@ export async function furnish(
   await post(`/v1/collections/${collection.id}/documents`, { url: page })
   const [source] = (await get(`/v1/collections/${collection.id}/sources`)).data
   await eventually(async () => (await get(`/v1/collections/${collection.id}/documents/${source.document_id}`)).status === 'ready', 30_000)
-  const upload = await post('/v1/uploads', { filename: `${mark}.txt`, bytes: 1, mime_type: 'text/plain', purpose: mark })
-  const form = new FormData()
-  form.append('data', new File(['a'], 'part'))
-  const part = await done(caller.rest('POST', `/v1/uploads/${upload.id}/parts`, form))
+  const input = { name: `${mark}.txt`, sizeBytes: 1, metadata: mark }
+  const { upload } = (await caller.graphql(CREATE_UPLOAD, { input })).data.createUpload
   const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
   const expected = [{ phrase: mark }]
   const [goldQuestion] = (await post(`/v1/collections/${collection.id}/gold-questions`, { questions: [{ query: `${mark}?`, expected }] }))
@@ -151,7 +150,6 @@ export async function furnish(
     webSource: source.id,
     page,
     upload: upload.id,
-    uploadPart: part.id,
     chunk: hit.chunk_id,
     goldQuestion: goldQuestion.id,
     evaluation: evaluation.id,

@@ -13,7 +13,6 @@ export type IdPrefix =
   | 'file'
   | 'upload'
   | 'web'
-  | 'part'
   | 'doc'
   | 'gq'
   | 'evl'

@@ -32,7 +32,6 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['remb', { type: 'Reembedding', owner: 'knowledge', scope: 'knowledge:read' }],
   ['web', { type: 'WebSource', owner: 'knowledge', scope: 'knowledge:read' }],
   ['upload', { type: 'Upload', owner: 'knowledge', scope: 'knowledge:write' }],
-  ['part', { type: 'Upload', owner: 'knowledge', scope: 'knowledge:write' }],
   ['org', { type: 'Organization', owner: 'billing', scope: null }],
   ['key', { type: 'ApiKey', owner: 'billing', scope: null }],
   ['mem', { type: 'Member', owner: 'billing', scope: null }],

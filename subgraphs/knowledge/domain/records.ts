@@ -71,14 +71,12 @@ export interface Piece {
   readonly sizeBytes: number
 }
 
-/** A file that comes in by pieces, or one part of such a file. */
+/** A file that comes in by pieces. */
 export interface UploadRecord {
   readonly _id: string
   readonly organizationId: string
-  /** The organization while it is open and no part of another. The organization's limits count these. */
+  /** The organization while it is open. The organization's limits count these. */
   readonly openOf?: string
-  /** The upload that it is a part of. */
-  readonly partOf?: string
   readonly name: string
   /** The size of the whole, as its maker has said it; of one that grows, what has come in. */
   readonly sizeBytes: number

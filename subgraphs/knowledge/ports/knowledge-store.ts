@@ -56,12 +56,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
     blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
     uploads: store.collection({
       name: 'uploads',
-      indexes: [
-        { fields: ['openOf'], sparse: true },
-        { fields: ['partOf'], sparse: true },
-        { fields: ['expiresAt'] },
-        { fields: ['organizationId'] },
-      ],
+      indexes: [{ fields: ['openOf'], sparse: true }, { fields: ['expiresAt'] }, { fields: ['organizationId'] }],
     }),
     sources: store.collection({
       name: 'web_sources',

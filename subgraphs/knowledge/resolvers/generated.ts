@@ -1000,7 +1000,6 @@ export type Upload = {
   readonly offset: Scalars['Float']['output'];
   readonly status: UploadStatus;
   readonly metadata?: Maybe<Scalars['String']['output']>;
-  readonly partOf?: Maybe<Scalars['ID']['output']>;
   readonly file?: Maybe<File>;
   readonly createdAt: Scalars['DateTime']['output'];
   readonly expiresAt: Scalars['DateTime']['output'];
@@ -1059,7 +1058,6 @@ export type CreateUploadInput = {
   readonly name: Scalars['String']['input'];
   readonly sizeBytes?: InputMaybe<Scalars['Float']['input']>;
   readonly metadata?: InputMaybe<Scalars['String']['input']>;
-  readonly partOf?: InputMaybe<Scalars['ID']['input']>;
 };
 
 export type AppendToUploadInput = {
@@ -1070,8 +1068,6 @@ export type AppendToUploadInput = {
 
 export type CompleteUploadInput = {
   readonly id: Scalars['ID']['input'];
-  readonly partIds?: InputMaybe<ReadonlyArray<Scalars['ID']['input']>>;
-  readonly md5?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type UploadPayload = {
@@ -2381,7 +2377,6 @@ export type UploadResolvers<ContextType = Context, ParentType extends ResolversP
   offset?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['UploadStatus'], ParentType, ContextType>;
   metadata?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-  partOf?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   file?: Resolver<Maybe<ResolversTypes['File']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   expiresAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;

@@ -14,7 +14,7 @@ export const uploadMutations: MutationResolvers = {
     return { upload: await appendToUpload(deps, context, input) }
   },
   async completeUpload(_parent, { input }, { deps, ...context }) {
-    return { upload: await completeUpload(deps, context, input) }
+    return { upload: await completeUpload(deps, context, input.id) }
   },
   async cancelUpload(_parent, { id }, { deps, ...context }) {
     return { upload: await cancelUpload(deps, context, id) }
@@ -23,7 +23,6 @@ export const uploadMutations: MutationResolvers = {
 
 export const UploadFields: UploadResolvers = {
   id: ({ _id }) => _id,
-  partOf: ({ partOf }) => partOf ?? null,
   file: (upload, _args, { deps }) => findFileOf(deps, upload),
   __resolveReference: ({ id }, { deps, ...context }) => findUpload(deps, context, id),
 }

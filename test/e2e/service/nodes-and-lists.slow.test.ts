@@ -42,7 +42,6 @@ const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
   reembedding: 'Reembedding',
   webSource: 'WebSource',
   upload: 'Upload',
-  uploadPart: 'Upload',
   agent: 'Agent',
   agentRun: 'AgentRun',
   thread: 'Thread',

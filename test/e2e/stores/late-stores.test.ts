@@ -10,7 +10,7 @@ import { addDocument, balancedWallet, type Caller, makeCaller, newCollection } f
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
-import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase, withUser } from '../../support/engines/mongodb.ts'
 import { MongoProxy, WRONG_PASSWORD } from '../../support/engines/mongodb-proxy.ts'
 import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -212,7 +212,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
 
       it('waits with credentials that are wrong, and does not show them', async () => {
         mongodbProxy.refusal = WRONG_PASSWORD
-        env.KIS_MONGODB_URL = env.KIS_MONGODB_URL!.replace('//', '//kis:s3cret@')
+        env.KIS_MONGODB_URL = withUser(env.KIS_MONGODB_URL!, 'kis:s3cret')
         const [port] = await freePorts(1)
         const launched = await launch('billing', port!)
         await eventually(

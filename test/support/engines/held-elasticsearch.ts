@@ -21,6 +21,8 @@ interface Answer {
 /** A server in place of Elasticsearch that answers as told, and some requests only when it is released. */
 export interface HeldElasticsearch extends AsyncDisposable {
   readonly url: string
+  /** The header of each request. */
+  readonly authorizations: readonly (string | undefined)[]
   /** How many requests wait for their answers. */
   readonly held: number
   /** Resolves when so many requests wait. */
@@ -31,9 +33,11 @@ export interface HeldElasticsearch extends AsyncDisposable {
 
 export async function startHeldElasticsearch(answer: (asked: Asked) => Answer): Promise<HeldElasticsearch> {
   const released = Promise.withResolvers<void>()
+  const authorizations: (string | undefined)[] = []
   let held = 0
   let onHeld: (() => void) | undefined
   const server = createServer(async (request, response) => {
+    authorizations.push(request.headers.authorization)
     const asked = { method: request.method!, path: request.url!.split('?')[0]!, body: await text(request) }
     const { status = 200, body, isHeld = false } = answer(asked)
     if (isHeld) {
@@ -47,6 +51,7 @@ export async function startHeldElasticsearch(answer: (asked: Asked) => Answer): 
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    authorizations,
     get held() {
       return held
     },

@@ -1,18 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { BSON } from 'mongodb'
+import { commandOf, replyTo, splitMessages } from './op-msg.ts'
 
 /** The BSON name of the field, with its terminating zero. A 32-bit number follows it. */
 const MAX_WIRE_VERSION = Buffer.from('maxWireVersion\0')
-
-/**
- * The bytes of an OP_MSG before its document: the header (length, id, id of the request, opcode), the flags and the
- * kind of the section. The first field of the document is the command.
- */
-const HEADER_BYTES = 16
-const OP_MSG = 2013
-const DOCUMENT_AT = 21
-const FIRST_NAME_AT = DOCUMENT_AT + 5
 
 /** A server's refusal of commands, with the name, code and message of mongod. */
 export interface Refusal {
@@ -114,10 +105,9 @@ export class MongoProxy implements AsyncDisposable {
           else to.write(this.#answer(bytes))
           return
         }
-        request = Buffer.concat([request, bytes])
-        while (request.length >= HEADER_BYTES && request.length >= request.readInt32LE()) {
-          const message = request.subarray(0, request.readInt32LE())
-          request = request.subarray(message.length)
+        const { messages, rest } = splitMessages(Buffer.concat([request, bytes]))
+        request = rest
+        for (const message of messages) {
           const refusal = this.#toRefusal(message)
           if (refusal) from.write(refusal)
           else to.write(message)
@@ -132,16 +122,9 @@ export class MongoProxy implements AsyncDisposable {
   }
 
   #toRefusal(message: Buffer): Buffer | undefined {
-    if (!this.refusal || message.readInt32LE(12) !== OP_MSG) return undefined
-    const command = message.toString('latin1', FIRST_NAME_AT, message.indexOf(0, FIRST_NAME_AT))
+    if (!this.refusal) return undefined
     const { commands, ...answer } = this.refusal
-    if (!commands.includes(command)) return undefined
-    const body = BSON.serialize({ ok: 0, ...answer })
-    const head = Buffer.alloc(DOCUMENT_AT)
-    head.writeInt32LE(head.length + body.length, 0)
-    head.writeInt32LE(message.readInt32LE(4), 8)
-    head.writeInt32LE(OP_MSG, 12)
-    return Buffer.concat([head, body])
+    return commands.includes(commandOf(message) ?? '') ? replyTo(message, { ok: 0, ...answer }) : undefined
   }
 
   #answer(bytes: Buffer): Buffer {

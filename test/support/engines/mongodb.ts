@@ -22,6 +22,11 @@ export function withDatabase(url: string, database: string): string {
   return url.replace(/^(mongodb(?:\+srv)?:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`)
 }
 
+/** Returns the URL with this user and password, in place of what it may have. */
+export function withUser(url: string, user: string): string {
+  return url.replace(/\/\/(?:[^@/?]+@)?/, `//${user}@`)
+}
+
 export async function dropDatabases(url: string, ...names: readonly string[]): Promise<void> {
   await using client = new MongoClient(url)
   for (const name of names) await client.db(name).dropDatabase()

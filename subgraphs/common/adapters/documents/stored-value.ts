@@ -10,8 +10,10 @@ export interface StoredObject {
 
 /** Levels of objects and arrays, as BSON allows. Also catches a value that contains itself. */
 const MAX_DEPTH = 100
-/** Characters of JSON. MongoDB limits a document to 16 MiB. */
-const MAX_DOCUMENT_LENGTH = 16 * 1024 * 1024
+/** Bytes of JSON. MongoDB limits a document to 16 MiB. */
+const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
+/** Most bytes of a UTF-16 unit in UTF-8. */
+const MAX_UNIT_BYTES = 3
 
 /** @throws {TypeError} the two stores would not both keep the value unchanged: a defect of the caller */
 export function toStored(value: unknown, where: string, depth = 0): Stored {
@@ -97,8 +99,9 @@ export function describeKind(value: Stored | undefined): string {
 
 export function encodeDocument(document: Stored): string {
   const text = JSON.stringify(document)
-  if (text.length > MAX_DOCUMENT_LENGTH)
-    throw new RangeError(`a document of ${text.length} characters is larger than ${MAX_DOCUMENT_LENGTH}`)
+  // Bytes are counted only where there may be too many.
+  if (text.length > MAX_DOCUMENT_BYTES / MAX_UNIT_BYTES && Buffer.byteLength(text) > MAX_DOCUMENT_BYTES)
+    throw new RangeError(`a document of ${Buffer.byteLength(text)} bytes is larger than ${MAX_DOCUMENT_BYTES}`)
   return text
 }
 

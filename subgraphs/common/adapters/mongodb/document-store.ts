@@ -14,6 +14,8 @@ import type { LastingClient } from './lasting-client.ts'
 import { LongReads } from './long-reads.ts'
 
 const WHAT = 'The document store'
+const STANDALONE =
+  'MongoDB is a standalone server: if its disk is lost, so is every acknowledged write; no other server takes over when it fails; and a write whose connection breaks is not repeated. Run it as a replica set'
 
 /**
  * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` is only useful with a replica set).
@@ -23,8 +25,21 @@ const WHAT = 'The document store'
  */
 export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
   const client = await connectMongo(options)
-  options.log.info({ database: options.database }, 'documents are in MongoDB')
-  return documentsOf(client, options.database)
+  try {
+    await announce(client, options.database, options.log)
+    return documentsOf(client, options.database)
+  } catch (error) {
+    await client.close()
+    throw translated(error, '', WHAT)
+  }
+}
+
+/** Logs where documents are, with a warning about a server that is alone. */
+export async function announce(client: LastingClient, database: string, log: Log): Promise<void> {
+  const { setName, msg } = await client.bounded(() => client.db(database).command({ hello: 1 }), OPERATION_LIMIT_MS)
+  log.info({ database }, 'documents are in MongoDB')
+  // `isdbgrid`: a router of shards.
+  if (setName === undefined && msg !== 'isdbgrid') log.warn({ database }, STANDALONE)
 }
 
 /** The documents of a database. Disposing them ends `meanwhile`, and closes the client. */
@@ -80,9 +95,10 @@ class MongoDocumentStore implements DocumentStore {
     await this.#ready()
     try {
       return await this.#client.bounded(async () => {
+        // Milliseconds since 1970 on some servers.
         const { localTime } = await this.#db.command({ hello: 1 })
         await tryToWrite(this.#client, this.#db.databaseName)
-        return localTime
+        return new Date(localTime)
       }, OPERATION_LIMIT_MS)
     } catch (error) {
       if (isDiskFull(error)) throw new Unfit([`the disk is full: MongoDB: ${(error as Error).message}`])
@@ -104,13 +120,10 @@ class MongoDocumentStore implements DocumentStore {
   async #prepare(): Promise<void> {
     const specs = [...this.#unprepared]
     const problems: string[] = []
-    for (const spec of specs) {
-      const make = () => makeIndexes(this.#db, spec, WHAT)
-      const found = await this.#client.bounded(make, (1 + spec.indexes.length) * OPERATION_LIMIT_MS).catch((error) => {
-        throw translated(error, spec.name, WHAT)
-      })
-      problems.push(...found)
-    }
+    await this.#client.patiently(async (client) => {
+      const db = client.db(this.#db.databaseName)
+      for (const spec of specs) problems.push(...(await makeIndexes(db, spec, WHAT)))
+    })
     if (problems.length > 0) throw new Unfit(problems.map((problem) => `in the MongoDB database ${this.#db.databaseName} ${problem}`))
     for (const spec of specs) this.#unprepared.delete(spec)
   }

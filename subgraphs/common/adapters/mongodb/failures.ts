@@ -15,6 +15,7 @@ import {
 import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 
+const BAD_VALUE = 2
 const DUPLICATE_KEY = 11000
 const OUT_OF_DISK_SPACE = 14031
 
@@ -24,20 +25,33 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   7, // HostNotFound
   13, // Unauthorized: the user had the rights at the start
   18, // AuthenticationFailed: as above
+  24, // LockTimeout
+  43, // CursorNotFound: the server has restarted, or another one has taken over
+  46, // LockBusy
   50, // MaxTimeMSExpired
   64, // WriteConcernTimeout
   79, // UnknownReplWriteConcern
   89, // NetworkTimeout
   91, // ShutdownInProgress
   100, // UnsatisfiableWriteConcern
+  112, // WriteConflict
   133, // FailedToSatisfyReadPreference
   134, // ReadConcernMajorityNotAvailableYet
+  150, // StaleEpoch
+  175, // QueryPlanKilled
   189, // PrimarySteppedDown
+  202, // NetworkInterfaceExceededTimeLimit
   262, // ExceededTimeLimit
+  276, // IndexBuildAborted
+  285, // IndexBuildAlreadyInProgress
+  365, // TemporarilyUnavailable
+  384, // ConnectionError
+  462, // IngressRequestRateLimitExceeded
   9001, // SocketException
   10058, // LegacyNotPrimary
   10107, // NotWritablePrimary
   11600, // InterruptedAtShutdown
+  11601, // Interrupted
   11602, // InterruptedDueToReplStateChange
   13435, // NotPrimaryNoSecondaryOk
   13436, // NotPrimaryOrSecondary
@@ -71,9 +85,20 @@ export function isDiskFull(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === OUT_OF_DISK_SPACE
 }
 
+/** The query names an index that has been dropped, or is still being built. */
+function lacksIndex(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === BAD_VALUE && /hint provided does not correspond/.test(error.message)
+}
+
+/** The part of the reason that callers may know. */
+function reasonOf(error: unknown): { readonly why?: string } {
+  if (isDiskFull(error)) return { why: 'the disk is full' }
+  return lacksIndex(error) ? { why: 'an index is missing or still being built' } : {}
+}
+
 /** Translates a driver's error to one of the port. Leaves an error that is no expected failure unchanged. */
 export function translated(error: unknown, collection: string, what: string): unknown {
-  if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error, ...(isDiskFull(error) && { why: 'the disk is full' }) })
+  if (isUnavailable(error) || lacksIndex(error)) return new ServiceUnavailable(what, { cause: error, ...reasonOf(error) })
   return isDuplicateKey(error) ? new DuplicateKey(collection, error) : error
 }
 

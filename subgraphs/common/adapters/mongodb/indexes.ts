@@ -45,40 +45,47 @@ export function checkSparse({ name, indexes }: CollectionSpec): void {
 }
 
 /**
- * Creates the missing indexes of the collection. Gives the problems of the existing ones, as sentences. An index with
- * the right keys may have any name.
+ * Creates the missing indexes of the collection, and waits for those that are still being built: queries cannot use
+ * them before. Returns the problems of the existing ones, as sentences. An index with the right keys may have any name.
+ * `db` is of a client without a time limit: a build may take hours.
  * @throws {ServiceUnavailable} the server cannot serve
  */
 export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
   const collection = db.collection(spec.name)
-  const problems: string[] = []
   try {
     const found = await readIndexes(collection)
-    for (const index of spec.indexes) {
-      const wanted = describeIndex(index)
+    const problems: string[] = []
+    const existing: WantedIndex[] = []
+    const missing: WantedIndex[] = []
+    for (const wanted of spec.indexes.map(describeIndex)) {
       // Queries name their index. One with other documents, or in another order, would give wrong results.
-      if (found.some((one) => shown(one) === shown(wanted))) continue
+      const same = found.find((one) => shown(one) === shown(wanted))
       const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
-      if (other)
+      if (same) existing.push({ ...wanted, name: same.name })
+      else if (!other) missing.push(wanted)
+      else
         problems.push(
           `the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and the service creates it again`,
         )
-      else problems.push(...(await made(() => collection.createIndexes([{ ...wanted }]), wanted, spec)))
     }
+    // A server lists an index from when its build begins, and replies to this when the build has ended.
+    if (existing.length > 0) problems.push(...(await create(collection, existing)))
+    for (const wanted of missing) problems.push(...(await create(collection, [wanted])))
+    return problems
   } catch (error) {
     throw translated(error, spec.name, what)
   }
-  return problems
 }
 
 /** Gives the server's objections: documents that are equal in a unique index, or another index in the way. */
-async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: CollectionSpec): Promise<readonly string[]> {
+async function create(collection: Collection, indexes: WantedIndex[]): Promise<readonly string[]> {
   try {
-    await make()
+    await collection.createIndexes(indexes)
     return []
   } catch (error) {
-    if (!(error instanceof MongoServerError) || translated(error, spec.name, '') instanceof KisError) throw error
-    return [`the index ${shown(wanted)} of ${spec.name} could not be created: ${error.message}`]
+    const { collectionName: name } = collection
+    if (!(error instanceof MongoServerError) || translated(error, name, '') instanceof KisError) throw error
+    return [`the index ${indexes.map(shown).join(', ')} of ${name} could not be created: ${error.message}`]
   }
 }
 

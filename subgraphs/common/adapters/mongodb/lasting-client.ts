@@ -15,7 +15,11 @@ export interface LastingOptions extends MongoClientOptions {
  * both are noticed by a time limit, and all connections are made anew.
  */
 export class LastingClient extends MongoClient {
+  readonly #url: string
+  readonly #options: MongoClientOptions
   readonly #heartbeatLimitMs: number
+  /** Those of `patiently`. */
+  readonly #patient = new Set<MongoClient>()
   /** Running checks of servers, by address. */
   readonly #looks = new Map<string, NodeJS.Timeout>()
   #isClosed = false
@@ -23,6 +27,8 @@ export class LastingClient extends MongoClient {
 
   constructor(url: string, { heartbeatLimitMs, ...options }: LastingOptions) {
     super(url, options)
+    this.#url = url
+    this.#options = options
     this.#heartbeatLimitMs = heartbeatLimitMs
     this.on('serverHeartbeatStarted', ({ connectionId }) => this.#watch(connectionId))
     this.on('serverHeartbeatSucceeded', ({ connectionId }) => this.#unwatch(connectionId))
@@ -47,8 +53,24 @@ export class LastingClient extends MongoClient {
     }
   }
 
+  /**
+   * Runs an operation that may take hours, such as building an index, on a connection of its own without a time limit
+   * of the socket. It fails when the server is lost, and when this client is closed.
+   */
+  async patiently<R>(operation: (client: MongoClient) => Promise<R>): Promise<R> {
+    const client = new MongoClient(this.#url, { ...this.#options, socketTimeoutMS: 0, maxPoolSize: 1 })
+    this.#patient.add(client)
+    try {
+      return await operation(client)
+    } finally {
+      this.#patient.delete(client)
+      await client.close()
+    }
+  }
+
   override async close(): Promise<void> {
     this.#isClosed = true
+    await Promise.all([...this.#patient].map((client) => client.close()))
     await this.#disconnect()
     await this.#renewing
   }

@@ -5,7 +5,7 @@ import type { Log } from '../../process/log.ts'
 import type { SecretMark } from '../../rotation/secret-mark.ts'
 import type { Kind } from '../documents/kinds.ts'
 import { connectMongo } from './connection.ts'
-import { documentsOf } from './document-store.ts'
+import { announce, documentsOf } from './document-store.ts'
 import { translated } from './failures.ts'
 import { migrateDatabase } from './migrations.ts'
 import { type Claim, claimDatabase } from './store-mark.ts'
@@ -33,7 +33,7 @@ export async function openOwnMongoStore(
     const db = client.db(database)
     const claimed = await claimDatabase(db, claiming)
     const migrations = await migrateDatabase(db, kinds, log)
-    log.info({ database }, 'documents are in MongoDB')
+    await announce(client, database, log)
     return { store: documentsOf(client, database, migrations), ...claimed }
   } catch (error) {
     await client.close()

@@ -59,7 +59,7 @@ const MAX_DELETE_PASSES = 5
 const MAX_PUT_PASSES = 3
 
 export interface ElasticsearchOptions {
-  /** May contain `user:password@`. */
+  /** As `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. */
   readonly url: string
   readonly apiKey?: string | undefined
   /** Precedes the names of all indices, so that several installations can share a cluster. Default: `kis`. */

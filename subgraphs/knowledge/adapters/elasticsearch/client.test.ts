@@ -46,3 +46,14 @@ it('ends a request whose caller leaves, under way or waiting for a connection', 
   await client.close()
   expect(server.held).toBe(MAX_CONNECTIONS)
 })
+
+it('goes on with the nodes that are left, and sends all of them the user', async () => {
+  await using left = await startHeldElasticsearch(() => ({ body: { version: { number: '9.1.0' } } }))
+  const lost = await Promise.all([start(), start()])
+  const addresses = [...lost, left].map(({ url }) => url.replace('//', '//kis:p%2Cw@'))
+  for (const server of lost) await server[Symbol.asyncDispose]()
+  const client = elasticsearchClient(addresses.join(','), undefined)
+  for (let call = 0; call < 6; call++) expect((await awaitAnswer(client.info())).version.number).toBe('9.1.0')
+  expect(new Set(left.authorizations)).toEqual(new Set([`Basic ${btoa('kis:p,w')}`]))
+  await client.close()
+})

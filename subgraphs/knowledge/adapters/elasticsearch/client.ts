@@ -12,17 +12,13 @@ import {
 } from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
+import { parseElasticsearchUrl } from '../../domain/elasticsearch-url.ts'
 
 /**
  * For reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a longer time
  * themselves.
  */
 export const REQUEST_TIMEOUT_MS = 10_000
-/**
- * Every call may be repeated, because ids are deterministic. One repetition gets past a connection that the server has
- * closed.
- */
-const MAX_RETRIES = 1
 /** Open requests to the index. More wait here instead of in the server's queues. */
 export const MAX_CONNECTIONS = 64
 
@@ -31,17 +27,15 @@ export const MAX_CONNECTIONS = 64
  */
 const UNAVAILABLE: ReadonlySet<number> = new Set([401, 403, 404, 408, 429, 500, 502, 503, 504])
 
-/** `url` may contain `user:password@`. No error contains it or the key. */
+/** `url` may name several nodes, and contain `user:password@`. No error contains it or the key. */
 export function elasticsearchClient(url: string, apiKey: string | undefined): Client {
-  const node = new URL(url)
-  const username = decodeURIComponent(node.username)
-  const password = decodeURIComponent(node.password)
-  node.username = ''
-  node.password = ''
+  const { nodes, username, password } = parseElasticsearchUrl(url)
   return new Client({
-    node: node.href,
+    nodes: [...nodes],
     ...(apiKey !== undefined ? { auth: { apiKey } } : username !== '' ? { auth: { username, password } } : {}),
-    maxRetries: MAX_RETRIES,
+    // Every call may be repeated, because ids are deterministic. As often as there are nodes gets past those that are lost,
+    // and past a connection that the server has closed.
+    maxRetries: nodes.length,
     requestTimeout: REQUEST_TIMEOUT_MS,
     compression: false,
     sniffOnStart: false,

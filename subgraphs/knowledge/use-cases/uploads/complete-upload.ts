@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { requireFileName } from '../../domain/names.ts'
-import type { BlobRecord, FileRecord, Piece, UploadRecord } from '../../domain/records.ts'
+import type { BlobRecord, FileRecord, UploadRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, referPieces } from '../files/blobs.ts'
 import { requireUse } from '../files/files.ts'
 import { deletePieces, readPieces, streamBlob } from '../files/pieces.ts'
 import { sampleOf } from '../files/sample.ts'
-import { dropParts, getUpload } from './uploads.ts'
+import { getUpload } from './uploads.ts'
 
 /** Uploads that expired this long ago are swept: one that is being completed just then is left alone. */
 const SWEEP_AFTER_MS = 10 * 60_000
@@ -17,126 +16,62 @@ const SWEEP_PAGE = 100
 /** The last step of a completion makes some writes. One that began it longer ago was interrupted. */
 const STALE_COMPLETION_MS = 60_000
 
-export interface Completion {
-  readonly id: string
-  /** The parts in the order of the file; absent for an upload without parts. */
-  readonly partIds?: readonly string[] | null
-  /** Of the whole, 32 hexadecimal digits. */
-  readonly md5?: string | null
-  /** The file's name. Default: the one that the upload was begun with. */
-  readonly name?: string | null
-}
-
 /**
  * Makes the file of an upload that has all its bytes. Completing it again gives the same file. An upload whose file is
  * refused for good ends with that error, and what came in is deleted.
  * @throws {NotFound} if the organization has no such upload.
- * @throws {KisError} `invalid_request` if bytes are missing, a part is unknown, or the checksum is another.
+ * @throws {KisError} `invalid_request` if bytes are missing.
  * @throws {KisError} what `uploadFile` refuses a file with.
  */
-export async function completeUpload(deps: Deps, context: LinkContext, input: Completion): Promise<UploadRecord> {
+export async function completeUpload(deps: Deps, context: LinkContext, id: string): Promise<UploadRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
   const { store } = deps
   const { organizationId } = principal
-  const begun = await getUpload(deps, organizationId, input.id)
+  const begun = await getUpload(deps, organizationId, id)
   if (begun.status === 'completed') return begun
-  const named = input.name ? { ...begun, name: requireFileName(input.name, 'input.name') } : begun
-  if (named.status === 'cancelled' || named.partOf)
-    throw new KisError('in_use', named.partOf ? 'A part is completed with its upload.' : 'The upload is cancelled. Create another.')
-  const parts = await listParts(deps, named, input.partIds)
-  const pieces = parts.flatMap((part) => part.pieces)
-  const { sha256, md5 } = await digest(deps, named, pieces)
-  if (input.md5 && input.md5.toLowerCase() !== md5)
-    throw new KisError('invalid_request', `The content has the MD5 ${md5}, not the one given. Send the parts again.`, {
-      param: 'input.md5',
-    })
-  await sealParts(deps, parts, sha256)
-  const upload = { ...named, sha256, fileId: await seal(deps, named, sha256) }
+  if (begun.status === 'cancelled') throw new KisError('in_use', 'The upload is cancelled. Create another.')
+  if (begun.offset !== begun.sizeBytes)
+    throw new KisError('invalid_request', `${begun.offset} of ${begun.sizeBytes} bytes are there. Send the rest first.`)
+  const sha256 = await digest(deps, begun)
+  const upload = { ...begun, sha256, fileId: await seal(deps, begun, sha256) }
   // An interrupted completion may have made the file.
   if (!(await store.files.findOne({ _id: upload.fileId, organizationId })))
-    await finish(deps, principal, upload, { sha256, pieces }).catch(async (error: unknown) => {
+    await finish(deps, principal, upload, sha256).catch(async (error: unknown) => {
       if (error instanceof KisError && !error.shouldRetry) await end(deps, upload)
-      else await store.uploads.findOneAndUpdate({ _id: upload._id }, { $unset: { completing: '' } })
+      else await store.uploads.findOneAndUpdate({ _id: id }, { $unset: { completing: '' } })
       throw error
     })
-  const completed = await store.uploads.findOneAndUpdate(
-    { _id: upload._id },
-    { $set: { status: 'completed', offset: upload.sizeBytes, pieces: [] }, $unset: { openOf: '' } },
-  )
-  await dropParts(deps, upload._id, (await findOwnBlob(deps, upload))?.pieces)
-  if (!completed) throw new NotFound('upload', upload._id)
+  const completed = await store.uploads.findOneAndUpdate({ _id: id }, { $set: { status: 'completed', pieces: [] }, $unset: { openOf: '' } })
+  if (!completed) throw new NotFound('upload', id)
   return completed
 }
 
 /**
  * From now on nothing is appended, and nobody else completes it. Gives the id of the file: it begins with the time of its
  * creation, which is now unless a completion was interrupted.
- * @throws {KisError} `in_use` if it has changed, another completion is in flight, or an interrupted one had other
- * content.
+ * @throws {KisError} `in_use` if it has changed, or another completion is in flight.
  */
 async function seal({ store, clock, ids }: Deps, upload: UploadRecord, sha256: string): Promise<string> {
-  const { _id, offset } = upload
+  const { _id, organizationId: openOf, offset } = upload
   const now = clock.now()
-  const isFirst = upload.sha256 === undefined
-  const fileId = isFirst ? ids('file') : upload.fileId
-  if (!isFirst && upload.sha256 !== sha256)
-    throw new KisError('in_use', 'A completion of this upload began with other content. Repeat that one, or create another upload.')
+  const fileId = upload.sha256 === undefined ? ids('file') : upload.fileId
   const stale = new Date(now.getTime() - STALE_COMPLETION_MS)
   for (const completing of [null, { $lte: stale }]) {
-    const filter = { _id, status: 'open' as const, offset, completing, sha256: upload.sha256 ?? null }
+    const filter = { _id, openOf, offset, completing, sha256: upload.sha256 ?? null }
     if (await store.uploads.findOneAndUpdate(filter, { $set: { sha256, fileId, completing: now } })) return fileId
   }
   throw new KisError('in_use', 'The upload is being completed, or has changed. Get it in a second.', { retryAfterMs: 1_000 })
 }
 
-/**
- * From now on nothing is appended to the parts, and none is cancelled. A part counts as sealed once it has a SHA-256, as
- * its upload does.
- * @throws {KisError} `in_use` if one has changed since it was read.
- */
-async function sealParts({ store }: Deps, parts: readonly UploadRecord[], sha256: string): Promise<void> {
-  for (const { _id, partOf, offset } of parts)
-    if (partOf && !(await store.uploads.findOneAndUpdate({ _id, status: 'open', offset }, { $set: { sha256 } })))
-      throw new KisError('in_use', `The part ${_id} has changed. Send it again.`, { param: 'input.partIds' })
-}
-
-/** The parts in the order of the file; the upload itself if it has none. */
-async function listParts(
-  { store }: Deps,
-  upload: UploadRecord,
-  partIds: readonly string[] | null | undefined,
-): Promise<readonly UploadRecord[]> {
-  const parts: UploadRecord[] = []
-  for (const [index, id] of (partIds ?? []).entries()) {
-    const part = await store.uploads.findOne({ _id: id, partOf: upload._id })
-    if (!part || part.offset !== part.sizeBytes) throw new NotFound('part', id, `input.partIds[${index}]`)
-    parts.push(part)
-  }
-  const whole = partIds ? parts : [upload]
-  const sizeBytes = whole.reduce((sum, { offset }) => sum + offset, 0)
-  if (sizeBytes !== upload.sizeBytes)
-    throw new KisError('invalid_request', `${sizeBytes} of ${upload.sizeBytes} bytes are there. Send the rest first.`)
-  return whole
-}
-
-async function digest({ blobs }: Deps, { _id, sizeBytes }: UploadRecord, pieces: readonly Piece[]) {
+async function digest({ blobs }: Deps, { _id, sizeBytes, pieces }: UploadRecord): Promise<string> {
   const sha256 = createHash('sha256')
-  const md5 = createHash('md5')
-  for await (const bytes of streamBlob(blobs, { bytesKey: _id, pieces, sizeBytes }, () => new NotFound('upload', _id))) {
-    sha256.update(bytes)
-    md5.update(bytes)
-  }
-  return { sha256: sha256.digest('hex'), md5: md5.digest('hex') }
+  for await (const bytes of streamBlob(blobs, { bytesKey: _id, pieces, sizeBytes }, () => new NotFound('upload', _id))) sha256.update(bytes)
+  return sha256.digest('hex')
 }
 
-async function finish(
-  deps: Deps,
-  principal: Principal,
-  upload: UploadRecord,
-  { sha256, pieces }: { readonly sha256: string; readonly pieces: readonly Piece[] },
-): Promise<void> {
+async function finish(deps: Deps, principal: Principal, upload: UploadRecord, sha256: string): Promise<void> {
   const { store, blobs, parser, clock } = deps
-  const { _id, organizationId, name, sizeBytes, fileId } = upload
+  const { _id, organizationId, name, sizeBytes, pieces, fileId } = upload
   const { bytes, cutBytes } = await sampleOf(sizeBytes, async (range) => {
     const found = await readPieces(blobs, pieces, range)
     return found ?? Promise.reject(new ServiceUnavailable('The file storage'))
@@ -166,9 +101,7 @@ async function finish(
 
 async function end(deps: Deps, upload: UploadRecord): Promise<void> {
   await deps.store.uploads.findOneAndUpdate({ _id: upload._id }, { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } })
-  if (await findOwnBlob(deps, upload)) return
-  await dropParts(deps, upload._id)
-  await deletePieces(deps.blobs, upload._id)
+  if (!(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
 }
 
 /** The blob that has the pieces of a sealed upload, which it keeps until its last file is deleted. */
@@ -198,6 +131,6 @@ export async function sweepUploads(deps: Deps): Promise<boolean> {
 /** Deletes an upload with the bytes that no file has. Repeatable. */
 export async function dropUpload(deps: Deps, upload: UploadRecord): Promise<void> {
   // The sweep of blobs finds one whose file was never recorded.
-  if (!upload.partOf && !(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
+  if (!(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
   await deps.store.uploads.findOneAndDelete({ _id: upload._id })
 }

@@ -38,21 +38,7 @@ function newWorld(): FileWorld {
 const create = (deps: Deps, sizeBytes: number, more = {}) => createUpload(deps, context, { name: 'a.txt', sizeBytes, ...more })
 const append = (deps: Deps, id: string, offset: number, text: string) =>
   appendToUpload(deps, context, { id, offset, contentBase64: base64(text) })
-const complete = (deps: Deps, id: string, more = {}) => completeUpload(deps, context, { id, ...more })
-
-/** Begins an upload of the texts, and sends each as a part. */
-async function sendParts(deps: Deps, ...texts: readonly string[]) {
-  const { _id } = await create(deps, texts.join('').length)
-  const partIds: string[] = []
-  for (const text of texts) partIds.push(await sendPart(deps, _id, text))
-  return { _id, partIds }
-}
-
-async function sendPart(deps: Deps, partOf: string, text: string): Promise<string> {
-  const { _id } = await create(deps, text.length, { partOf, name: 'part' })
-  await append(deps, _id, 0, text)
-  return _id
-}
+const complete = (deps: Deps, id: string) => completeUpload(deps, context, id)
 
 async function send(deps: Deps, text: string) {
   const { _id } = await create(deps, text.length)
@@ -122,84 +108,21 @@ it('takes bytes at its own place only, so that of two writers one continues', as
   await expectSettled(world)
 })
 
-it('joins parts in the order that completing names, checks them, and keeps no other', async () => {
-  const world = newWorld()
-  const deps = depsOn(world)
-  const { _id } = await create(deps, 6)
-  const part = async (text: string) => {
-    const { _id: id } = await create(deps, text.length, { partOf: _id, name: 'part' })
-    await append(deps, id, 0, text)
-    return id
-  }
-  const [def, abc] = [await part('def'), await part('abc')]
-  await part('xyz')
-  await expect(create(deps, 4, { partOf: _id })).rejects.toMatchObject({ code: 'payload_too_large' })
-  await expect(complete(deps, _id, { partIds: [abc] })).rejects.toMatchObject({ code: 'invalid_request' })
-  await expect(complete(deps, _id, { partIds: [abc, 'part_none'] })).rejects.toMatchObject({ code: 'not_found', param: 'input.partIds[1]' })
-  await expect(complete(deps, _id, { partIds: [abc, def], md5: '0'.repeat(32) })).rejects.toMatchObject({ code: 'invalid_request' })
-  const md5 = createHash('md5').update('abcdef').digest('hex')
-  const { fileId } = await complete(deps, _id, { partIds: [abc, def], md5 })
-  expect(await read(deps, fileId)).toBe('abcdef')
-  expect(world.blobs.keys.size).toBe(2)
-  await expectSettled(world)
-})
-
-it('loses nothing of a completed upload if one of its parts is cancelled at any step of the completion', async () => {
-  const world = newWorld()
-  for (let at = 1, isReached = true; isReached; at++) {
-    isReached = false
-    const deps = depsOn(world)
-    const { _id, partIds } = await sendParts(deps, 'abc', `def${at}`)
-    const life = new Life()
-    life.onCall = async (call) => {
-      if (call !== at) return
-      isReached = true
-      await cancelUpload(deps, context, partIds[0]!).catch(errorCode)
-    }
-    const done = await complete(depsOn(world, life), _id, { partIds }).catch(errorCode)
-    if (typeof done === 'string') expect(['in_use', 'not_found', 'service_unavailable']).toContain(done)
-    else expect(await read(deps, done.fileId)).toBe(`abcdef${at}`)
-  }
-  await expectSettled(world)
-})
-
-for (const text of ['others', 'abcdef'])
-  it(`keeps the bytes of a file when its interrupted completion is repeated with parts that hold ${text}`, async () => {
-    for (let diesAt = 1, isDead = true; isDead; diesAt++) {
-      const world = newWorld()
-      const deps = depsOn(world)
-      const { _id, partIds } = await sendParts(deps, 'abc', 'def')
-      const other = await sendPart(deps, _id, text)
-      const life = new Life(diesAt)
-      await complete(depsOn(world, life), _id, { partIds }).catch(errorCode)
-      isDead = life.isDead
-      world.clock.ms += 120_000
-      await complete(deps, _id, { partIds: [other] }).catch(errorCode)
-      await expectSettled(world)
-    }
-  })
-
 it('stores bytes again that a new reference finds missing, for the earlier files, too', async () => {
   const inline = async (deps: Deps) => (await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('abcdef') }))._id
   const inPieces = async (deps: Deps) => (await send(deps, 'abcdef')).fileId
-  const inParts = async (deps: Deps) => {
-    const { _id, partIds } = await sendParts(deps, 'abc', 'def')
-    return (await complete(deps, _id, { partIds })).fileId
-  }
-  const ways = [inline, inPieces, inParts]
+  const ways = [inline, inPieces]
   for (const first of ways)
-    for (const second of ways)
-      for (const lost of [0, 1]) {
-        const world = newWorld()
-        const deps = depsOn(world)
-        const fileIds = [await first(deps)]
-        const key = [...world.blobs.keys.keys()][lost]
-        if (!key) continue
-        await world.blobs.delete(key)
-        fileIds.push(await second(deps))
-        for (const id of fileIds) expect(await read(deps, id)).toBe('abcdef')
-        await expectSettled(world)
-      }
+    for (const second of ways) {
+      const world = newWorld()
+      const deps = depsOn(world)
+      const fileIds = [await first(deps)]
+      const [key] = world.blobs.keys.keys()
+      await world.blobs.delete(key!)
+      fileIds.push(await second(deps))
+      for (const id of fileIds) expect(await read(deps, id)).toBe('abcdef')
+      await expectSettled(world)
+    }
 })
 
 it('keeps bytes that another file shares when the upload that brought them is refused', async () => {
@@ -219,7 +142,7 @@ it('keeps bytes that another file shares when the upload that brought them is re
     await deleteFile(deps, context, full._id)
     await uploadFile(deps, small, { name: 'b.txt', contentBase64: base64('abcdef') })
   }
-  expect(await completeUpload(depsOn(world, life), small, { id: _id }).catch(errorCode)).toBe('storage_quota_exceeded')
+  expect(await completeUpload(depsOn(world, life), small, _id).catch(errorCode)).toBe('storage_quota_exceeded')
   expect(isShared).toBe(true)
   // A client that was refused cancels.
   await cancelUpload(deps, context, _id)
@@ -308,12 +231,11 @@ it('keeps no more unfinished than an organization may have, and none that the pl
   await expect(cancelUpload(deps, context, _id)).rejects.toMatchObject({ code: 'not_found' })
   await expect(complete(deps, _id)).rejects.toMatchObject({ code: 'not_found' })
   expect(await findUpload(deps, context, _id)).toBeNull()
-  await expect(create(deps, 1, { partOf: _id })).rejects.toMatchObject({ code: 'not_found' })
 })
 
 it('leaves a whole file or nothing, wherever a process dies and whoever else completes or deletes', async () => {
   const step = fc.record({
-    kind: fc.constantFrom('send', 'complete', 'cancel', 'delete', 'inline', 'parts', 'other parts', 'cancel part', 'delete parts'),
+    kind: fc.constantFrom('send', 'complete', 'cancel', 'delete', 'inline'),
     diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
     effect: fc.constantFrom('failed' as const, 'lost answer' as const),
   })
@@ -324,9 +246,6 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
       const world = newWorld()
       const first = await create(depsOn(world), 4)
       await append(depsOn(world), first._id, 0, 'same')
-      const { _id, partIds } = await sendParts(depsOn(world), 'sa', 'me')
-      const { fileId } = (await findUpload(depsOn(world), context, _id))!
-      const other = await sendPart(depsOn(world), _id, 'same')
       const run = async ({ kind, diesAt, effect }: (typeof steps)[number]) => {
         const life = new Life(diesAt, effect)
         life.onCall = () => scheduler.schedule(Promise.resolve())
@@ -335,10 +254,6 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
         else if (kind === 'complete') await complete(deps, first._id)
         else if (kind === 'cancel') await cancelUpload(deps, context, first._id)
         else if (kind === 'delete') await deleteFile(deps, context, first.fileId)
-        else if (kind === 'parts') await complete(deps, _id, { partIds })
-        else if (kind === 'other parts') await complete(deps, _id, { partIds: [other] })
-        else if (kind === 'cancel part') await cancelUpload(deps, context, partIds[0]!)
-        else if (kind === 'delete parts') await deleteFile(deps, context, fileId)
         else await uploadFile(deps, context, { name: 'b.txt', contentBase64: base64('same') })
       }
       const results = await scheduler.waitFor(Promise.allSettled(steps.map(run)))
@@ -354,23 +269,16 @@ it('takes a file of unknown length as it comes, as large as the plan allows', as
   const deps = depsOn(world)
   const plan = { ...principal.plan, maxFileBytes: 10, storageBytes: 15 }
   const small = makeContext({ ...principal, plan })
-  const begin = (more = {}) => createUpload(deps, small, { name: 'a.txt', ...more })
+  const begin = () => createUpload(deps, small, { name: 'a.txt' })
   const add = (id: string, offset: number, text: string) => appendToUpload(deps, small, { id, offset, contentBase64: base64(text) })
   const { _id } = await begin()
   expect(await add(_id, 0, 'eight by')).toMatchObject({ offset: 8, sizeBytes: 8 })
   await expect(add(_id, 8, 'tes')).rejects.toMatchObject({ code: 'payload_too_large' })
-  await expect(begin({ partOf: _id })).rejects.toMatchObject({ code: 'invalid_request' })
   // What has come in of an unfinished upload counts when another grows.
   const other = await begin()
   await expect(add(other._id, 0, 'ten bytes.')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
-  const { fileId } = await completeUpload(deps, small, { id: _id })
+  const { fileId } = await completeUpload(deps, small, _id)
   expect(await read(deps, fileId)).toBe('eight by')
-  const whole = await begin({ sizeBytes: 4 })
-  const part = await begin({ partOf: whole._id })
-  await expect(add(part._id, 0, 'fives')).rejects.toMatchObject({ code: 'payload_too_large' })
-  await add(part._id, 0, 'four')
-  const completed = await completeUpload(deps, small, { id: whole._id, partIds: [part._id] })
-  expect(await read(deps, completed.fileId)).toBe('four')
   await cancelUpload(deps, small, other._id)
   await expectSettled(world)
 })

@@ -19,10 +19,6 @@ const LIFE_MS = 24 * 60 * 60_000
 const MAX_OPEN = 100
 /** What the unfinished uploads of one organization may have together, in files of the plan's largest size. */
 const MAX_OPEN_FILES = 8
-/** Parts of one upload. OpenAI's largest upload, 8 GB, has 128 of its largest parts. */
-const MAX_PARTS = 1_000
-/** Parts may be sent twice: what the parts of an upload have together, as a multiple of its size. */
-const MAX_PARTS_SIZES = 2
 /** Characters of `metadata`: more than a header has. */
 const MAX_METADATA = 4_096
 
@@ -31,11 +27,10 @@ export interface UploadInput {
   /** Null: its maker does not know it yet. The upload then grows with what is appended. */
   readonly sizeBytes?: number | null
   readonly metadata?: string | null
-  readonly partOf?: string | null
 }
 
 /**
- * Begins an upload, or a part of one. Nothing is counted against the plan before it is completed, but it must fit. One
+ * Begins an upload. Nothing is counted against the plan before it is completed, but it must fit. One
  * without a size must fit with each call that appends to it.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for it.
@@ -53,13 +48,12 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
     throw new KisError('invalid_request', 'The size is a whole number of bytes, from 0.', { param: 'input.sizeBytes' })
   if (metadata !== null && metadata.length > MAX_METADATA)
     throw new KisError('string_above_max_length', `The metadata has at most ${MAX_METADATA} characters.`, { param: 'input.metadata' })
-  const partOf = input.partOf ? await getOpen(deps, organizationId, input.partOf, 'input.partOf') : null
   requireSize(sizeBytes, principal, 'input.sizeBytes')
   const now = deps.clock.now()
   const upload: UploadRecord = {
-    _id: deps.ids(partOf ? 'part' : 'upload'),
+    _id: deps.ids('upload'),
     organizationId,
-    ...(partOf ? { partOf: partOf._id } : { openOf: organizationId }),
+    openOf: organizationId,
     name,
     sizeBytes,
     ...(isGrowing && { isGrowing }),
@@ -69,12 +63,11 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
     metadata,
     fileId: deps.ids('file'),
     createdAt: now,
-    expiresAt: partOf?.expiresAt ?? new Date(now.getTime() + LIFE_MS),
+    expiresAt: new Date(now.getTime() + LIFE_MS),
   }
   await deps.store.uploads.insertOne(upload)
   try {
-    if (partOf) requirePlaceAsPart(partOf, upload, await listParts(deps, partOf._id))
-    else await requirePlace(deps, principal, upload, await listOpen(deps, organizationId))
+    await requirePlace(deps, principal, upload, await listOpen(deps, organizationId))
   } catch (error) {
     await deps.store.uploads.findOneAndDelete({ _id: upload._id })
     throw error
@@ -90,7 +83,6 @@ function requireSize(sizeBytes: number, { plan }: Principal, param: string): voi
 }
 
 const listOpen = ({ store }: Deps, organizationId: string) => store.uploads.find({ openOf: organizationId }, { limit: MAX_OPEN + 1 })
-const listParts = ({ store }: Deps, id: string) => store.uploads.find({ partOf: id }, { limit: MAX_PARTS })
 
 /**
  * `open` has the upload itself. A new one is judged after it is written, so that of many at once no more than allowed
@@ -122,30 +114,17 @@ async function requirePlace(
   }
 }
 
-/** `parts` has the part itself. */
-function requirePlaceAsPart({ sizeBytes, isGrowing }: UploadRecord, part: UploadRecord, parts: readonly UploadRecord[]): void {
-  if (isGrowing)
-    throw new KisError('invalid_request', 'An upload has parts only if you say its size when you begin it.', { param: 'input.partOf' })
-  if (parts.length >= MAX_PARTS)
-    throw new KisError('array_above_max_length', `An upload has fewer than ${MAX_PARTS} parts. Send larger ones.`, {
-      param: 'input.partOf',
-    })
-  const together = parts.reduce((sum, each) => sum + each.sizeBytes, 0)
-  if (part.sizeBytes > sizeBytes || together > MAX_PARTS_SIZES * sizeBytes)
-    throw new KisError('payload_too_large', `The parts have more bytes than the upload, which has ${sizeBytes} by its creation.`, {
-      param: 'input.sizeBytes',
-    })
-}
-
 /** Judges an upload of no said size before it grows. Each of many at once may be one call too large. */
 async function requireRoomToGrow(deps: Deps, principal: Principal, upload: UploadRecord, sizeBytes: number): Promise<void> {
   requireSize(sizeBytes, principal, 'input.contentBase64')
   const grown = { ...upload, sizeBytes }
-  const replace = (each: UploadRecord) => (each._id === upload._id ? grown : each)
-  if (upload.partOf) {
-    const whole = await getOpen(deps, principal.organizationId, upload.partOf)
-    requirePlaceAsPart(whole, grown, (await listParts(deps, whole._id)).map(replace))
-  } else await requirePlace(deps, principal, grown, (await listOpen(deps, principal.organizationId)).map(replace))
+  const open = await listOpen(deps, principal.organizationId)
+  await requirePlace(
+    deps,
+    principal,
+    grown,
+    open.map((each) => (each._id === upload._id ? grown : each)),
+  )
 }
 
 /**
@@ -172,7 +151,7 @@ export async function appendToUpload(
   if (bytes.length === 0) return upload
   const { tail, before } = await takeTail(deps, upload, bytes.length)
   // Each call writes a key of its own, so that two at the same offset cannot mix.
-  const piece: Piece = { key: pieceKey(upload.partOf ?? upload._id, ids('file')), sizeBytes: tail.length + bytes.length }
+  const piece: Piece = { key: pieceKey(upload._id, ids('file')), sizeBytes: tail.length + bytes.length }
   await blobs.put(piece.key, tail.length > 0 ? Buffer.concat([tail, bytes]) : bytes)
   const pieces = [...before, piece].map((each) => ({ ...each }))
   const written = await store.uploads.findOneAndUpdate(
@@ -208,7 +187,6 @@ function elsewhere({ offset }: UploadRecord): KisError {
 export async function cancelUpload(deps: Deps, context: LinkContext, id: string): Promise<UploadRecord> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const { store, blobs } = deps
-  const before = await getUpload(deps, organizationId, id)
   const cancelled = await store.uploads.findOneAndUpdate(
     { _id: id, organizationId, status: 'open', sha256: null },
     { $set: { status: 'cancelled', pieces: [] }, $unset: { openOf: '' } },
@@ -219,24 +197,8 @@ export async function cancelUpload(deps: Deps, context: LinkContext, id: string)
     throw new KisError('in_use', `The upload is ${state}. Delete its file instead.`, { param: 'id' })
   }
   // Another file may share the bytes of a sealed upload that was refused. Its completion deleted what no file has.
-  if (upload.sha256) return upload
-  if (upload.partOf) await dropPart(deps, before, [])
-  else {
-    await dropParts(deps, id)
-    await deletePieces(blobs, id)
-  }
+  if (!upload.sha256) await deletePieces(blobs, id)
   return upload
-}
-
-/** Deletes an upload's parts with their pieces, but for those that its file has. Repeatable. */
-export async function dropParts(deps: Pick<Deps, 'store' | 'blobs'>, id: string, kept: readonly Piece[] = []): Promise<void> {
-  for (const part of await deps.store.uploads.find({ partOf: id }, { limit: 1_000 })) await dropPart(deps, part, kept)
-}
-
-async function dropPart({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, part: UploadRecord, kept: readonly Piece[]): Promise<void> {
-  const keys = new Set(kept.map(({ key }) => key))
-  for (const { key } of part.pieces) if (!keys.has(key)) await blobs.delete(key)
-  await store.uploads.findOneAndDelete({ _id: part._id })
 }
 
 /** Returns an upload of the caller's organization, or null if there is none. */
@@ -257,22 +219,16 @@ export async function getUpload(
   { store, clock }: Pick<Deps, 'store' | 'clock'>,
   organizationId: string,
   id: string,
-  param = 'id',
 ): Promise<UploadRecord> {
   const upload = await store.uploads.findOne({ _id: id, organizationId })
-  if (!upload || upload.expiresAt <= clock.now()) throw new NotFound('upload', id, param)
+  if (!upload || upload.expiresAt <= clock.now()) throw new NotFound('upload', id)
   return upload
 }
 
 /** @throws {KisError} `not_found`, or `in_use` if it is completed or cancelled. */
-export async function getOpen(
-  deps: Pick<Deps, 'store' | 'clock'>,
-  organizationId: string,
-  id: string,
-  param = 'id',
-): Promise<UploadRecord> {
-  const upload = await getUpload(deps, organizationId, id, param)
+async function getOpen(deps: Deps, organizationId: string, id: string): Promise<UploadRecord> {
+  const upload = await getUpload(deps, organizationId, id)
   if (upload.status === 'open' && !upload.sha256) return upload
   const state = upload.status === 'open' ? 'being completed' : upload.status
-  throw new KisError('in_use', `The upload is ${state}, so it takes no more bytes. Create another.`, { param })
+  throw new KisError('in_use', `The upload is ${state}, so it takes no more bytes. Create another.`, { param: 'id' })
 }

@@ -109,7 +109,6 @@ export function badInput(running: Running): void {
       const webhook = { url: `http://${running.receiver.host}/names`, event_types: ['document.updated'] }
       const refusals: [string, string, object, string][] = [
         ['POST', '/v1/files', { file_name: name, content_base64: 'YQ==' }, 'file_name'],
-        ['POST', '/v1/uploads', { filename: name, purpose: 'user_data', bytes: 1, mime_type: 'text/plain' }, 'filename'],
         ['PATCH', `/v1/collections/${collection.id}/documents/${attached.id}`, { file_name: name }, 'file_name'],
         ['PATCH', `/v1/collections/${collection.id}`, { collection_name: name }, 'collection_name'],
         ['PATCH', `/v1/collections/${collection.id}`, { description: name }, 'description'],
@@ -125,6 +124,7 @@ export function badInput(running: Running): void {
       }
       for (const [mutation, input] of [
         ['uploadFile', { name, contentBase64: 'YQ==' }],
+        ['createUpload', { name, sizeBytes: 1 }],
         ['createCollection', { code: 'x', name, embeddingModel: 'mock-embed' }],
         ['createApiKey', { name, scopes: ['INFERENCE'] }],
       ] as const) {

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { finished, PassThrough, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
-import { KisError } from '../errors.ts'
-import { sizeText } from '../sizes.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { sizeText } from '../../subgraphs/common/sizes.ts'
 
 /** Parts of one form. The largest form of any route has about ten. */
 const MAX_PARTS = 100
@@ -19,8 +19,6 @@ export interface FormStream {
 /** The one file of a form: its name in the form, and what becomes of its bytes. */
 export interface FileOfForm<Taken> {
   readonly param: string
-  /** Most bytes; default: no limit of its own. */
-  readonly maxBytes?: number
   /** Reads the bytes. The form continues as they are read. */
   take(fileName: string, bytes: Readable): Promise<Taken>
 }
@@ -33,14 +31,14 @@ export interface FileOfForm<Taken> {
  */
 export async function readFormStream<Taken>(
   { headers, stream }: FormStream,
-  { param, maxBytes = Number.POSITIVE_INFINITY, take }: FileOfForm<Taken>,
+  { param, take }: FileOfForm<Taken>,
 ): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly taken: Taken | undefined }> {
   const source = stream!
   const fields = new Map<string, unknown>()
   let file: Readable | undefined
   let taking: Promise<Taken> | undefined
   const end = Promise.withResolvers<void>()
-  const parser = openParser(headers, maxBytes)
+  const parser = openParser(headers)
   let hasFailed = false
   /** What comes after a failure is not looked at, though some of it has been read. */
   const attempt = (work: () => void) => {
@@ -65,10 +63,6 @@ export async function readFormStream<Taken>(
   parser.on('file', (name, bytes, fileName) => {
     // `end` tells of its errors.
     bytes.on('error', () => undefined)
-    bytes.once('limit', () => {
-      const message = `\`${name}\` has more than ${sizeText(maxBytes)}, the most of one request.`
-      end.reject(new KisError('payload_too_large', message, { param: name }))
-    })
     attempt(() => {
       add(name, FILE)
       if (name !== param) return
@@ -96,25 +90,6 @@ export async function readFormStream<Taken>(
   }
 }
 
-/**
- * The bytes of a body as they come in. If the reader ends early, the request is still there: it can be answered.
- * @throws {KisError} the client left, or was too slow
- */
-export async function* readBytes(stream: Readable): AsyncGenerator<Uint8Array> {
-  // A pipe keeps the request flowing, by which the server knows that its client is waited for.
-  const bytes = new PassThrough()
-  const forget = finished(stream, { writable: false }, (error) => {
-    if (error) bytes.destroy(asLeft(error))
-  })
-  stream.pipe(bytes)
-  try {
-    yield* bytes
-  } finally {
-    forget()
-    stream.unpipe(bytes)
-  }
-}
-
 function asLeft(error: unknown): KisError {
   return error instanceof KisError ? error : new KisError('invalid_request', 'The body was cut off.', { cause: error })
 }
@@ -128,14 +103,14 @@ export function requireFileTaken<Taken>(param: string, taken: Taken | undefined)
   throw new KisError('invalid_type', `\`${param}\` must be a file: a part of the form with a \`filename\`.`, { param })
 }
 
-function openParser(headers: IncomingHttpHeaders, maxFileBytes: number): BusboyInstance {
+function openParser(headers: IncomingHttpHeaders): BusboyInstance {
   try {
     return new Busboy({
       headers: headers as BusboyHeaders,
       // The name is checked, not cut.
       preservePath: true,
       isPartAFile: (_name, _type, fileName) => fileName !== undefined,
-      limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, fieldSize: MAX_FIELD_BYTES, fileSize: maxFileBytes },
+      limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, fieldSize: MAX_FIELD_BYTES },
     })
   } catch (cause) {
     throw malformed(cause)

@@ -113,7 +113,7 @@ describe('a task of each process', () => {
       if (failures < 7) await clock.advance(12_000)
     }
     expect(told).toEqual(['info', 'info', 'info', 'warn', 'warn', 'warn', 'warn'])
-    expect(await metrics.text()).toContain('kis_task_late_seconds{task="part.work"} 71.5')
+    expect(await metrics.text()).toContain('kis_task_late_seconds{task="part.work"} 71.45')
     expect(await metrics.text()).toContain('kis_task_seconds_count{task="part.work",outcome="failed"} 7')
     isWell = true
     await clock.advance(12_000)

@@ -71,7 +71,8 @@ export class Tasks {
     const name = `${part}.${task.name}`
     const isLeased = task.isShared && !(isExclusive && task.everyMs <= MAX_LOOK_MS)
     let succeededAt = this.#now()
-    const late = () => Math.max(0, this.#now() - succeededAt - task.everyMs) / 1_000
+    // A round of a rare task takes time, too.
+    const late = () => Math.max(0, this.#now() - succeededAt - task.everyMs * (1 + JITTER)) / 1_000
     using _ = metrics.gauge('kis_task_late_seconds', () => [[late(), name]])
     for (let failures = 0; !signal.aborted; ) {
       const begun = performance.now()

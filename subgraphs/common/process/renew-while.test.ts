@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { renewWhile } from './renew-while.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+it('renews until it is disposed, and tells of what is lost and of what fails', async () => {
+  const told: string[] = []
+  const outcomes = [async () => true, async () => Promise.reject(new Error('away')), async () => false, async () => true]
+  const renew = () => {
+    told.push('renewed')
+    return outcomes.shift()!()
+  }
+  const failed = (error: unknown) => told.push((error as Error).message)
+  const renewing = renewWhile({ everyMs: 1_000, renew, lost: () => told.push('lost'), failed })
+  for (let round = 0; round < 3; round++) await vi.advanceTimersByTimeAsync(1_000)
+  renewing[Symbol.dispose]()
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(told).toEqual(['renewed', 'renewed', 'away', 'renewed', 'lost'])
+})

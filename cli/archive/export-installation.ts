@@ -12,7 +12,7 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
-import { FORMAT, type Manifest } from './format.ts'
+import { FORMAT } from './format.ts'
 import { type Sealed, seal } from './sealed-secret.ts'
 import { kindVersions, listCollections, type NamedCollection, openToRead, type ReadStores } from './stores.ts'
 
@@ -158,5 +158,3 @@ function sealSecret(dataDirectory: string, installation: Installation, given: Gi
     throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')
   return seal(bytes, passphrase, installation.id)
 }
-
-export type ExportedArchive = { readonly manifest: Manifest; readonly bytes: number }

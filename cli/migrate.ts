@@ -9,8 +9,8 @@ import { createLog } from '../subgraphs/common/process/log.ts'
 import { mendable } from '../subgraphs/common/process/opening.ts'
 import { INFERENCE_KINDS } from '../subgraphs/inference/migrations.ts'
 import { KNOWLEDGE_KINDS } from '../subgraphs/knowledge/migrations.ts'
-import { dataFiles } from './archive/data-files.ts'
 import type { Config } from './settings/config.ts'
+import { dataFiles } from './settings/data-files.ts'
 import { ownFiles } from './settings/own-files.ts'
 
 /** How often it tries again what it waits for. */

@@ -22,8 +22,8 @@ import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/
 import { readOnlyBlobs } from '../../subgraphs/knowledge/adapters/sqlite/read-only-blobs.ts'
 import { KNOWLEDGE_KINDS } from '../../subgraphs/knowledge/migrations.ts'
 import { type BlobStore, type ChunkIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
+import { dataFiles } from '../settings/data-files.ts'
 import type { StorePlaces } from '../settings/servers.ts'
-import { dataFiles } from './data-files.ts'
 import { Snapshot } from './snapshot.ts'
 
 /** What each subgraph declares. */

@@ -1,6 +1,6 @@
 import type { FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { dataFiles } from '../archive/data-files.ts'
 import type { Config } from './config.ts'
+import { dataFiles } from './data-files.ts'
 import type { Role } from './roles.ts'
 
 /** The SQLite files that a role opens. */

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { encodeDocument, toStored } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { RecordSum } from '../../subgraphs/common/documents/record-sum.ts'
 import { fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
 import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
 import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
@@ -74,19 +73,19 @@ type Sums = ReadonlyMap<string, string>
 async function readRecords(stores: ReadStores, write: (name: string, line: string) => Promise<void>): Promise<Sums> {
   const sums = new Map<string, string>()
   for (const { name, collection } of listCollections(stores.documents)) {
-    const sum = new RecordSum()
+    const lines = createHash('sha256')
     for await (const page of listPages(collection)) {
       for (const document of page) {
         const line = encodeDocument(toStored(document, name))
-        sum.add(line)
+        lines.update(`${line}\n`)
         await write(name, line)
       }
     }
-    sums.set(name, `${sum.count} ${sum.text}`)
+    sums.set(name, lines.digest('hex'))
   }
-  const keys = new RecordSum()
-  for await (const { key, sizeBytes } of listBlobs(stores)) keys.add(`${key} ${sizeBytes}`)
-  return sums.set(CONTENTS, `${keys.count} ${keys.text}`)
+  const keys = createHash('sha256')
+  for await (const { key, sizeBytes } of listBlobs(stores)) keys.update(`${key} ${sizeBytes}\n`)
+  return sums.set(CONTENTS, keys.digest('hex'))
 }
 
 /**

@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
-import { canonicalJson } from '../../subgraphs/common/documents/record-sum.ts'
 import type { CollectionSpec, StoredDocument, StoredValue } from '../../subgraphs/common/ports/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { ELASTICSEARCH, testIndices } from '../../test/support/engines/elasticsearch.ts'
@@ -259,3 +258,13 @@ describe('archives', () => {
     180_000,
   )
 })
+
+/** A stored value as JSON with the fields of every object in order, so that equal values give equal texts, and no others. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, key, inner) {
+    // JSON would make a date the same as its text.
+    if (this[key] instanceof Date) return { $date: this[key].getTime() }
+    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
+    return Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}

@@ -135,15 +135,6 @@ export async function forgetPassages(
   for (let group = 0; group * PASSAGES_PER_BLOB < chunkCount; group++) await blobs.delete(prefix + group)
 }
 
-/** Whether a group of passages was kept for an index. Reads none of them. */
-export async function isGroupKept(
-  { blobs }: Pick<Deps, 'blobs'>,
-  { documentId, generation, collectionId: indexName }: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
-  group: number,
-): Promise<boolean> {
-  return (await blobs.get(passagesPrefix(documentId, generation, indexName) + group, { offset: 0, length: 0 })) !== null
-}
-
 /** Returns the passages of one group that were kept for an index, or null if they are not kept. */
 export async function readKeptGroup(
   { blobs }: Pick<Deps, 'blobs'>,

@@ -5,8 +5,8 @@ import { defineConfig } from 'vitest/config'
 const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
-/** Helm, which it needs, takes minutes to build: `.ci/run` runs it last. */
-const CHART = 'test/repository/helm.test.ts'
+/** Helm and the image, which these need, take minutes to build: `.ci/run` runs them last. */
+const BUILT = ['test/repository/helm.test.ts', 'test/e2e/service/image.test.ts']
 const EXCLUDED = ['**/node_modules/**', '.cache/**', 'portal/dist*/**']
 
 export default defineConfig({
@@ -28,8 +28,8 @@ export default defineConfig({
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
       // Two of these at a time are more than two cores serve at once.
-      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END, CHART], testTimeout: 90_000 } },
-      { extends: true, test: { name: 'chart', include: [CHART], exclude: EXCLUDED, testTimeout: 90_000 } },
+      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END, ...BUILT], testTimeout: 90_000 } },
+      { extends: true, test: { name: 'built', include: BUILT, exclude: EXCLUDED, testTimeout: 90_000 } },
     ],
   },
 })

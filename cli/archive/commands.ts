@@ -41,11 +41,11 @@ export async function runExport(given: ExportArguments, environment: NodeJS.Proc
   const { organizationId, withSecret, check } = given
   if (organizationId !== undefined) requireOrganizationId(organizationId)
   const passphrase = withSecret ? await givenPassphrase(environment) : null
-  const { places, given: secret, logLevel } = readPlacesOfStores(environment)
+  const { places, given: secret } = readPlacesOfStores(environment)
   requireData(places)
   process.umask(GROUP_AND_OTHERS)
   const file = resolve(given.file)
-  const options = { places, file, passphrase, log: createLog('export', logLevel) }
+  const options = { places, file, passphrase }
   if (organizationId === undefined) {
     const { manifest, bytes } = await exportInstallation({ ...options, given: secret, say })
     const { to, records, files } = manifest

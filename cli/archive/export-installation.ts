@@ -7,18 +7,18 @@ import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
-import type { Log } from '../../subgraphs/common/process/log.ts'
+import { TASK_LEASES } from '../../subgraphs/common/process/tasks.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
 import { FORMAT } from './format.ts'
 import { type Sealed, seal } from './sealed-secret.ts'
-import { kindVersions, listCollections, type NamedCollection, openToRead, type ReadStores } from './stores.ts'
+import { kindVersions, listCollections, type NamedCollection, openToRead, type ReadStores, SUBGRAPHS } from './stores.ts'
 
 /** The kind of the lines that say which key the bytes have that follow. */
 export const CONTENTS = 'knowledge/contents'
-/** Processes renew these every few seconds. They are no data. */
-const HEARTBEATS: readonly string[] = ['inference/replicas']
+/** Processes write these every few seconds. They are no data. */
+const HEARTBEATS: readonly string[] = ['inference/replicas', ...SUBGRAPHS.map((subgraph) => `${subgraph}/${TASK_LEASES.name}`)]
 
 /** The port's limit of a page. */
 const MAX_PAGE = 1_000
@@ -35,7 +35,6 @@ export interface InstallationExport {
   readonly file: string
   /** Null: the secret stays behind. */
   readonly passphrase: string | null
-  readonly log: Log
   readonly say: (line: string) => void
 }
 
@@ -44,8 +43,8 @@ export interface InstallationExport {
  * it writes.
  * @throws {Error} the file exists, a store fails or is not whole, or what was read has changed meanwhile
  */
-export async function exportInstallation({ places, given, file, passphrase, log, say }: InstallationExport) {
-  await using stores = await openToRead(places, log)
+export async function exportInstallation({ places, given, file, passphrase, say }: InstallationExport) {
+  await using stores = await openToRead(places)
   const { installation } = stores
   const secret = passphrase === null ? null : sealSecret(places.dataDirectory, installation, given, passphrase)
   const begun = stores.madeAt ?? new Date()

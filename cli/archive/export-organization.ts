@@ -4,7 +4,6 @@ import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-s
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
-import type { Log } from '../../subgraphs/common/process/log.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import { exportAgents, openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { exportKnowledge, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
@@ -23,7 +22,6 @@ export interface ExportOptions {
   readonly file: string
   /** The passphrase of the secrets in the archive; null: secrets stay behind. */
   readonly passphrase: string | null
-  readonly log: Log
 }
 
 export interface ExportResult {
@@ -37,8 +35,8 @@ export interface ExportResult {
  * Writes one organization to an archive. The service may run meanwhile. The archive gets its name when it is complete.
  * @throws {Error} there is no such organization, the file exists, or a store fails
  */
-export async function exportOrganization({ config, places, organizationId, file, passphrase, log }: ExportOptions): Promise<ExportResult> {
-  await using stores = await openToRead(places, log)
+export async function exportOrganization({ config, places, organizationId, file, passphrase }: ExportOptions): Promise<ExportResult> {
+  await using stores = await openToRead(places)
   const begun = stores.madeAt ?? new Date()
   const accounts = await accountsOf(openAccountCollections(stores.documents.billing), organizationId)
   const key = passphrase === null ? null : randomBytes(32)

@@ -112,7 +112,9 @@ export async function importInstallation({ archive, scope, places, given, passph
   const store = knowledgeStore(stores.documents.knowledge)
   const lacking = await fillIndex({ store, blobs: stores.blobs, index: stores.index }, () => undefined)
   if (lacking.length > 0)
-    say(`The vectors of ${lacking.length} documents are not in the archive: upload their files again. The first is ${lacking[0]}.`)
+    say(
+      `The vectors of ${lacking.length} documents are not in the archive. Start the service and run \`kis verify --repair\`: it embeds them again. The first is ${lacking[0]}.`,
+    )
   await endImport(stores.documents.billing)
   return manifest
 }

@@ -37,6 +37,7 @@ const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'billing/usage_records': 'report/usage',
   'billing/usage_totals': 'stays: sums of usage records',
   'billing/bootstrap': 'stays: of the installation',
+  'billing/task_leases': 'stays: of processes',
   'billing/webhook_endpoints': 'billing/webhooks',
   'billing/webhook_feeds': 'stays: of the log of events',
   'billing/webhook_events': 'stays: of the log of events',
@@ -56,6 +57,7 @@ const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'inference/workflow_runs': 'inference/workflow-runs',
   'inference/keyed_calls': 'stays: answers for Idempotency-Key',
   'inference/replicas': 'stays: of processes',
+  'inference/task_leases': 'stays: of processes',
   'inference/key_rates': 'stays: of this minute',
   'knowledge/collections': 'knowledge/collections',
   'knowledge/files': 'knowledge/files',
@@ -69,6 +71,7 @@ const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'knowledge/evaluations': 'knowledge/evaluations',
   'knowledge/evaluation_watches': 'knowledge/evaluation-watches',
   'knowledge/index_marks': 'stays: of the index',
+  'knowledge/task_leases': 'stays: of processes',
   'knowledge/reembeddings': 'knowledge/reembeddings',
   'knowledge/events': 'stays: the log of events',
   'knowledge/event_heads': 'stays: the log of events',
@@ -162,7 +165,7 @@ async function fill(places: StorePlaces): Promise<void> {
 
 const exported = async (places: StorePlaces): Promise<string> => {
   const file = join(root, `archive-${++made}.kis`)
-  await exportInstallation({ places, given: null, file, passphrase: null, log: silentLog, say: () => undefined })
+  await exportInstallation({ places, given: null, file, passphrase: null, say: () => undefined })
   return file
 }
 const imported = async (file: string, places: StorePlaces) => {
@@ -172,7 +175,7 @@ const imported = async (file: string, places: StorePlaces) => {
   return importInstallation({ archive, scope, places, given: null, passphrase: async () => '', log: silentLog, say: () => undefined })
 }
 const seen = async (places: StorePlaces) => {
-  await using stores = await openToRead(places, silentLog)
+  await using stores = await openToRead(places)
   return await everything(stores)
 }
 
@@ -252,7 +255,7 @@ describe('archives', () => {
       const back = folderPlaces()
       await imported(await exported(servers), back)
       expect(await seen(back)).toEqual(before)
-      await using stores = await openToRead(back, silentLog)
+      await using stores = await openToRead(back)
       expect(await findHalfImported(stores.documents.billing)).toBe(null)
     },
     180_000,

@@ -14,7 +14,7 @@ import { explainForeign, type Installation, ownInstallation } from '../../subgra
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
-import type { Log } from '../../subgraphs/common/process/log.ts'
+import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { INFERENCE_KINDS } from '../../subgraphs/inference/migrations.ts'
 import { openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { openSqliteBlobStore } from '../../subgraphs/knowledge/adapters/sqlite/blob-store.ts'
@@ -97,10 +97,10 @@ export function kindVersions(): Readonly<Record<string, number>> {
  * @throws {Error} a file is missing, damaged or of another installation; a server cannot be reached, or an import has not
  * ended
  */
-export async function openToRead(places: StorePlaces, log: Log): Promise<ReadStores> {
+export async function openToRead(places: StorePlaces): Promise<ReadStores> {
   await using opening = new AsyncDisposableStack()
   const { mongodb } = places
-  const found = mongodb ? await readServers(mongodb, opening, log) : await readFolder(places.dataDirectory, opening)
+  const found = mongodb ? await readServers(mongodb, opening) : await readFolder(places.dataDirectory, opening)
   const problem = await explainHalfImported(found.documents.billing).catch((error) => {
     if (!/no such table/.test(error.message)) throw error
     return `${places.dataDirectory} is of an earlier version: start the service of this version once, then export.`
@@ -117,7 +117,7 @@ export function requireData({ mongodb, dataDirectory }: StorePlaces): void {
   lookAt(dataDirectory, [billing, inference, knowledge, blobs])
 }
 
-async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening: AsyncDisposableStack, log: Log) {
+async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening: AsyncDisposableStack) {
   const [{ openMongoBlobStore }, { openMongoDocumentStore }, { readMark }] = await Promise.all([
     import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
     import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
@@ -131,7 +131,7 @@ async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening
     installation ??= mark
     refuseForeign(name, mark, installation)
   }
-  const open = async (subgraph: Subgraph) => opening.use(await openMongoDocumentStore({ ...mongodb[subgraph], log }))
+  const open = async (subgraph: Subgraph) => opening.use(await openMongoDocumentStore({ ...mongodb[subgraph], log: silentLog }))
   const documents = await openEach(open)
   const blobs = opening.use(await openMongoBlobStore(mongodb.knowledge))
   return { installation: installation!, documents, blobs, madeAt: null }

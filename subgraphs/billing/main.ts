@@ -35,7 +35,7 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   const open = async () => {
     const own = async () => (await folder.look()).installation
     const claim = { ...ownInstallation('', fingerprints), id: null, newId: () => ids('inst') } as const
-    const { store, ...opened } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, log })
+    const { store, ...opened } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, isOfService: true, log })
     const problem = await explainHalfImported(store)
     if (problem) throw mongodb ? new Unfit([problem]) : new Error(problem)
     secretMark.set(opened.secretMark)

@@ -120,7 +120,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const own = async () => (await folder.look()).installation
-      const { store, secretMark } = await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, log })
+      const { store, secretMark } = await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, isOfService: true, log })
       mark.set(secretMark)
       return store
     },

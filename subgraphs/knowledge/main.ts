@@ -85,7 +85,7 @@ export async function createKnowledge(
   const own = async () => ({ ...(await folder.look()).installation, movesAtOnce: true })
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
-      return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, log })).store
+      return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, isOfService: true, log })).store
     },
     observer: { subgraph: 'knowledge', telemetry },
     clock,

@@ -16,6 +16,8 @@ export interface OwnDocumentsOptions {
   /** Default: as `own`. For the database that names the installation. */
   readonly claim?: Claim | undefined
   readonly kinds: readonly Kind[]
+  /** The log says where documents are, and warns of a MongoDB server that is alone. Default: it does not. */
+  readonly isOfService?: boolean | undefined
   readonly log: Log
 }
 
@@ -24,10 +26,10 @@ export interface OwnDocumentsOptions {
  * @throws {Error} they are of another installation or another secret, damaged, or of a newer version
  * @throws {Unfit} the storage fails or the server cannot serve, or other processes must finish first
  */
-export async function openOwnDocuments({ mongodb, file, own, claim, kinds, log }: OwnDocumentsOptions): Promise<OwnDocuments> {
+export async function openOwnDocuments({ mongodb, file, own, claim, kinds, isOfService, log }: OwnDocumentsOptions): Promise<OwnDocuments> {
   if (mongodb) {
     const { openOwnMongoStore } = await import('./mongodb/own-store.ts')
-    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, log })
+    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, isOfService, log })
   }
   const installation = await own()
   const store = await openSqliteDocumentStore({ file, installation, kinds, log })

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
 import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis } from '../../support/processes/cli.ts'
 import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
@@ -71,7 +72,8 @@ for (const name of names) {
         expect(await command('export', archive, '--with-secret')).toMatchObject({ code: 0, errors: '' })
       })
       rmSync(data, { recursive: true })
-      expect(await command('import', archive)).toMatchObject({ code: 0, errors: '' })
+      const imported = await command('import', archive)
+      expect(imported).toMatchObject({ code: 0, errors: '' })
       const marks = readdirSync(data)
         .filter((file) => file.endsWith('.sqlite'))
         .map((file) => listIds(join(data, file)))
@@ -82,6 +84,10 @@ for (const name of names) {
       // By the machine's own clock, which may be years later.
       await whileRunning({}, async (service) => {
         await acceptsBothKeys(service, list)
+        if (imported.lines.some((line) => line.includes('kis verify --repair'))) {
+          await kis(service, list.key, 'verify', '--repair')
+          await eventually(async () => (await kis(service, list.key, 'verify')).code === 0, 60_000)
+        }
         expect(await kis(service, list.key, 'verify')).toMatchObject({ code: 0, errors: '' })
       })
     } finally {

@@ -1,9 +1,8 @@
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
 import type { Installation } from '../../identity/installation.ts'
 import type { DocumentStore } from '../../ports/document-store.ts'
-import type { Log } from '../../process/log.ts'
 import type { SecretMark } from '../../rotation/secret-mark.ts'
-import type { Kind } from '../documents/kinds.ts'
+import type { OwnDocumentsOptions } from '../own-documents.ts'
 import { connectMongo } from './connection.ts'
 import { announce, documentsOf } from './document-store.ts'
 import { translated } from './failures.ts'
@@ -26,14 +25,14 @@ export interface OwnDocuments {
 export async function openOwnMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
-  { kinds, log }: { readonly kinds: readonly Kind[]; readonly log: Log },
+  { kinds, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'isOfService' | 'log'>,
 ): Promise<OwnDocuments> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
     const claimed = await claimDatabase(db, claiming)
     const migrations = await migrateDatabase(db, kinds, log)
-    await announce(client, database, log)
+    if (isOfService) await announce(client, database, log)
     return { store: documentsOf(client, database, migrations), ...claimed }
   } catch (error) {
     await client.close()

@@ -157,6 +157,8 @@ describe('money, when parts of the service fail', () => {
     } finally {
       process.kill(billing, 'SIGCONT')
     }
+    // The next ping of each role notices it.
+    await eventually(async () => (await caller.rest('GET', '/v1/wallet')).status === 200, 10_000)
     for (const { id } of running) engine.calls.get(id)!.allow(201)
     for (const { ended } of running) expect(await ended).toEqual({ read: 200, failure: null })
     await nothingHeld(caller)

@@ -54,7 +54,7 @@ export class References {
     return lacking.length > MAX_SHOWN ? [...lacking.slice(0, MAX_SHOWN), `and ${lacking.length - MAX_SHOWN} more`] : lacking
   }
 
-  /** Those of an upload under way have no file yet. */
+  /** Those of a running upload have no file yet. */
   #addBytes(_id: string, { sizeBytes, bytesKey, pieces, references, counted, dying }: BlobFacts): void {
     const isUsed = Object.values(references).some((pending) => pending === 0)
     if (dying || !isUsed || sizeBytes === 0 || counted.value === 0) return

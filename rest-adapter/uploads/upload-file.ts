@@ -9,7 +9,7 @@ import { readFormStream, requireFileTaken } from './form-stream.ts'
 import { type ReceivedFile, receiveFile, UPLOAD } from './receive-file.ts'
 
 /** Bytes of a form beside its file. */
-export const FORM_BYTES = 64 * 1024
+const FORM_BYTES = 64 * 1024
 
 /** Takes a file as base64 in JSON, or as a form, which is stored while it comes in. */
 export async function uploadFile(call: Call): Promise<Answer> {

@@ -16,11 +16,6 @@ import { streamTranscription } from '../../subgraphs/inference/use-cases/transcr
 import { handClock } from '../gateway/support/clock.ts'
 import { eventually } from '../support/eventually.ts'
 
-export interface OpenedStore {
-  readonly store: DocumentStore
-  close(): Promise<void>
-}
-
 const KEY = 'order-1'
 const NEVER = new AbortController().signal
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -53,16 +48,16 @@ async function failure(call: Promise<unknown>): Promise<KisError> {
 }
 
 /** Calls with an idempotency key, over a document store of any kind. */
-export function keyedCallsContract(name: string, open: () => Promise<OpenedStore>): void {
+export function keyedCallsContract(name: string, open: () => Promise<DocumentStore>): void {
   describe(`calls with an idempotency key: ${name}`, () => {
-    let opened: OpenedStore
+    let store: DocumentStore
     beforeEach(async () => {
-      opened = await open()
+      store = await open()
     })
-    afterEach(() => opened.close())
+    afterEach(() => store[Symbol.asyncDispose]())
 
     /** A process on the store of the test; a second one is another process, or the same after a crash. */
-    const started = (options: Parameters<typeof parts>[0] = {}) => parts({ store: opened.store, ...options })
+    const started = (options: Parameters<typeof parts>[0] = {}) => parts({ store, ...options })
 
     it('are answered once, and then replayed for the same request, in whatever order its fields are', async () => {
       const { deps, billing, far } = started()

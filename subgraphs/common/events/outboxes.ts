@@ -3,7 +3,7 @@ import type { Log } from '../process/log.ts'
 /** Copies out what waits in the outboxes of organizations. A failure loses nothing: it waits on. */
 export abstract class Outboxes implements AsyncDisposable {
   readonly #log: Log
-  /** By organization: the run under way, and the one after it for those who came meanwhile. */
+  /** By organization: the current run, and the one after it for those who came meanwhile. */
   readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
   #isClosed = false
 

@@ -15,7 +15,7 @@ export function webhookPump(source: WebhookSource, inbox: WebhookInbox): Task {
 }
 
 /** Runs one round. */
-export async function pumpOnce(source: WebhookSource, inbox: WebhookInbox, signal: AbortSignal): Promise<void> {
+async function pumpOnce(source: WebhookSource, inbox: WebhookInbox, signal: AbortSignal): Promise<void> {
   for (let after: string | null = null; ; ) {
     const feeds: readonly WebhookFeed[] = await inbox.feeds(after, signal)
     if (feeds.length === 0) return

@@ -1,13 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { onEngine } from '../../../test/support/engines/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../../../test/support/engines/mongodb.ts'
+import { storesAndMongo } from '../../../test/support/document-stores.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { openMongoDocumentStore } from '../adapters/mongodb/document-store.ts'
-import { openSqliteDocumentStore } from '../adapters/sqlite/documents/document-store.ts'
 import type { DocumentStore } from '../ports/document-store.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
 import type { Clock } from './clock.ts'
@@ -52,7 +46,7 @@ class SteppedClock implements Clock {
   }
 }
 
-const stops: (() => Promise<void>)[] = []
+const stops: (() => PromiseLike<void>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop()
 })
@@ -157,11 +151,11 @@ describe('a task of each process', () => {
   })
 })
 
-function shared(name: string, open: () => Promise<{ readonly store: DocumentStore; close(): Promise<void> }>) {
+function shared(name: string, open: () => Promise<DocumentStore>) {
   describe(`a shared task: ${name}`, () => {
     const opened = async () => {
-      const { store, close } = await open()
-      stops.push(close)
+      const store = await open()
+      stops.push(() => store[Symbol.asyncDispose]())
       return store
     }
     const ofDay = (run: Task['run']): Task => ({ name: 'work', everyMs: DAY_MS, isShared: true, run })
@@ -281,28 +275,4 @@ function shared(name: string, open: () => Promise<{ readonly store: DocumentStor
   })
 }
 
-shared('SQLite', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'kis-tasks-'))
-  const store = await openSqliteDocumentStore({ file: join(folder, 'part.sqlite'), log: silentLog })
-  return {
-    store,
-    close: async () => {
-      await store[Symbol.asyncDispose]()
-      rmSync(folder, { recursive: true })
-    },
-  }
-})
-
-await onEngine('KIS_TEST_MONGODB_URL', 'shared tasks: MongoDB', (url) => {
-  shared('MongoDB', async () => {
-    const database = newDatabaseName()
-    const store = await openMongoDocumentStore({ url, database, log: silentLog })
-    return {
-      store,
-      close: async () => {
-        await store[Symbol.asyncDispose]()
-        await dropDatabases(url, database)
-      },
-    }
-  })
-})
+for (const { name, open } of await storesAndMongo('shared tasks')) if (name !== 'the fake') shared(name, open)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { STORES } from '../../../../test/support/document-stores.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
-import { STORES } from '../../test-support/stores.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { sortedIds } from '../domain/ids.ts'

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, it } from 'vitest'
+import { STORES } from '../../../../test/support/document-stores.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { full } from '../../../../test/support/soak.ts'
 import { type Command, LedgerRun, PROCESSES } from '../../test-support/ledger-run.ts'
 import { STORE_FAULTS, type StoreFault } from '../../test-support/process-store.ts'
-import { STORES } from '../../test-support/stores.ts'
 import { NOTHING, type Quantities } from '../domain/money.ts'
 
 /** On SQLite each write waits for the disk: a twentieth of the runs takes as long. */

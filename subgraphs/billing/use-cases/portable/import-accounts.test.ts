@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { STORES } from '../../../../test/support/document-stores.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { deleteOrganization, resumeOrganization } from '../../accounts/use-cases/change-organization.ts'
 import { createOrganization } from '../../accounts/use-cases/create-organization.ts'
@@ -7,7 +8,6 @@ import { endErasures, notePartEnded } from '../../accounts/use-cases/erasures/er
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
 import { accountsOf, type ImportedRules, importAccounts } from '../../portable.ts'
-import { STORES } from '../../test-support/stores.ts'
 import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../deps.ts'
 

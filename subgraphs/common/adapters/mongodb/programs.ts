@@ -71,6 +71,6 @@ export class Programs {
   }
 }
 
-export function goneBefore(): Date {
+function goneBefore(): Date {
   return new Date(Date.now() - GONE_AFTER_MS)
 }

@@ -55,7 +55,7 @@ it('finds files in order while they are written, and says what is wrong with one
   expect(second!.problems.length).toBeLessThanOrEqual(20)
   // Later questions want the file as it is then.
   await openItems(store).insertOne({ _id: 'last', code: 'last' })
-  expect((await checked(checks))[0]).toEqual(first)
+  expect((await checks.check(null)).files).toEqual([first])
 })
 
 it('has nothing to say where there are no files, of what is no file, and takes no foreign cursor', async () => {

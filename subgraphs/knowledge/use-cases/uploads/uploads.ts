@@ -10,7 +10,7 @@ import type { Deps } from '../deps.ts'
 import { deletePieces, pieceKey, readPieces } from '../files/pieces.ts'
 
 /** The most bytes that one call appends: as base64 they are no more than a body of chat. */
-export const MAX_APPENDED_BYTES = 4 * 1024 * 1024
+const MAX_APPENDED_BYTES = 4 * 1024 * 1024
 /** A piece that is smaller than this grows with the next call, so that a file has few pieces however it comes. */
 const FULL_PIECE_BYTES = 1024 * 1024
 /** How long an upload may take. A day covers a file of 500 MB at 50 kbit/s, and a weekend's break is a new upload. */

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onEngine } from '../../../test/support/engines/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../../../test/support/engines/mongodb.ts'
-import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { openMongoDocumentStore } from '../../common/adapters/mongodb/document-store.ts'
-import { openSqliteDocumentStore } from '../../common/adapters/sqlite/documents/document-store.ts'
-import type { DocumentStore } from '../../common/ports/document-store.ts'
-import { silentLog } from '../../common/process/log.ts'
+import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
+import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
+import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { onEngine } from './engines/engine-url.ts'
+import { dropDatabases, newDatabaseName } from './engines/mongodb.ts'
+import { MemoryDocumentStore } from './memory-document-store.ts'
 
 interface TestStore {
   readonly name: string
@@ -43,8 +43,8 @@ async function openTemporaryDatabase(url: string): Promise<DocumentStore> {
 }
 
 async function openTemporarySqlite(): Promise<DocumentStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'kis-billing-'))
-  const store = await openSqliteDocumentStore({ file: join(folder, 'billing.sqlite'), log: silentLog })
+  const folder = await mkdtemp(join(tmpdir(), 'kis-store-'))
+  const store = await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog })
   return {
     collection: (spec) => store.collection(spec),
     ping: (signal) => store.ping(signal),

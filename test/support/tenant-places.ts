@@ -161,7 +161,7 @@ export const REST_PLAIN = words(`
   body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output[] body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
   body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[].text body.facets[] body.history[].content body.event_types[] body.plan query.group_by query.name_contains header.mcp-protocol-version
-  header.range header.if-range header.if-none-match
+  header.range header.if-range header.if-none-match header.x-request-id
   body.email
 `)
 export const REST_PLAIN_OF_ONE = new Set([

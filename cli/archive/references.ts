@@ -50,6 +50,8 @@ const ERASED = free('what was erased is gone')
 const EXPIRES = free('it is deleted after a while, whatever refers to it')
 const DELETABLE = free('callers may delete it, whatever refers to it')
 const BEFORE = free('it is written after what names it')
+/** Collections and agents. */
+const IN_JSON = free('it names in JSON what callers may delete')
 const ORGANIZATION = ['billing/organizations']
 const KEY = ['billing/api_keys']
 const MEMBER = ['billing/members']
@@ -101,8 +103,8 @@ const BILLING: ReferencesOf<AccountCollections> = {
 }
 
 const INFERENCE: ReferencesOf<AgentCollections> = {
-  agents: {},
-  agentVersions: { _id: BEFORE },
+  agents: { definition: IN_JSON },
+  agentVersions: { _id: BEFORE, definition: IN_JSON },
   runs: {
     apiKeyId: KEY,
     agentId: DELETABLE,
@@ -115,8 +117,8 @@ const INFERENCE: ReferencesOf<AgentCollections> = {
   runGiven: { runId: BEFORE },
   keptRuns: {},
   threads: { agentId: DELETABLE, added: EXPIRES, by: KEY },
-  workflows: {},
-  workflowVersions: { _id: BEFORE },
+  workflows: { definition: IN_JSON },
+  workflowVersions: { _id: BEFORE, definition: IN_JSON },
   workflowRuns: {
     apiKeyId: KEY,
     workflowId: DELETABLE,

@@ -9,7 +9,7 @@ import { readPlacesOfStores } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { exportInstallation } from './export-installation.ts'
 import { exportOrganization } from './export-organization.ts'
-import { type InstallationScope, requireOrganizationId } from './format.ts'
+import { type InstallationScope, requireOrganizationId, visible } from './format.ts'
 import { checkInstallation, importInstallation } from './import-installation.ts'
 import { importOrganization } from './import-organization.ts'
 import { readPassphrase } from './passphrase.ts'
@@ -175,9 +175,9 @@ function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: Imp
   return `Set by the archive: plan ${plan}; ${own.length > 0 ? `limits ${own.join(', ')}` : 'no limits of its own'}; ${suspended}${why}.`
 }
 
-/** On one line, and with nothing that a terminal obeys. */
+/** On one line. */
 function quoted(text: string): string {
-  return JSON.stringify(text).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
+  return visible(JSON.stringify(text))
 }
 
 /** Records by what people know. */

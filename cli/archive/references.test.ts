@@ -71,6 +71,14 @@ it('takes the kinds of an archive of one organization, and any value for a recor
   expect(references.problems()).toEqual([])
 })
 
+it('shows no text of an archive that a terminal obeys, and little of it', () => {
+  const references = new References()
+  for (let i = 0; i < 9; i++) references.add('billing/organization', { owners: [`mem_\u009b2J\u001b${i}${'x'.repeat(5_000)}`] })
+  const [first, ...rest] = references.problems()
+  expect(first).toMatch(/^billing\/organization names mem_\\u\{9b\}2J\\u\{1b\}0x{200,300}$/)
+  expect(rest.at(-1)).toBe('and 4 more')
+})
+
 it('passes over the records of an organization that is being erased, and the file of a document that is being deleted', () => {
   const references = new References()
   references.add('billing/organizations', { _id: 'org_1', deletedAt: new Date() })

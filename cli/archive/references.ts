@@ -8,6 +8,7 @@ import type {
 } from '../../subgraphs/common/ports/document-store.ts'
 import { type AgentCollections, openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { type KnowledgeStore, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
+import { visible } from './format.ts'
 
 /** Names no record, or may name one that is gone: the reason. */
 interface Free {
@@ -199,6 +200,8 @@ const CHECKED = new Map(
 /** Begins a sentence of an import about what `problems` found. */
 export const NOT_WHOLE = 'Not whole, as it was when it was exported'
 const MAX_SHOWN = 5
+/** Of a problem. Whoever made the archive chose the ids. */
+const MAX_CHARACTERS = 300
 /** Records of one kind whose ids are kept, some 100 bytes each. JavaScript's sets have few more members. */
 const MAX_JUDGED = 16_000_000
 
@@ -235,7 +238,7 @@ export class References {
     else if (typeof _id === 'string') ids?.add(_id)
     if (stored === 'billing/organizations' && deletedAt) this.#erased.add(_id)
     if (this.#erased.has(organizationId)) return
-    const by = `${kind} ${_id}`
+    const by = _id === undefined ? kind : `${kind} ${_id}`
     for (const { path, to } of CHECKED.get(stored) ?? []) {
       if (to === FILE && listed === false) continue
       for (const name of textsAt(record, path))
@@ -265,7 +268,8 @@ export class References {
       if (!this.#has(name, to)) lacking.push(`${by} names ${name}, which is not there`)
     }
     for (const [key, by] of this.#bytes) lacking.push(`${by} has bytes ${key}, which are not there`)
-    return lacking.length > MAX_SHOWN ? [...lacking.slice(0, MAX_SHOWN), `and ${lacking.length - MAX_SHOWN} more`] : lacking
+    const shown = lacking.slice(0, MAX_SHOWN).map((problem) => visible(problem.slice(0, MAX_CHARACTERS)))
+    return lacking.length > MAX_SHOWN ? [...shown, `and ${lacking.length - MAX_SHOWN} more`] : shown
   }
 
   #has(name: string, to: readonly string[]): boolean {

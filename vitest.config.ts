@@ -1,8 +1,19 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** `npm test` runs the quick suites; `npm run test:all` runs both. test/README.md says what makes a suite long. */
+/** `npm test` runs the quick suites; `npm run test:all` runs all. test/README.md says what makes a suite long. */
 const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
+/**
+ * Rules, which start nothing: their files share two processes, and what is loaded into them. A file that changes what
+ * its process has, such as a variable, a timer or a module, must not be one of them.
+ */
+const RULES = [
+  '{gateway/sign-in,portal/web/src/{data,pages,parts},rest-adapter}/**/*.test.ts',
+  'schema/{breaks,contract,events}.test.ts',
+  'subgraphs/**/{domain,resolvers}/**/*.test.ts',
+  'subgraphs/common/*.test.ts',
+  'subgraphs/common/{bytes,catalog,documents,erasure,events,identity,link,sessions,telemetry}/**/*.test.ts',
+]
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
 /** Helm and the image, which these need, take minutes to build: `.ci/run` runs them last. */
@@ -25,7 +36,8 @@ export default defineConfig({
     // As in cli/kis.js: threads, of which every open SQLite store has one, need not compile their modules again.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url)) },
     projects: [
-      { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
+      { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG, ...RULES] } },
+      { extends: true, test: { name: 'rules', include: RULES, exclude: [...EXCLUDED, ...LONG], isolate: false } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
       // Two of these at a time are more than two cores serve at once.
       { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END, ...BUILT], testTimeout: 90_000 } },

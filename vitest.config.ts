@@ -26,7 +26,7 @@ const LONG = [
  * Rules, which start nothing: their files share two processes, and what is loaded into them. A file that changes what
  * its process has, such as a variable, a timer or a module, must not be one of them.
  */
-const RULES = [
+export const RULES = [
   '{gateway/sign-in,portal/web/src/{data,pages,parts},rest-adapter}/**/*.test.ts',
   'schema/{breaks,contract,events}.test.ts',
   'subgraphs/**/{domain,resolvers}/**/*.test.ts',

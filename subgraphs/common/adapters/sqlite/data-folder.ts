@@ -1,5 +1,6 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { Fingerprints } from '../../identity/accepted-secrets.ts'
 import { explainForeign, type OwnInstallation, ownInstallation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
@@ -93,8 +94,8 @@ export class DataFolder {
 }
 
 /**
- * Gives the mark of an existing file; undefined: the process was killed while it made the file. For a derived file,
- * reports only that it is newer; its other problems are reported when it is opened.
+ * Gives the mark of an existing file; undefined: the process was killed while it made it. For a derived file, reports only
+ * that it is newer; its other problems are reported when it is opened.
  * @throws {Error} as `look`
  */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null | undefined {
@@ -104,14 +105,21 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     using lock = new FileLock(path)
     if (!isDerived) refuseMissingLog(path, lock)
     else if (lock.missingLog) return null
+    if (existsSync(`${path}-journal`)) rollBack(path)
     const { mark, version } = markOfFile(path)
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
-    return version === 0 && mark === null ? undefined : mark
+    return version === 0 && !mark && !isDerived ? undefined : mark
   } catch (error) {
     const failure = toStorageFailure(error) ? toOpeningFailure(path, error) : error
     if (isDerived && failure instanceof Damaged) return null
     throw failure
   }
+}
+
+/** Undoes what a process had begun that was killed while it made the file: only a connection that may write can. */
+function rollBack(path: string): void {
+  using database = new DatabaseSync(path)
+  database.prepare('SELECT count(*) FROM sqlite_schema').get()
 }
 
 /**

@@ -1,4 +1,8 @@
 import type { ArchiveSink, ArchiveTakers } from '../common/portable/organization-archive.ts'
+import type { Clock } from '../common/process/clock.ts'
+import type { IdSource } from '../common/process/ids.ts'
+import { decideFirst } from './accounts/use-cases/bootstrap.ts'
+import { beginRotation, endRotation, openPepper, type PepperDeps, requireRotatable } from './accounts/use-cases/key-pepper.ts'
 import { exportAccounts, findExported } from './use-cases/portable/export-accounts.ts'
 import {
   accountTakers,
@@ -10,10 +14,33 @@ import {
   type ImportState,
 } from './use-cases/portable/import-accounts.ts'
 import { type Collections, type Organization, openCollections } from './use-cases/tables.ts'
+import { resealEndpoints } from './webhooks/use-cases/endpoint-secrets.ts'
 
-/** What an export and an import of an organization need of billing, over an open store. */
+/** What commands need of billing, over an open store. */
 
-export { type Collections as AccountCollections, type ImportedRules, openCollections as openAccountCollections }
+export {
+  beginRotation,
+  type Collections as AccountCollections,
+  endRotation,
+  type ImportedRules,
+  openCollections as openAccountCollections,
+  requireRotatable,
+  resealEndpoints,
+}
+
+/**
+ * Gives the key pepper of the installation, which may begin with this. Null: it has not begun, and nothing may be
+ * written.
+ * @throws {Error} as `openPepper`
+ */
+export async function pepperOf(
+  deps: PepperDeps & { readonly collections: Collections; readonly clock: Clock; readonly ids: IdSource },
+  creditNanoUsd: bigint,
+  writesNothing: boolean,
+): Promise<Uint8Array | null> {
+  const first = writesNothing ? await deps.collections.bootstrap.findOne({ _id: 'operator' }) : await decideFirst(deps, { creditNanoUsd })
+  return first && openPepper(deps, first)
+}
 
 /**
  * Finds the organization that is to be exported; `write` writes its accounts.
@@ -31,13 +58,13 @@ export async function accountsOf(
 export interface AccountImport {
   readonly takers: ArchiveTakers
   state(): Promise<ImportState>
-  finish(): Promise<string | null>
+  finish(pepper: Uint8Array): Promise<string | null>
 }
 
 export function importAccounts(deps: ImportDeps, as: ImportedAs): AccountImport {
   return {
     takers: accountTakers(deps, as),
     state: () => findImportState(deps, as),
-    finish: () => finishImport(deps, as),
+    finish: (pepper) => finishImport({ ...deps, pepper }, as),
   }
 }

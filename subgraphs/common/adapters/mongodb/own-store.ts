@@ -1,25 +1,15 @@
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
-import type { Installation } from '../../identity/installation.ts'
-import type { DocumentStore } from '../../ports/document-store.ts'
-import type { SecretMark } from '../../rotation/secret-mark.ts'
-import type { OwnDocumentsOptions } from '../own-documents.ts'
+import type { OwnDocuments, OwnDocumentsOptions } from '../own-documents.ts'
 import { connectMongo } from './connection.ts'
 import { announce, documentsOf } from './document-store.ts'
 import { translated } from './failures.ts'
 import { migrateDatabase } from './migrations.ts'
 import { type Claim, claimDatabase } from './store-mark.ts'
 
-/** The documents of an installation. */
-export interface OwnDocuments {
-  readonly store: DocumentStore
-  readonly installation: Installation
-  readonly secretMark: SecretMark
-}
-
 /**
  * Connects to a database, checks that the server is suitable and that the database is of this installation, migrates
  * its documents, and opens them. Import it when a database is configured: the driver takes ten megabytes.
- * @throws {Error} the database is of another installation or another secret, or has documents of a newer version
+ * @throws {Error} the database is of another installation, or has documents of a newer version
  * @throws {Unfit} the server cannot serve, or other processes must finish first
  */
 export async function openOwnMongoStore(

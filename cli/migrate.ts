@@ -1,4 +1,5 @@
 import { BILLING_KINDS } from '../subgraphs/billing/migrations.ts'
+import { requireSecret } from '../subgraphs/billing/portable.ts'
 import { type OwnDocumentsOptions, openOwnDocuments } from '../subgraphs/common/adapters/own-documents.ts'
 import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { systemClock } from '../subgraphs/common/process/clock.ts'
@@ -16,7 +17,7 @@ const AGAIN_AFTER_MS = 2_000
 
 /**
  * Migrates all documents, as the start of every role does. `say` gets what it waits for, and what is done.
- * @throws {Error} a store is of another installation, damaged, or of a newer version
+ * @throws {Error} a store is of another installation or another secret, damaged, or of a newer version
  */
 export async function migrateStores(config: Config, say: (line: string) => void): Promise<void> {
   const { billing, inference, knowledge } = config.settings
@@ -45,7 +46,14 @@ export async function migrateStores(config: Config, say: (line: string) => void)
   }
   const claim = { id: null, newId } as const
   const own = async () => (billing.mongodb ? { id: id! } : (await folder.look()).installation)
-  await migrated('billing', { mongodb: billing.mongodb, file: files.billing.path, own, claim, kinds: BILLING_KINDS })
+  await migrated('billing', {
+    mongodb: billing.mongodb,
+    file: files.billing.path,
+    own,
+    claim,
+    kinds: BILLING_KINDS,
+    look: requireSecret(config.secret),
+  })
   await migrated('inference', { mongodb: inference.mongodb, file: files.inference.path, own, kinds: INFERENCE_KINDS })
   await migrated('knowledge', { mongodb: knowledge.mongodb, file: files.knowledge.path, own, kinds: KNOWLEDGE_KINDS })
 }

@@ -1,4 +1,4 @@
-import { type ImportedRules, importAccounts, openAccountCollections, pepperOf } from '../../subgraphs/billing/portable.ts'
+import { type ImportedRules, importAccounts, openAccountCollections, pepperOf, requireSecret } from '../../subgraphs/billing/portable.ts'
 import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
 import { explainHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
@@ -69,7 +69,7 @@ export async function importOrganization({
   if (secret && !key) throw new Error('The passphrase is not the one that the secrets in the archive were sealed with.')
   const models = new Set<string>()
   const found: ImportedRules[] = []
-  await using stores = await openToWrite(places, { installation: null, log })
+  await using stores = await openToWrite(places, { installation: null, look: requireSecret(config.secret), log })
   const problem = await explainHalfImported(stores.documents.billing)
   if (problem) throw new Error(problem)
   const store = knowledgeStore(stores.documents.knowledge)

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
-import { openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
+import { type OwnDocumentsOptions, openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
 import { damageSeenAtStart } from '../../subgraphs/common/adapters/sqlite/damage-at-start.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
@@ -202,6 +202,8 @@ function refuseForeign(name: string, mark: Installation, installation: Installat
 export interface Writing {
   /** Whose the stores are; null: what they say, or a new installation. */
   readonly installation: Installation | null
+  /** Of `OwnDocumentsOptions`, for billing's documents. */
+  readonly look?: OwnDocumentsOptions['look']
   readonly log: Log
 }
 
@@ -210,7 +212,7 @@ export interface Writing {
  * if there are any; with servers it may run.
  * @throws {Error} a file is in use, missing, damaged or of another installation; or a server cannot be reached
  */
-export async function openToWrite(places: StorePlaces, { installation: given, log }: Writing): Promise<WriteStores> {
+export async function openToWrite(places: StorePlaces, { installation: given, look, log }: Writing): Promise<WriteStores> {
   const { mongodb, elasticsearch } = places
   const files = dataFiles(places.dataDirectory)
   const newId = () => idSource(systemClock)('inst')
@@ -226,7 +228,15 @@ export async function openToWrite(places: StorePlaces, { installation: given, lo
   const open = async (subgraph: Subgraph): Promise<DocumentStore> => {
     const database = mongodb ? mongodb[subgraph] : null
     const claim = installation ?? ({ id: null, newId } as const)
-    const opened = await openOwnDocuments({ mongodb: database, file: files[subgraph].path, own, claim, kinds: KINDS[subgraph], log })
+    const opened = await openOwnDocuments({
+      mongodb: database,
+      file: files[subgraph].path,
+      own,
+      claim,
+      kinds: KINDS[subgraph],
+      look: subgraph === 'billing' ? look : undefined,
+      log,
+    })
     if (mongodb) installation ??= opened.installation
     if (subgraph === 'billing') madeWith = opened.madeWith
     return opened.store

@@ -5,6 +5,7 @@ import { explainHalfImported } from '../common/documents/import-mark.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
 import type { SharedClock } from '../common/link/shared-clock.ts'
 import { Unfit } from '../common/process/opening.ts'
+import { requireSecret } from './accounts/use-cases/key-pepper.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
 import { BILLING_KINDS } from './migrations.ts'
@@ -29,8 +30,9 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   let opened: OwnMark | undefined
   const open = async () => {
     const own = async () => (await folder.look()).installation
+    const look = requireSecret(config.secret)
     const claim = { id: null, newId: () => ids('inst') } as const
-    const { store, ...mark } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, isOfService: true, log })
+    const { store, ...mark } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, look, isOfService: true, log })
     const problem = await explainHalfImported(store)
     if (problem) throw mongodb ? new Unfit([problem]) : new Error(problem)
     opened = mark

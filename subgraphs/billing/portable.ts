@@ -2,7 +2,14 @@ import type { ArchiveSink, ArchiveTakers } from '../common/portable/organization
 import type { Clock } from '../common/process/clock.ts'
 import type { IdSource } from '../common/process/ids.ts'
 import { decideFirst } from './accounts/use-cases/bootstrap.ts'
-import { beginRotation, endRotation, openPepper, type PepperDeps, requireRotatable } from './accounts/use-cases/key-pepper.ts'
+import {
+  beginRotation,
+  endRotation,
+  openPepper,
+  type PepperDeps,
+  requireRotatable,
+  requireSecret,
+} from './accounts/use-cases/key-pepper.ts'
 import { exportAccounts, findExported } from './use-cases/portable/export-accounts.ts'
 import {
   accountTakers,
@@ -25,6 +32,7 @@ export {
   type ImportedRules,
   openCollections as openAccountCollections,
   requireRotatable,
+  requireSecret,
   resealEndpoints,
 }
 

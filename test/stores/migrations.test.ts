@@ -14,6 +14,7 @@ import { openOwnMongoStore } from '../../subgraphs/common/adapters/mongodb/own-s
 import type { Claim } from '../../subgraphs/common/adapters/mongodb/store-mark.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { migrateFile } from '../../subgraphs/common/adapters/sqlite/documents/migrate-file.ts'
+import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { CollectionSpec, DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
 import { Unfit } from '../../subgraphs/common/process/opening.ts'
@@ -365,6 +366,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
           const { ended } = launchKis({ ...env, KIS_SECRET: '0'.repeat(64) }, 'migrate')
           expect(await ended).toEqual({ code: 0, lines: migrated, errors: '' })
         }
+        const first = { secretFingerprint: fingerprintSecret(Buffer.from('0'.repeat(64))), sealedPepper: '' }
+        await client
+          .db(`${database}_billing`)
+          .collection<{ _id: string }>('bootstrap')
+          .insertOne({ _id: 'operator', ...first })
         const { ended } = launchKis({ ...env, KIS_SECRET: '1'.repeat(64) }, 'migrate')
         expect(await ended).toMatchObject({ code: 1, lines: [], errors: expect.stringContaining('was made with another secret') })
       } finally {

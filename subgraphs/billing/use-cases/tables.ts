@@ -1,6 +1,6 @@
 import { LABELS } from '../../common/identity/earlier-rotation.ts'
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
-import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
 import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
@@ -235,6 +235,8 @@ export interface Collections {
   readonly taskLeases: DocumentCollection<TaskLease>
 }
 
+export const BOOTSTRAP: CollectionSpec = { name: 'bootstrap', indexes: [] }
+
 /** By time, each with one of the filters first. */
 const USAGE_INDEXES: readonly IndexSpec[] = [
   { fields: ['organizationId', 'position'] },
@@ -296,7 +298,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [...USAGE_INDEXES, { fields: ['organizationId', 'requestId', 'position'] }],
     }),
     usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
-    bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
+    bootstrap: store.collection(BOOTSTRAP),
     webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }, LABELS] }),
     webhookFeeds: store.collection({ name: 'webhook_feeds', indexes: [{ fields: ['source', 'organizationId'], unique: true }] }),
     webhookEvents: store.collection({

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { requireOneSecret } from '../../../common/identity/earlier-rotation.ts'
 import { HALF_ROTATED } from '../../../common/identity/kept-secret.ts'
 import { deriveKey, fingerprintSecret, sealedBy } from '../../../common/identity/secrets.ts'
-import type { Bootstrap, Collections } from '../../use-cases/tables.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { BOOTSTRAP, type Bootstrap, type Collections } from '../../use-cases/tables.ts'
 
 const PLACE = 'key pepper'
 
@@ -19,6 +20,13 @@ export function newPepper(secret: Uint8Array): Pick<Bootstrap, 'secretFingerprin
   return sealPepper(randomBytes(32), secret)
 }
 
+/** Refuses documents that depend on another secret. See `OwnDocumentsOptions.look`. */
+export function requireSecret(secret: Uint8Array) {
+  return async (documents: Pick<DocumentStore, 'collection'>, madeWith: string | null): Promise<void> => {
+    refuseAnother(await documents.collection<Bootstrap>(BOOTSTRAP).findOne({ _id: 'operator' }), secret, madeWith)
+  }
+}
+
 /**
  * Gives the pepper. That of an installation of version 0.2 is what was derived from its secret, so that all digests stay
  * valid.
@@ -26,13 +34,11 @@ export function newPepper(secret: Uint8Array): Pick<Bootstrap, 'secretFingerprin
  */
 export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Uint8Array> {
   const { collections, secret, madeWith } = deps
-  const own = fingerprintSecret(secret)
-  const { secretFingerprint = madeWith ?? own, sealedPepper, rotatingTo = null } = first
-  if (rotatingTo !== null) throw new Error(HALF_ROTATED)
-  if (secretFingerprint !== own) throw anotherSecret()
+  refuseAnother(first, secret, madeWith)
+  const { sealedPepper } = first
   if (sealedPepper !== undefined) return new Uint8Array(Buffer.from(sealedBy(secret, 'webhook secrets').open(sealedPepper, PLACE), 'hex'))
   const { bootstrap, apiKeys, invitations, webhookEndpoints } = collections
-  await requireOneSecret([apiKeys, invitations, webhookEndpoints], own)
+  await requireOneSecret([apiKeys, invitations, webhookEndpoints], fingerprintSecret(secret))
   const derived = sealPepper(deriveKey(secret, 'api key pepper'), secret)
   // Another process may be faster, with the same pepper.
   await bootstrap.findOneAndUpdate({ _id: 'operator', sealedPepper: null }, { $set: derived })
@@ -70,6 +76,12 @@ export async function endRotation(deps: PepperDeps, next: Uint8Array): Promise<v
   const { rotatingTo: _, ...first } = (await bootstrap.findOne({ _id: 'operator' }))!
   const sealed = sealPepper(await openPepper(deps, first), next)
   await bootstrap.findOneAndUpdate({ _id: 'operator' }, { $set: sealed, $unset: { rotatingTo: '' } })
+}
+
+function refuseAnother(first: Bootstrap | null, secret: Uint8Array, madeWith: string | null): void {
+  if (first?.rotatingTo !== undefined) throw new Error(HALF_ROTATED)
+  const fingerprint = first?.secretFingerprint ?? madeWith
+  if (fingerprint !== null && fingerprint !== fingerprintSecret(secret)) throw anotherSecret()
 }
 
 function sealPepper(pepper: Uint8Array, secret: Uint8Array) {

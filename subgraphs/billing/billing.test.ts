@@ -11,7 +11,7 @@ import { silentLog } from '../common/process/log.ts'
 import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
-import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK, TEST_SECRETS } from './test-support/world.ts'
+import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
@@ -23,6 +23,8 @@ type Answer = Record<string, unknown>
 function shared(store: DocumentStore): DocumentStore {
   return { collection: (spec) => store.collection(spec), ping: (signal) => store.ping(signal), async [Symbol.asyncDispose]() {} }
 }
+
+const SECRET = new Uint8Array(32).fill(7)
 
 for (const { name, open } of STORES)
   describe(`the billing subgraph on ${name}`, () => {
@@ -37,7 +39,7 @@ for (const { name, open } of STORES)
         {
           bootstrapApiKey,
           bootstrapCreditNanoUsd: 100_000_000_000n,
-          ...TEST_SECRETS,
+          secret: SECRET,
           plans: [SELF_HOSTED, SMALL_PLAN],
           ...WEBHOOKS,
         },
@@ -45,8 +47,7 @@ for (const { name, open } of STORES)
           clock,
           ids: idSource(clock),
           log: silentLog,
-          installationId: async () => 'inst_1',
-          secretMark: TEST_MARK,
+          mark: TEST_MARK,
           files: new FileChecks([]),
         },
       )
@@ -145,15 +146,14 @@ for (const { name, open } of STORES)
         await restart()
         expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, secret: SECRET, plans: [SELF_HOSTED], ...WEBHOOKS }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
           await using unused = billingOn(async () => shared(fresh), config, {
             clock,
             ids: idSource(clock),
             log: silentLog,
-            installationId: async () => 'inst_1',
-            secretMark: TEST_MARK,
+            mark: TEST_MARK,
             files: new FileChecks([]),
           })
           keys.push(await unused.bootstrapKey)
@@ -166,13 +166,12 @@ for (const { name, open } of STORES)
       it('takes the key that the operator brings, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
-        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
+        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, secret: SECRET, plans: [SELF_HOSTED], ...WEBHOOKS }
         const runtime = {
           clock,
           ids: idSource(clock),
           log: silentLog,
-          installationId: async () => 'inst_1',
-          secretMark: TEST_MARK,
+          mark: TEST_MARK,
           files: new FileChecks([]),
         }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
@@ -186,14 +185,13 @@ for (const { name, open } of STORES)
       })
 
       it('does not start without the plan of its first organization', () => {
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SMALL_PLAN], ...WEBHOOKS }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, secret: SECRET, plans: [SMALL_PLAN], ...WEBHOOKS }
         expect(() =>
           billingOn(async () => store, config, {
             clock,
             ids: idSource(clock),
             log: silentLog,
-            installationId: async () => 'inst_1',
-            secretMark: TEST_MARK,
+            mark: TEST_MARK,
             files: new FileChecks([]),
           }),
         ).toThrow('self-hosted')

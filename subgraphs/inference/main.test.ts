@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { bytePaths } from '../common/bytes/byte-paths.ts'
 import { parseCatalog } from '../common/catalog/catalog-file.ts'
-import { SealedTexts } from '../common/identity/sealed-text.ts'
 import type { Link } from '../common/link/link.ts'
 import { localLink } from '../common/link/local-link.ts'
 import { systemClock } from '../common/process/clock.ts'
@@ -50,10 +49,9 @@ const runtime = {
     },
   },
   billing: {} as Link,
-  folder: { look: async () => ({ installation: { id: 'inst_1', secretFingerprint: '0' }, lost: [] }) },
+  folder: { look: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
   bytePaths: bytePaths(systemClock, new Uint8Array(32)),
-  sealed: new SealedTexts(new Uint8Array(32)),
-  fingerprints: { current: '0', next: null, previous: null },
+  secret: new Uint8Array(32),
   queue: { wait: () => () => undefined },
   clock: systemClock,
   ids: idSource(systemClock),

@@ -60,22 +60,13 @@ export const SELF_HOSTED: Plan = {
 
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
-/** What billing derives from a secret that is not under rotation. */
-export const TEST_SECRETS = {
-  peppers: { current: { secretFingerprint: 'f7', key: new Uint8Array(32).fill(7) }, next: null, previous: null },
-  sealed: new SealedTexts(new Uint8Array(32).fill(8)),
-} as const
+const PEPPER = new Uint8Array(32).fill(7)
 
-/** The mark of a store that was made with that secret. */
-export const TEST_MARK = { store: 'a store of a test', fingerprint: 'f7', move: async () => {} }
+/** What the mark of a store says. */
+export const TEST_MARK = () => ({ installation: { id: 'inst_1' }, madeWith: null })
 
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
-export function openBilling(
-  store: DocumentStore,
-  clock: Clock,
-  ids: IdSource = idSource(clock),
-  secrets: Partial<Pick<BillingDeps, 'peppers' | 'sealed' | 'secretMark'>> = {},
-): BillingDeps {
+export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
   const writer = new WalletWriter(collections, pump)
@@ -86,10 +77,8 @@ export function openBilling(
     pump,
     writer,
     plans: [SELF_HOSTED, SMALL_PLAN],
-    ...TEST_SECRETS,
-    secretMark: TEST_MARK,
-    ...secrets,
-    rotation: { progress: async () => ({ state: 'none', parts: [] }), isLooked: true },
+    pepper: () => PEPPER,
+    sealed: new SealedTexts(new Uint8Array(32).fill(8)),
     egress: new Egress(),
     publicUrl: 'https://kis.example',
     retryBackoffMs: 1_000,

@@ -1,8 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Fingerprints } from '../../identity/accepted-secrets.ts'
-import { explainForeign, type OwnInstallation, ownInstallation } from '../../identity/installation.ts'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
@@ -10,7 +9,6 @@ import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 export interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
-  fingerprints(): Fingerprints
   /**
    * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
    * Null: the files say it.
@@ -61,7 +59,7 @@ export class DataFolder {
   }
 
   async #look(): Promise<FolderFacts> {
-    const { files, fingerprints, ask, newId } = this.#options
+    const { files, ask, newId } = this.#options
     const there: FolderFile[] = []
     const marks = new Map<string, StoreMark | null>()
     for (const file of files) {
@@ -73,8 +71,7 @@ export class DataFolder {
     }
     const primary = [...marks.keys()]
     const [marked] = primary.flatMap((file) => marks.get(file)?.id ?? [])
-    const id = (await ask()) ?? marked ?? newId()
-    const installation = ownInstallation(id, fingerprints())
+    const installation = { id: (await ask()) ?? marked ?? newId() }
     for (const file of primary) {
       const mark = marks.get(file)
       const problem = mark && explainForeign(file, mark, installation)
@@ -135,7 +132,7 @@ function refuseClosed(path: string): void {
 }
 
 export interface FolderFacts {
-  readonly installation: OwnInstallation
+  readonly installation: Installation
   /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]
 }

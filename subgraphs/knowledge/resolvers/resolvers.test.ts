@@ -1,7 +1,7 @@
 import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../test/support/data/knowledge-library.ts'
 import { base64, depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
-import { newWorld } from '../../../test/support/knowledge-library.ts'
 import { SiftBudget } from '../../common/documents/list-sifted.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { subgraphSchema } from '../../common/link/subgraph.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../test/support/data/knowledge-library.ts'
 import { depsOn, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
-import { newWorld } from '../../../test/support/knowledge-library.ts'
 import { createDocument, deleteDocument } from './documents/documents.ts'
 import { uploadFile } from './files/files.ts'
 import { RecordRoom } from './record-room.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { addReady, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { addReady, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { checkTerms, hasOldTerms } from './index-mark.ts'
 import { rebuildIndex } from './rebuild-index.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import { base64, Crash, depsOn, errorCode, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { newWorld } from '../../../../test/support/knowledge-library.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'

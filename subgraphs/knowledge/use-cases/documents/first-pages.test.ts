@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
@@ -12,7 +13,6 @@ import {
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
-import { newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { DocumentRecord } from '../../domain/records.ts'

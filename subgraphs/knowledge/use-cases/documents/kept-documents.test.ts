@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { base64, Crash, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
-import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { restoreDocument, textMapKey } from '../chunk-index/kept-passages.ts'

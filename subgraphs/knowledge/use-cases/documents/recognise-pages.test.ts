@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
@@ -13,7 +14,6 @@ import {
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
-import { newWorld, openTestIndex, startWork } from '../../../../test/support/knowledge-library.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { Crash, depsOn, Life, makeContext, paragraphs, principal } from '../../../../test/support/knowledge.ts'
-import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { SiftBudget } from '../../../common/documents/list-sifted.ts'
 import { MAX_VERSIONS } from '../../domain/records.ts'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { attach, newCollection, newWorld, openTestIndex, startWork } from '../../../../test/support/knowledge-library.ts'
 import type { ErasureTask, Found } from '../../../common/erasure/erasing.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { Deps } from '../deps.ts'

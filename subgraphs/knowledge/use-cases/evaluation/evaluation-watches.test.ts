@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { base64, depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type Clock, systemClock } from '../../../common/process/clock.ts'

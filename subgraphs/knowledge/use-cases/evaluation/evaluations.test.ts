@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { attach, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { depsOn, FakeInference, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { attach, newWorld, openTestIndex, startWork } from '../../../../test/support/knowledge-library.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'

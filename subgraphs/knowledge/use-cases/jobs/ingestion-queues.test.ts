@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import { depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { newWorld } from '../../../../test/support/knowledge-library.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type DocumentRecord, type Job, newJob, toSlowJob } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'

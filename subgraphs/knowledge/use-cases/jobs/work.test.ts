@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { base64, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
-import { newWorld, openTestIndex, startWork } from '../../../../test/support/knowledge-library.ts'
 import { FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'

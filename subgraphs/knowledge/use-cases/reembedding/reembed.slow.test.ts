@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
+import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
   Crash,
@@ -16,7 +17,6 @@ import {
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { EmbeddingStopped, KisError } from '../../../common/errors.ts'

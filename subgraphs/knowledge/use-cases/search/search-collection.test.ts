@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { plainChunk } from '../../../../test/support/data/chunks.ts'
+import { addReady, attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
-import { addReady, attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { buildChunkId } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'

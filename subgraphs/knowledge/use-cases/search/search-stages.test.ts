@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { addReady, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
-import { addReady, newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { createCollection, updateCollection } from '../documents/collections.ts'

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
@@ -10,7 +11,6 @@ import {
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
-import { openTestIndex, startWork } from '../../../../test/support/knowledge-library.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'

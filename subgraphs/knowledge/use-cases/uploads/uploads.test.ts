@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
@@ -13,7 +14,6 @@ import {
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { newWorld } from '../../../../test/support/knowledge-library.ts'
 import { full } from '../../../../test/support/soak.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { plainChunk } from '../../../../test/support/data/chunks.ts'
+import { addReady, attach, ingest, newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
   DIMENSIONS,
@@ -15,7 +16,6 @@ import {
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { addReady, attach, ingest, newWorld } from '../../../../test/support/knowledge-library.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'

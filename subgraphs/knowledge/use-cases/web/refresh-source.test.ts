@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { depsOn, Life, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { newWorld, openTestIndex } from '../../../../test/support/knowledge-library.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import type { Egress } from '../../../common/egress/egress.ts'
 import type { Deps } from '../deps.ts'

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../test/support/data/temporary-folder.ts'
 import { bytePaths } from '../common/bytes/byte-paths.ts'
 import { parseCatalog } from '../common/catalog/catalog-file.ts'
 import type { Link } from '../common/link/link.ts'
@@ -13,11 +13,7 @@ import type { InferenceConfig } from './config.ts'
 import { createInference } from './main.ts'
 import { asking } from './test-support/parts.ts'
 
-let place: string
-beforeAll(() => {
-  place = mkdtempSync(join(tmpdir(), 'inference-'))
-})
-afterAll(() => rmSync(place, { recursive: true }))
+const place = temporaryFolder()
 
 function makeConfig(catalog: string): InferenceConfig {
   return {

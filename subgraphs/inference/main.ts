@@ -99,7 +99,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   let embedded: EmbeddedEngines | undefined
   const open = async (entry: EngineEntry): Promise<EngineParts> => {
     if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock, log))
-    embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
+    embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock }))
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {

@@ -7,6 +7,7 @@ import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { type IdSource, idSource } from '../../common/process/ids.ts'
 import { silentLog } from '../../common/process/log.ts'
+import type { Rates } from '../ledger/domain/money.ts'
 import { emptyWallet } from '../ledger/domain/wallet.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
 import { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
@@ -89,6 +90,14 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
     log: silentLog,
   }
 }
+
+export const FREE: Rates = {
+  ...{ inputTokens: 0n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n },
+  ...{ audioMilliseconds: 0n, searchUnits: 0n, pages: 0n },
+}
+
+/** A rate card without tiers, on which all else is free. */
+export const makeCard = (rates: Partial<Rates>) => ({ version: 'v1', ...FREE, ...rates, tiers: [] })
 
 export function makePrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
   return {

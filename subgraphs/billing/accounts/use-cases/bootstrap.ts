@@ -11,7 +11,7 @@ import { DEFAULT_PLAN } from './create-organization.ts'
 import { newSecret, toStoredKey } from './new-api-key.ts'
 import { digestsOf, moveDigest } from './secret-digests.ts'
 
-export interface BootstrapSettings {
+interface BootstrapSettings {
   /** The operator's own key. Null: the service makes one. */
   readonly apiKey: string | null
   readonly creditNanoUsd: bigint

@@ -6,7 +6,7 @@ import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
-export interface DataFolderOptions {
+interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
   fingerprints(): Fingerprints
@@ -124,7 +124,7 @@ function refuseClosed(path: string): void {
   }
 }
 
-export interface FolderFacts {
+interface FolderFacts {
   readonly installation: OwnInstallation
   /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]

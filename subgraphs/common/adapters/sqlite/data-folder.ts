@@ -124,7 +124,7 @@ function refuseClosed(path: string): void {
   }
 }
 
-interface FolderFacts {
+export interface FolderFacts {
   readonly installation: OwnInstallation
   /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]

@@ -1,8 +1,38 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** `npm test` runs the quick suites; `npm run test:all` runs both. test/README.md says what makes a suite long. */
-const LONG = ['**/*.slow.test.ts', 'test/{browser,conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
+/**
+ * These start processes, kill some, and wait: for leases and holds to end, for the next try, for an engine. They leave
+ * two cores half idle when two run at a time.
+ */
+const WAITING = ['test/{e2e,stores}/**/*.test.ts', 'test/contract/*.slow.test.ts']
+/** Of them, these compute all the time. */
+const COMPUTING = [
+  'test/e2e/agents/extractive-walk.test.ts',
+  'test/e2e/attacks/{document-bombs,graphql-attacks,tenant-matrix}.test.ts',
+  'test/e2e/models/{retrieval,spoken-documents}.test.ts',
+  'test/e2e/money/ocr-pages.test.ts',
+  'test/e2e/service/{cost-of-a-call,documentation,five-processes,replicas-suite}.test.ts',
+  'test/e2e/stores/damaged-stores.test.ts',
+]
+/** `npm test` runs the quick suites; `npm run test:all` runs all. test/README.md says what makes a suite long. */
+const LONG = [
+  '!(test)/**/*.slow.test.ts',
+  'test/!(contract|e2e)/**/*.slow.test.ts',
+  'test/{browser,conformance,fuzz,repository,retrieval}/**/*.test.ts',
+  ...COMPUTING,
+]
+/**
+ * Rules, which start nothing: their files share two processes, and what is loaded into them. A file that changes what
+ * its process has, such as a variable, a timer or a module, must not be one of them.
+ */
+export const RULES = [
+  '{gateway/sign-in,portal/web/src/{data,pages,parts},rest-adapter}/**/*.test.ts',
+  'schema/{breaks,contract,events}.test.ts',
+  'subgraphs/**/{domain,resolvers}/**/*.test.ts',
+  'subgraphs/common/*.test.ts',
+  'subgraphs/common/{bytes,catalog,documents,erasure,events,identity,link,sessions,telemetry}/**/*.test.ts',
+]
 /** The one end-to-end pass of `npm test`. */
 const END_TO_END = 'test/e2e/service/embedded.test.ts'
 /** Helm and the image, which these need, take minutes to build: `.ci/run` runs them last. */
@@ -25,10 +55,23 @@ export default defineConfig({
     // As in cli/kis.js: threads, of which every open SQLite store has one, need not compile their modules again.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url)) },
     projects: [
-      { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
+      { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG, ...WAITING, ...RULES] } },
+      { extends: true, test: { name: 'rules', include: RULES, exclude: [...EXCLUDED, ...LONG], isolate: false } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
       // Two of these at a time are more than two cores serve at once.
-      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END, ...BUILT], testTimeout: 90_000 } },
+      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, ...BUILT], testTimeout: 90_000 } },
+      {
+        extends: true,
+        test: {
+          name: 'waiting',
+          include: WAITING,
+          exclude: [...EXCLUDED, ...COMPUTING, END_TO_END, ...BUILT],
+          testTimeout: 90_000,
+          maxWorkers: 3,
+          // After all others: a group has one number of workers.
+          sequence: { groupOrder: 1 },
+        },
+      },
       { extends: true, test: { name: 'built', include: BUILT, exclude: EXCLUDED, testTimeout: 90_000 } },
     ],
   },

@@ -38,7 +38,7 @@ it('neither reads nor writes stores into which an import of all data has not end
   }
 })
 
-it('shows what the archive says that only an operator may decide, before an import and after it', async () => {
+it('shows what the archive says that only an operator may decide, and what it lacks, before an import and after it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-rules-'))
   const at = '2026-01-01T00:00:00.000Z'
   const said = async (digit: string, rules: object, check: boolean) => {
@@ -61,6 +61,10 @@ it('shows what the archive says that only an operator may decide, before an impo
     expect(checked.slice(1)).toEqual([shown])
     expect(await said('1', given, false)).toContain(shown)
     expect(await said('2', {}, false)).toContain('Set by the archive: plan self-hosted; no limits of its own; not suspended.')
+    const owners = [`mem_${'7'.repeat(32)}`]
+    const lacking = `billing/organization names ${owners[0]}, which is not there`
+    await expect(said('3', { owners }, true)).rejects.toThrow(`is readable, but not whole: ${lacking}.`)
+    expect(await said('3', { owners }, false)).toContain(`Not whole, as it was when it was exported: ${lacking}.`)
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -9,10 +9,11 @@ import { readPlacesOfStores } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { exportInstallation } from './export-installation.ts'
 import { exportOrganization } from './export-organization.ts'
-import { type InstallationScope, type Manifest, requireOrganizationId } from './format.ts'
+import { type InstallationScope, requireOrganizationId, visible } from './format.ts'
 import { checkInstallation, importInstallation } from './import-installation.ts'
 import { importOrganization } from './import-organization.ts'
 import { readPassphrase } from './passphrase.ts'
+import { NOT_WHOLE, References } from './references.ts'
 import { requireData } from './stores.ts'
 
 export interface ExportArguments {
@@ -81,7 +82,7 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
     return check ? say(await judge(archive, file)) : importAll({ archive, scope, passphrase }, environment, say)
   }
   const { places } = readPlacesOfStores(environment)
-  const { organizationId, manifest, rules, wasDone, key, lackingModels } = await importOrganization({
+  const { organizationId, manifest, rules, wasDone, key, lackingModels, problems } = await importOrganization({
     config: configOf(environment),
     places,
     archive,
@@ -93,10 +94,12 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
   })
   const what = `${quoted(scope.name)} (${scope.id}) as of ${manifest.to}: ${countsOf(manifest.records)}`
   if (check) {
+    requireWhole(file, problems)
     say(`${file} is whole and can be imported here: ${what}.`)
     say(describeRules(rules))
     return
   }
+  for (const problem of problems) say(`${NOT_WHOLE}: ${problem}.`)
   say(wasDone ? `${organizationId} was imported from ${file} before: nothing was done.` : `${organizationId} has ${what}.`)
   say(describeRules(rules))
   if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.map(quoted).join(', ')}.`)
@@ -112,13 +115,16 @@ async function importAll(
   say: Say,
 ): Promise<void> {
   const { places, given, logLevel } = readPlacesOfStores(environment)
-  const { to, records } = await importInstallation({ archive, scope, places, given, passphrase, log: createLog('import', logLevel), say })
+  const log = createLog('import', logLevel)
+  const { manifest, lacking } = await importInstallation({ archive, scope, places, given, passphrase, log, say })
   const into = places.mongodb ? 'The databases have' : `${places.dataDirectory} has`
-  say(`${into} ${countsOf(records)}, as of ${to}.`)
+  say(`${into} ${countsOf(manifest.records)}, as of ${manifest.to}.`)
   if (!archive.head.secret && !given)
     say(`The secret was not in the archive: put its file into ${places.dataDirectory}, or set KIS_SECRET.`)
   else if (!given && places.mongodb) say(`The secret is in ${places.dataDirectory}: give it to every process as KIS_SECRET.`)
-  say('Start the service, then run `kis verify`.')
+  if (lacking.length === 0) return say('Start the service, then run `kis verify`.')
+  say(`The vectors of ${lacking.length} documents are not in the archive. The first is ${lacking[0]}.`)
+  say('Start the service, then run `kis verify --repair`: it embeds them again, and the operator pays.')
 }
 
 /**
@@ -127,11 +133,25 @@ async function importAll(
  */
 async function judge(archive: ArchiveReader, file: string): Promise<string> {
   const { scope } = archive.head
-  const whole = ({ to, records }: Manifest) => `${file} is whole: ${countsOf(records)}, as of ${to}.`
-  if (scope.what === 'organization') return whole(await archive.read({ records: async () => undefined, file: async () => undefined }))
-  const { manifest, problems } = await checkInstallation(archive, scope)
+  const { manifest, problems } = await (scope.what === 'organization' ? checkRecords(archive) : checkInstallation(archive, scope))
+  requireWhole(file, problems)
+  return `${file} is whole: ${countsOf(manifest.records)}, as of ${manifest.to}.`
+}
+
+/** Of an archive of an organization. Whether it fits an installation is not asked. */
+async function checkRecords(archive: ArchiveReader) {
+  const references = new References()
+  const manifest = await archive.read({
+    async records(kind, values) {
+      for (const value of values) references.add(kind, value)
+    },
+    file: async () => undefined,
+  })
+  return { manifest, problems: references.problems() }
+}
+
+function requireWhole(file: string, problems: readonly string[]): void {
   if (problems.length > 0) throw new Error(`${file} is readable, but not whole: ${problems.join('; ')}.`)
-  return whole(manifest)
 }
 
 function configOf(environment: NodeJS.ProcessEnv) {
@@ -155,9 +175,9 @@ function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: Imp
   return `Set by the archive: plan ${plan}; ${own.length > 0 ? `limits ${own.join(', ')}` : 'no limits of its own'}; ${suspended}${why}.`
 }
 
-/** On one line, and with nothing that a terminal obeys. */
+/** On one line. */
 function quoted(text: string): string {
-  return JSON.stringify(text).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
+  return visible(JSON.stringify(text))
 }
 
 /** Records by what people know. */

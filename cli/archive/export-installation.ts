@@ -28,6 +28,9 @@ const PAGE_CHARACTERS = 4 * 1024 * 1024
 /** Contents of one group: this many, or of this many bytes together, or one that is larger. */
 const GROUP = 500
 const GROUP_BYTES = 8 * 1024 * 1024
+/** Contents of which equal ones are found, and how many: each takes some 200 bytes of memory. */
+export const LARGE_BYTES = 1024 * 1024
+const MAX_LARGE = 1_000_000
 
 export interface InstallationExport {
   readonly places: StorePlaces
@@ -122,10 +125,15 @@ async function* listBlobs({ blobs }: Pick<ReadStores, 'blobs'>) {
   }
 }
 
-/** Writes groups of contents: a line for each, then their bytes in the same order, each under its digest. */
+/**
+ * Writes groups of contents: a line for each, then their bytes in the same order, each under its digest. Large bytes that
+ * are equal come once: the lines of the others name the first key.
+ */
 async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promise<void> {
   let group: { readonly sha256: string; readonly bytes: Uint8Array }[] = []
   let size = 0
+  /** Keys by digest. */
+  const large = new Map<string, string>()
   const flush = async () => {
     for (const { sha256, bytes } of group) await archive.file(`contents/${sha256}`, bytes.length, bytes)
     group = []
@@ -136,7 +144,12 @@ async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promis
     const bytes = await stores.blobs.get(key)
     if (!bytes) throw new Error(`The bytes ${key} were deleted while they were read. Export again.`)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
-    await archive.line(CONTENTS, JSON.stringify({ key, sha256, sizeBytes: bytes.length }))
+    const sameAs = large.get(sha256)
+    // The bytes of the other come first.
+    if (sameAs !== undefined) await flush()
+    await archive.line(CONTENTS, JSON.stringify({ key, sha256, sizeBytes: bytes.length, sameAs }))
+    if (sameAs !== undefined) continue
+    if (bytes.length >= LARGE_BYTES && large.size < MAX_LARGE) large.set(sha256, key)
     group.push({ sha256, bytes })
     size += bytes.length
   }

@@ -10,7 +10,7 @@ import { exportKnowledge, knowledgeStore } from '../../subgraphs/knowledge/porta
 import type { Config } from '../settings/config.ts'
 import type { StorePlaces } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
-import { FORMAT, type Manifest } from './format.ts'
+import { FORMAT } from './format.ts'
 import { seal } from './sealed-secret.ts'
 import { openToRead } from './stores.ts'
 
@@ -24,18 +24,11 @@ export interface ExportOptions {
   readonly passphrase: string | null
 }
 
-export interface ExportResult {
-  readonly name: string
-  readonly manifest: Manifest
-  /** Of the archive. */
-  readonly bytes: number
-}
-
 /**
  * Writes one organization to an archive. The service may run meanwhile. The archive gets its name when it is complete.
  * @throws {Error} there is no such organization, the file exists, or a store fails
  */
-export async function exportOrganization({ config, places, organizationId, file, passphrase }: ExportOptions): Promise<ExportResult> {
+export async function exportOrganization({ config, places, organizationId, file, passphrase }: ExportOptions) {
   await using stores = await openToRead(places)
   const begun = stores.madeAt ?? new Date()
   const accounts = await accountsOf(openAccountCollections(stores.documents.billing), organizationId)

@@ -97,6 +97,11 @@ export function requireOrganizationId(text: string): string {
   throw new Error(`${JSON.stringify(text)} is no id of an organization: org_ and 32 hexadecimal digits.`)
 }
 
+/** A text of an archive with nothing that a terminal obeys. */
+export function visible(text: string): string {
+  return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
+}
+
 /** Versions have three numbers, and may have more after them. */
 function isNewer(one: string, other: string): boolean {
   const [a, b] = [one, other].map((text) => text.split(/[.-]/).slice(0, 3).map(Number))

@@ -12,9 +12,9 @@ import { fillIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts
 import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
 import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
 import { syncFolder } from './archive-writer.ts'
-import { CONTENTS } from './export-installation.ts'
+import { CONTENTS, LARGE_BYTES } from './export-installation.ts'
 import type { InstallationScope, Manifest } from './format.ts'
-import { References } from './references.ts'
+import { NOT_WHOLE, References } from './references.ts'
 import { open } from './sealed-secret.ts'
 import { kindVersions, listCollections, listKinds, openToWrite, type WriteStores } from './stores.ts'
 
@@ -28,6 +28,8 @@ const CONTENT = z.strictObject({
   key: z.string().min(1).max(1_000),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0).max(MAX_CONTENT_BYTES),
+  /** The key of equal bytes that come before: no others follow. */
+  sameAs: z.string().min(1).max(1_000).optional(),
 })
 type Content = z.output<typeof CONTENT>
 
@@ -35,6 +37,8 @@ type Content = z.output<typeof CONTENT>
 interface Takers {
   documents(kind: string, documents: readonly StoredDocument[]): Promise<void>
   content(content: Content, bytes: AsyncIterable<Uint8Array>): Promise<void>
+  /** The bytes that another key has. */
+  copy(key: string, of: string, sha256: string): Promise<void>
 }
 
 export interface InstallationImport {
@@ -57,16 +61,23 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
   const newer = Object.entries(scope.kinds).find(([kind, version]) => version > (versions[kind] ?? 0))
   if (newer) throw new Error(`The archive has ${newer[0]} in version ${newer[1]}, which this version of the program does not know.`)
   const references = new References()
+  /** Digests by key. */
+  const large = new Map<string, string>()
   const manifest = await archive.read(
     listenerOf({
       async documents(kind, documents) {
         if (!(kind in versions)) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(kind)}.`)
-        for (const document of documents) references.add(kind, document as Parameters<References['add']>[1])
+        for (const document of documents) references.addStored(kind, document)
       },
-      async content({ key, sha256 }, bytes) {
+      async content({ key, sha256, sizeBytes }, bytes) {
         const hash = createHash('sha256')
         for await (const part of bytes) hash.update(part)
         if (hash.digest('hex') !== sha256) throw new Error(`The archive is damaged: the bytes ${key} have another SHA-256.`)
+        references.addBytes(key)
+        if (sizeBytes >= LARGE_BYTES) large.set(key, sha256)
+      },
+      async copy(key, of, sha256) {
+        if (large.get(of) !== sha256) throw new Error(`The archive is damaged: the bytes ${key} are not those of ${of}.`)
         references.addBytes(key)
       },
     }),
@@ -75,11 +86,19 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
 }
 
 /**
- * Puts all data of an archive into empty stores. Until the end nothing starts on them. If it is interrupted, repeat it: it
- * continues.
+ * Puts all data of an archive into empty stores, and gives the documents whose vectors it has not. Until the end nothing
+ * starts on the stores. If it is interrupted, repeat it: it continues.
  * @throws {Error} the archive is damaged, the stores have other data, or a secret is wrong
  */
-export async function importInstallation({ archive, scope, places, given, passphrase, log, say }: InstallationImport): Promise<Manifest> {
+export async function importInstallation({
+  archive,
+  scope,
+  places,
+  given,
+  passphrase,
+  log,
+  say,
+}: InstallationImport): Promise<{ readonly manifest: Manifest; readonly lacking: readonly string[] }> {
   const { id, secretFingerprint } = scope
   const { secret: sealed } = archive.head
   if (given && !given.isRotating && fingerprintSecret(given.secret) !== secretFingerprint)
@@ -87,7 +106,7 @@ export async function importInstallation({ archive, scope, places, given, passph
   const secret = sealed && !given ? open(sealed, await passphrase(), id) : null
   if (sealed && !given && !secret) throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
   const { problems } = await checkInstallation(archive, scope)
-  for (const problem of problems) say(`Not whole, as it was when it was exported: ${problem}.`)
+  for (const problem of problems) say(`${NOT_WHOLE}: ${problem}.`)
   mkdirSync(places.dataDirectory, { recursive: true, mode: 0o700 })
   const fingerprints = { current: secretFingerprint, next: null, previous: null }
   await using stores = await openToWrite(places, { installation: { id, secretFingerprint }, fingerprints, log })
@@ -107,16 +126,15 @@ export async function importInstallation({ archive, scope, places, given, passph
         for await (const part of bytes) parts.push(part)
         await stores.blobs.put(key, Buffer.concat(parts, sizeBytes))
       },
+      async copy(key, of) {
+        await stores.blobs.put(key, (await stores.blobs.get(of))!)
+      },
     }),
   )
   const store = knowledgeStore(stores.documents.knowledge)
   const lacking = await fillIndex({ store, blobs: stores.blobs, index: stores.index }, () => undefined)
-  if (lacking.length > 0)
-    say(
-      `The vectors of ${lacking.length} documents are not in the archive. Start the service and run \`kis verify --repair\`: it embeds them again. The first is ${lacking[0]}.`,
-    )
   await endImport(stores.documents.billing)
-  return manifest
+  return { manifest, lacking }
 }
 
 /** @throws {Error} the stores have other data */
@@ -153,8 +171,11 @@ function listenerOf(takers: Takers): ArchiveListener {
     end,
     async records(kind, values) {
       end()
-      if (kind === CONTENTS) expected = values.map((value) => checked(CONTENT, value, kind))
-      else
+      if (kind === CONTENTS) {
+        const contents = values.map((value) => checked(CONTENT, value, kind))
+        for (const { key, sha256, sameAs } of contents) if (sameAs !== undefined) await takers.copy(key, sameAs, sha256)
+        expected = contents.filter(({ sameAs }) => sameAs === undefined)
+      } else
         await takers.documents(
           kind,
           values.map((value) => withDates(checked(RECORD, value, kind) as never) as StoredDocument),

@@ -13,6 +13,7 @@ import type { Config } from '../settings/config.ts'
 import type { StorePlaces } from '../settings/servers.ts'
 import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
 import type { Manifest, OrganizationScope } from './format.ts'
+import { References } from './references.ts'
 import { open } from './sealed-secret.ts'
 import { openToWrite } from './stores.ts'
 
@@ -41,6 +42,8 @@ export interface ImportResult {
   readonly key: string | null
   /** Models of agents that the catalog has not. */
   readonly lackingModels: readonly string[]
+  /** What its records name and it has not. */
+  readonly problems: readonly string[]
 }
 
 /** What organizes the rest is first, and there is one. */
@@ -108,11 +111,13 @@ export async function importOrganization({
     }),
   ]
   const state = await accounts.state()
-  const manifest = await archive.read(listener(takers, 'check'))
+  const references = new References()
+  const manifest = await archive.read(listener(takers, 'check', references))
+  const problems = references.problems()
   for (const each of takers) each.requireAll?.()
   const [rules] = found
   if (!rules || manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
-  if (check) return { organizationId, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [] }
+  if (check) return { organizationId, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [], problems }
   if (state !== 'done') {
     await archive.read(listener(takers, 'take'))
     await countImported({ store, organizationId })
@@ -121,11 +126,11 @@ export async function importOrganization({
   const lackingModels = [...models].filter(
     (model) => !config.settings.catalog.models.some(({ id, aliases }) => id === model || aliases.includes(model)),
   )
-  return { organizationId, manifest, rules, wasDone: state === 'done', key: adminKey, lackingModels }
+  return { organizationId, manifest, rules, wasDone: state === 'done', key: adminKey, lackingModels, problems }
 }
 
 /** Checks or takes what an archive has, by who takes it. */
-function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): ArchiveListener {
+function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take', references?: References): ArchiveListener {
   const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
   const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
   let isBegun = false
@@ -142,6 +147,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take'): Arc
           throw new Error(`The archive is damaged: ${name}, ${i + 1}: ${(error as Error).message}`, { cause: error })
         }
       })
+      for (const record of parsed) references?.add(name, record)
       await taker[step]?.(parsed)
     },
     async file(folder, name, sizeBytes, bytes) {

@@ -11,7 +11,7 @@ import { ELASTICSEARCH, testIndices } from '../../test/support/engines/elasticse
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../test/support/engines/mongodb.ts'
 import { readPlacesOfStores, type StorePlaces } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
-import { exportInstallation } from './export-installation.ts'
+import { exportInstallation, LARGE_BYTES } from './export-installation.ts'
 import type { InstallationScope } from './format.ts'
 import { importInstallation } from './import-installation.ts'
 import { listCollections, openToRead, openToWrite, type ReadStores, SUBGRAPHS } from './stores.ts'
@@ -76,6 +76,9 @@ const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'knowledge/events': 'stays: the log of events',
   'knowledge/event_heads': 'stays: the log of events',
 }
+
+/** Bytes of several keys, which an archive has once. */
+const LARGE = randomBytes(LARGE_BYTES)
 
 const field = fc.stringMatching(/^f[a-zA-Z]{1,8}$/)
 const scalar: fc.Arbitrary<StoredValue> = fc.oneof(
@@ -161,6 +164,7 @@ async function fill(places: StorePlaces): Promise<void> {
     }
   }
   for (const size of [0, 1, 1_000, 3 * 1024 * 1024]) await stores.blobs.put(`key_${size}`, randomBytes(size))
+  for (const key of ['first', 'key_4', 'last']) await stores.blobs.put(key, LARGE)
 }
 
 const exported = async (places: StorePlaces): Promise<string> => {
@@ -199,7 +203,8 @@ describe('archives', () => {
     for (const [name, records] of Object.entries(before))
       if (name !== 'knowledge/index_marks') expect([name, records.length]).not.toEqual([name, 0])
     const to = folderPlaces()
-    await imported(await exported(from), to)
+    const { manifest } = await imported(await exported(from), to)
+    expect(manifest.files).toEqual({ count: 5, bytes: 1_001 + 3 * 1024 * 1024 + LARGE_BYTES })
     expect(await seen(to)).toEqual(before)
     await expect(imported(await exported(from), to)).rejects.toThrow(/not empty/)
   }, 120_000)

@@ -14,7 +14,7 @@ import { explainForeign, type Installation, ownInstallation } from '../../subgra
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
-import { type Log, silentLog } from '../../subgraphs/common/process/log.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
 import { INFERENCE_KINDS } from '../../subgraphs/inference/migrations.ts'
 import { openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { openSqliteBlobStore } from '../../subgraphs/knowledge/adapters/sqlite/blob-store.ts'
@@ -118,11 +118,14 @@ export function requireData({ mongodb, dataDirectory }: StorePlaces): void {
 }
 
 async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening: AsyncDisposableStack) {
-  const [{ openMongoBlobStore }, { openMongoDocumentStore }, { readMark }] = await Promise.all([
-    import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
-    import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
-    import('../../subgraphs/common/adapters/mongodb/read-mark.ts'),
-  ])
+  const [{ blobsAt, openMongoBlobStore }, { connectMongo }, { documentsAt, documentsOf }, { beginSnapshot }, { readMark }] =
+    await Promise.all([
+      import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
+      import('../../subgraphs/common/adapters/mongodb/connection.ts'),
+      import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
+      import('../../subgraphs/common/adapters/mongodb/snapshot.ts'),
+      import('../../subgraphs/common/adapters/mongodb/read-mark.ts'),
+    ])
   let installation: Installation | undefined
   for (const database of Object.values(mongodb)) {
     const name = `The database ${database.database} in MongoDB`
@@ -131,10 +134,30 @@ async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening
     installation ??= mark
     refuseForeign(name, mark, installation)
   }
-  const open = async (subgraph: Subgraph) => opening.use(await openMongoDocumentStore({ ...mongodb[subgraph], log: silentLog }))
-  const documents = await openEach(open)
-  const blobs = opening.use(await openMongoBlobStore(mongodb.knowledge))
-  return { installation: installation!, documents, blobs, madeAt: null }
+  const client = opening.use(await connectMongo(mongodb.billing))
+  const documents = await openEach(async (subgraph) => documentsOf(client, mongodb[subgraph].database))
+  // What is missing is made before the moment: MongoDB cannot read what was made after it.
+  await prepare(documents)
+  const snapshot = await beginSnapshot(client, mongodb.billing.database)
+  if (!snapshot) {
+    const blobs = opening.use(await openMongoBlobStore(mongodb.knowledge))
+    return { installation: installation!, documents, blobs, madeAt: null }
+  }
+  return {
+    installation: installation!,
+    documents: await openEach(async (subgraph) => documentsAt(snapshot, mongodb[subgraph].database)),
+    blobs: blobsAt(snapshot, mongodb.knowledge.database),
+    madeAt: snapshot.madeAt,
+  }
+}
+
+/** Makes the collections and indexes that are missing. */
+async function prepare(documents: Documents<DocumentStore>): Promise<void> {
+  for (const subgraph of SUBGRAPHS) {
+    DECLARE[subgraph](documents[subgraph])
+    if (subgraph === 'billing') await findHalfImported(documents.billing)
+    await documents[subgraph].ping(AbortSignal.timeout(READY_TIMEOUT_MS))
+  }
 }
 
 async function readFolder(dataDirectory: string, opening: AsyncDisposableStack) {
@@ -219,12 +242,7 @@ export async function openToWrite(places: StorePlaces, { installation: given, fi
   // Before a file of another installation is opened, or a missing one is made.
   if (!mongodb) await folder.look()
   const documents = await openEach(async (subgraph) => opening.use(await open(subgraph)))
-  for (const subgraph of SUBGRAPHS) {
-    DECLARE[subgraph](documents[subgraph])
-    // Creates its collection.
-    if (subgraph === 'billing') await findHalfImported(documents.billing)
-    await documents[subgraph].ping(AbortSignal.timeout(READY_TIMEOUT_MS))
-  }
+  await prepare(documents)
   const blobs = opening.use(await openBlobs(mongodb, files.blobs.path, own, log))
   const { path } = files.index
   const isLost = async () => (await folder.look()).lost.includes(path)

@@ -1,7 +1,5 @@
-import { exportAgents } from './use-cases/portable/export-agents.ts'
-import { agentTakers } from './use-cases/portable/import-agents.ts'
-import { type Collections, openCollections } from './use-cases/tables.ts'
-
 /** What an export and an import of an organization need of inference, over an open store. */
 
-export { agentTakers, type Collections as AgentCollections, exportAgents, openCollections as openAgentCollections }
+export { exportAgents } from './use-cases/portable/export-agents.ts'
+export { agentTakers } from './use-cases/portable/import-agents.ts'
+export { type Collections as AgentCollections, openCollections as openAgentCollections } from './use-cases/tables.ts'

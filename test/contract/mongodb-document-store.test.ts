@@ -1,7 +1,7 @@
-import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { casesBeyond, dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
+import { openMongoDocumentStore } from '../support/engines/open-mongodb.ts'
 import { documentStoreContract } from './document-store.ts'
 
 await onEngine('KIS_TEST_MONGODB_URL', 'document store: MongoDB', async (url) => {

@@ -1,6 +1,5 @@
 import { MongoClient } from 'mongodb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
 import type { CollectionSpec, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { Unfit } from '../../subgraphs/common/process/opening.ts'
@@ -8,6 +7,7 @@ import { openMongoBlobStore } from '../../subgraphs/knowledge/adapters/mongodb/b
 import { onEngine } from '../support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName, withUser } from '../support/engines/mongodb.ts'
 import { DISK_FULL, MongoProxy, NO_PRIMARY, NO_RIGHTS, WRONG_PASSWORD } from '../support/engines/mongodb-proxy.ts'
+import { openMongoDocumentStore } from '../support/engines/open-mongodb.ts'
 
 interface Item extends StoredDocument {
   readonly code?: string

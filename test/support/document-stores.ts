@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { onEngine } from './engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from './engines/mongodb.ts'
+import { openMongoDocumentStore } from './engines/open-mongodb.ts'
 import { MemoryDocumentStore } from './memory-document-store.ts'
 
 interface TestStore {

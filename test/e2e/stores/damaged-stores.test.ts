@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -30,6 +30,7 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { freePorts, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+import type { AskedStart, EndedStart } from '../../support/processes/starts-in-turn.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TIMEOUT_MS = 300_000
@@ -104,6 +105,33 @@ async function refusal(name: string, change: (data: string) => void, env?: Reado
   return { code: await launched.end(), errors: launched.errors.trim().replaceAll(started.data, 'DATA') }
 }
 
+/** Starts the service as often as it is asked to: most of a start in a process of its own is loading the code. */
+let starts: ChildProcess
+let lastStart = 0
+
+/** As `refusal`, without a process of its own. `cli/main.ts` shows what is thrown, and ends with code 1. */
+async function refusalInTurn(name: string, change: (data: string) => void) {
+  const copy = mkdtempSync(join(place, 'copy-'))
+  const data = join(copy, 'data')
+  cpSync(dataFolder(name), data, { recursive: true })
+  change(data)
+  const id = ++lastStart
+  const env = { KIS_DATA_DIR: data, KIS_CATALOG: join(place, 'first', 'catalog.yaml'), KIS_PORTAL: 'off', HOST: '127.0.0.1', PORT: '0' }
+  const said = new Promise<string | null>((resolve, reject) => {
+    const listen = (ended: EndedStart) => {
+      if (ended.id !== id) return
+      starts.off('message', listen)
+      resolve(ended.said)
+    }
+    starts.on('message', listen)
+    starts.once('exit', () => reject(new Error('the process of the starts has ended')))
+  })
+  starts.send({ id, env } satisfies AskedStart)
+  const errors = await said
+  rmSync(copy, { recursive: true, force: true })
+  return { code: errors === null ? 0 : 1, errors: errors?.trim().replaceAll(data, 'DATA') ?? '' }
+}
+
 function overwrite(file: string, from: number, bytes: Uint8Array): void {
   const descriptor = openSync(file, 'r+')
   writeSync(descriptor, bytes, 0, bytes.length, from)
@@ -145,9 +173,16 @@ async function leaveData(name: string): Promise<void> {
 beforeAll(async () => {
   place = mkdtempSync(join(tmpdir(), 'kis-damage-'))
   mock = await startMockEngine()
+  starts = fork(fileURLToPath(new URL('../../support/processes/starts-in-turn.ts', import.meta.url)), {
+    cwd: ROOT,
+    execArgv: [],
+    env: { PATH: process.env.PATH ?? '', NODE_ENV: 'production', NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '' },
+  })
+  starts.setMaxListeners(0)
   await Promise.all(['first', 'second', 'killed'].map(leaveData))
 }, TIMEOUT_MS)
 afterAll(async () => {
+  starts?.removeAllListeners('exit').kill('SIGKILL')
   table.check()
   await mock?.[Symbol.asyncDispose]()
   rmSync(place, { recursive: true, force: true })
@@ -272,22 +307,24 @@ for (const store of STORES)
     const name = `${store}.sqlite`
     const at = (data: string) => join(data, name)
     const RESTORE = 'Stop the service, and put the data folder back from a backup.'
+    // One in processes, as operators see it.
+    const refused = store === STORES[0] ? refusal : refusalInTurn
 
     it('with a damaged header', async () => {
-      const { code, errors } = await refusal('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
+      const { code, errors } = await refused('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
       expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
       table.note(name, 'header overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('with overwritten pages', async () => {
-      const { code, errors } = await refusal('first', (data) => scramble(at(data)))
+      const { code, errors } = await refused('first', (data) => scramble(at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'pages overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('cut short', async () => {
-      const { code, errors } = await refusal('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
+      const { code, errors } = await refused('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
@@ -295,7 +332,7 @@ for (const store of STORES)
 
     it('cut to nothing, or gone', async () => {
       for (const lose of [(data: string) => truncateSync(at(data)), (data: string) => rmSync(at(data))]) {
-        const { code, errors } = await refusal('first', lose)
+        const { code, errors } = await refused('first', lose)
         expect(code).toBe(1)
         expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Put it back`))
         table.note(name, 'deleted, or empty', { ...ENDED, log: errors, repair: BACKUP })
@@ -303,14 +340,14 @@ for (const store of STORES)
     })
 
     it('of another installation', async () => {
-      const { code, errors } = await refusal('first', (data) => cpSync(join(dataFolder('second'), name), at(data)))
+      const { code, errors } = await refused('first', (data) => cpSync(join(dataFolder('second'), name), at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(/was made with another secret|belongs to the installation inst_/)
       table.note(name, 'of another installation', { ...ENDED, log: errors, repair: 'put the right file back' })
     })
 
     it('of a newer version', async () => {
-      const { code, errors } = await refusal('first', (data) => {
+      const { code, errors } = await refused('first', (data) => {
         using closing = new DisposableStack()
         const database = new DatabaseSync(at(data))
         closing.defer(() => database.close())
@@ -322,7 +359,7 @@ for (const store of STORES)
     })
 
     it('without the log that a killed process left, until the operator accepts the loss', async () => {
-      const { code, errors } = await refusal('killed', (data) => rmSync(join(data, `${name}-wal`)))
+      const { code, errors } = await refused('killed', (data) => rmSync(join(data, `${name}-wal`)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`^DATA/${name}-wal is missing\\. [^]+ run \`kis accept-loss ${name}-wal\``))
       table.note(name, 'log of changes deleted', { ...ENDED, log: errors, repair: `\`kis accept-loss ${name}-wal\`` })

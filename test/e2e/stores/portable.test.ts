@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ArchiveReader } from '../../../cli/archive/archive-reader.ts'
+import { REFERENCES } from '../../../cli/archive/references.ts'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
@@ -44,6 +46,14 @@ async function see(caller: Caller, collectionId: string, agentId: string, workfl
     questions: await list(`/v1/collections/${collectionId}/gold-questions`),
     quota: (await caller.graphql('{ quota { storageBytes { used } vectors { used } } }')).data,
   }
+}
+
+/** The texts in a record, also those that name members of an object. A list of texts has the path of the list. */
+function pathsOf(value: unknown, path: readonly string[] = []): readonly { readonly path: readonly string[]; readonly text: string }[] {
+  if (typeof value === 'string') return [{ path, text: value }]
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value)) return value.flatMap((one) => pathsOf(one, typeof one === 'string' ? path : [...path, '*']))
+  return Object.entries(value).flatMap(([name, one]) => [{ path: [...path, '$key'], text: name }, ...pathsOf(one, [...path, name])])
 }
 
 describe('kis export and kis import', () => {
@@ -134,6 +144,33 @@ describe('kis export and kis import', () => {
       errors: expect.stringContaining('There is no organization'),
     })
     expect(existsSync(`${archive}2`)).toBe(false)
+  }, 120_000)
+
+  it('names in its table every field of the records of a service that holds the id of another record', async () => {
+    const whole = join(folder, 'whole.kis')
+    expect(await run(folder, 'export', whole, '--check')).toMatchObject({ code: 0, errors: '' })
+    const records: { readonly kind: string; readonly record: Json }[] = []
+    await (await ArchiveReader.open(whole)).read({
+      records: async (kind, values) => void records.push(...values.map((record) => ({ kind, record }))),
+      file: async () => undefined,
+    })
+    const ids = new Set(records.map(({ record }) => record._id).filter((id) => id.includes('_')))
+    const holding = records.flatMap(({ kind, record }) =>
+      pathsOf(record)
+        .filter(({ text }) => ids.has(text) && text !== record._id && text !== record.organizationId)
+        .map(({ path }) => ({ kind, path })),
+    )
+    expect(holding.length).toBeGreaterThan(50)
+    const isNamed = ({ kind, path }: (typeof holding)[number]) =>
+      [...REFERENCES.get(kind)!.keys()].some((named) => {
+        const fields = named.split('.')
+        return fields.length === path.length && fields.every((field, i) => field === path[i] || (field === '*' && path[i] !== '$key'))
+      })
+    // Events say what was.
+    const unnamed = holding
+      .filter((one) => !one.path.includes('data') && !isNamed(one))
+      .map(({ kind, path }) => `${kind} ${path.join('.')}`)
+    expect([...new Set(unnamed)]).toEqual([])
   }, 120_000)
 
   it('an export that is killed at any moment leaves no archive or a whole one, and is made again', async () => {

@@ -18,10 +18,11 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { soaking } from '../../support/soak.ts'
 
 /** Each batch of embeddings takes 300 ms, so that kills and searches come in the middle. */
 const SLOW = 'mock-embed-slow'
-const KILLS = 4
+const KILLS = soaking ? 4 : 2
 /** An open hold of a process that is gone is resolved by billing within this. */
 const HOLDS_END_MS = 75_000
 

@@ -1,17 +1,21 @@
 import '../../../subgraphs/inference/adapters/embedded/no-telemetry.ts'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { glob, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { cpus, homedir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { openEmbeddedEngines } from '../../../subgraphs/inference/adapters/embedded/engines.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const MODEL = join(ROOT, 'models/e5-small-ar-en')
-/** What vectors and token embeddings depend on besides the model. */
-const SOURCES = ['model.ts', 'token-embeddings.ts'].map((name) => join(ROOT, 'subgraphs/inference/adapters/embedded', name))
-const CACHE = join(ROOT, 'node_modules/.cache/kis-eval')
+/** What vectors and token embeddings depend on besides the model and what runs it. */
+const SOURCES = 'subgraphs/inference/adapters/embedded/{,tokenizer/}*.ts'
+/** `npm ci` empties `node_modules`. */
+const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-eval')
 const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
+const RUNTIME_VERSION: string = createRequire(import.meta.url)('onnxruntime-node/package.json').version
 /** Texts of one call of the engine. */
 const BATCH = 256
 
@@ -44,13 +48,15 @@ export interface EvalEmbeddings {
 }
 
 /**
- * Embeds texts, which must have their prefix, with the service's engine. What it gives is cached under
- * `node_modules/.cache`, with the checksums of the model, of the sources that change what it gives and of the texts as
- * the key, because embedding all takes minutes.
+ * Embeds texts, which must have their prefix, with the service's engine. What it gives is kept, once a machine, because
+ * to embed all takes minutes. The key is the checksum of all that it depends on: the texts, the model, our sources, the
+ * runtime and the processor.
  */
 export async function evalEmbeddings(texts: readonly string[], purpose: 'query' | 'passage'): Promise<EvalEmbeddings> {
-  const hash = createHash('sha256').update(purpose).update(JSON.stringify(texts))
-  for (const file of [join(MODEL, 'model.onnx'), ...SOURCES]) hash.update(await readFile(file))
+  const hash = createHash('sha256').update(JSON.stringify([purpose, texts, cpus()[0]?.model, RUNTIME_VERSION]))
+  const sources = (await Array.fromAsync(glob(SOURCES, { cwd: ROOT }))).filter((name) => !name.endsWith('.test.ts')).sort()
+  const model = ['model.onnx', 'vocabulary.bin', 'token-states.f32', 'config.json'].map((name) => join(MODEL, name))
+  for (const name of [...model, ...sources.map((source) => join(ROOT, source))]) hash.update(await readFile(name))
   const file = join(CACHE, `${hash.digest('hex')}.json`)
   if (!existsSync(file)) await embedAndKeep(texts, purpose, file)
   const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as Kept

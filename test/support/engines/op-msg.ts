@@ -15,6 +15,11 @@ export function commandOf(message: Buffer): string | undefined {
   return message.toString('latin1', FIRST_NAME_AT, message.indexOf(0, FIRST_NAME_AT))
 }
 
+/** The document of a command: what it asks. */
+export function bodyOf(message: Buffer): BSON.Document {
+  return BSON.deserialize(message.subarray(DOCUMENT_AT, DOCUMENT_AT + message.readInt32LE(DOCUMENT_AT)))
+}
+
 /** Splits what has come into whole messages, and what is left. */
 export function splitMessages(bytes: Buffer): { readonly messages: readonly Buffer[]; readonly rest: Buffer } {
   const messages: Buffer[] = []

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { BSON } from 'mongodb'
-import { commandOf, replyTo, replyToQuery, splitMessages } from './op-msg.ts'
+import { bodyOf, commandOf, replyTo, replyToQuery, splitMessages } from './op-msg.ts'
 
 /** The reply of a server to a command: `ok: 1` is added where `ok` is absent. */
 export type Reply = Readonly<Record<string, unknown>>
@@ -38,7 +38,7 @@ const SUCCESSES: Readonly<Record<string, Reply>> = {
  * is the reply of a server that stores nothing and fails at nothing. `hello` is merged into that to `hello`.
  */
 export async function playMongo(
-  reply: (command: string) => Reply | undefined | Promise<Reply | undefined>,
+  reply: (command: string, body: BSON.Document) => Reply | undefined | Promise<Reply | undefined>,
   hello: Reply = {},
 ): Promise<{ readonly url: string; readonly commands: readonly string[] } & AsyncDisposable> {
   const commands: string[] = []
@@ -49,7 +49,7 @@ export async function playMongo(
     if (command === undefined) return replyToQuery(message, greeting())
     if (command === 'hello') return replyTo(message, greeting())
     commands.push(command)
-    return replyTo(message, { ok: 1, ...((await reply(command)) ?? SUCCESSES[command]) })
+    return replyTo(message, { ok: 1, ...((await reply(command, bodyOf(message))) ?? SUCCESSES[command]) })
   }
   const server = createServer((socket) => {
     sockets.add(socket)

@@ -167,9 +167,10 @@ export async function startEmbedded(options: ServiceOptions = {}): Promise<Servi
   }
 }
 
-/** The order of the start. Each role needs the ones before it. */
 const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 type Role = (typeof ROLES)[number]
+/** The order of the start. Each role needs those before it. */
+const STAGES: readonly (readonly Role[])[] = [['billing'], ['knowledge', 'inference'], ['gateway'], ['rest-adapter']]
 
 export interface DistributedOptions extends ServiceOptions {
   /** The number of processes of a role if it has several. The stores must then be MongoDB and Elasticsearch. */
@@ -203,16 +204,21 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   const addresses = (role: Role) => places.filter((place) => place.role === role).map(({ port }) => `http://127.0.0.1:${port}`)
   const urls = Object.fromEntries(ROLES.slice(0, 4).map((role) => [`KIS_${role.toUpperCase()}_URL`, addresses(role).join()]))
   const processes = new Map<string, ServiceProcess>()
-  const start = async ({ name, role, port }: (typeof places)[number]) => {
+  const start = ({ name, role, port }: (typeof places)[number]) => {
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
-    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.makeEnv?.(name) }, options.under?.(name)))
+    const launched = ServiceProcess.launch([role], { ...env, ...urls, ...own, ...options.makeEnv?.(name) }, options.under?.(name))
+    processes.set(name, launched)
+    return launched.ready()
+  }
+  const inStages = async (stages: typeof STAGES, act: (place: (typeof places)[number]) => Promise<unknown>) => {
+    for (const roles of stages) await Promise.all(places.filter(({ role }) => roles.includes(role)).map(act))
   }
   const endAll = async (signal?: NodeJS.Signals) => {
-    for (const started of [...processes.values()].reverse()) await started.end(signal)
+    await inStages(STAGES.toReversed(), async ({ name }) => processes.get(name)?.end(signal))
     clean()
   }
   try {
-    for (const place of places) await start(place)
+    await inStages(STAGES, start)
   } catch (error) {
     await endAll('SIGKILL')
     throw error

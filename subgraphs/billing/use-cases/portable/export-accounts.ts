@@ -4,20 +4,23 @@ import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIM
 
 const PAGE = 500
 
-/** @throws {Error} there is none, or it is deleted, or an import into it has not ended */
-export async function findExported({ organizations }: Pick<Collections, 'organizations'>, id: string): Promise<Organization> {
-  const organization = await organizations.findOne({ _id: id })
+/**
+ * Finds the organization that is to be exported. `write` writes its accounts: keys without secrets, members, webhooks
+ * without secrets, and as reports the wallet, the ledger, the usage records and the changes that operators made.
+ * @throws {Error} there is none, or it is deleted, or an import into it has not ended
+ */
+export async function accountsOf(
+  collections: Collections,
+  id: string,
+): Promise<{ readonly organization: Organization; write(sink: ArchiveSink): Promise<void> }> {
+  const organization = await collections.organizations.findOne({ _id: id })
   if (!organization) throw new Error(`There is no organization ${id}.`)
   if (organization.deletedAt) throw new Error(`${id} is deleted, so there is nothing to export.`)
   if (organization.import && !organization.import.isDone) throw new Error(`An import into ${id} has not ended: repeat it first.`)
-  return organization
+  return { organization, write: (sink) => exportAccounts(collections, organization, sink) }
 }
 
-/**
- * Writes the accounts of an organization: keys without secrets, members, webhooks without secrets, and as reports the
- * wallet, the ledger, the usage records and the changes that operators made.
- */
-export async function exportAccounts(collections: Collections, organization: Organization, sink: ArchiveSink): Promise<void> {
+async function exportAccounts(collections: Collections, organization: Organization, sink: ArchiveSink): Promise<void> {
   const organizationId = organization._id
   await sink.record(ORGANIZATION, organization)
   const written = new Set<string>()

@@ -7,9 +7,10 @@ import { ownErasureQueue } from '../../accounts/use-cases/erasures/erase-organiz
 import { endErasures, notePartEnded } from '../../accounts/use-cases/erasures/erasures.ts'
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
-import { accountsOf, type ImportedRules, importAccounts } from '../../portable.ts'
 import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../deps.ts'
+import { accountsOf } from './export-accounts.ts'
+import { type ImportedRules, importAccounts } from './import-accounts.ts'
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const ARCHIVE = `exp_${'a'.repeat(32)}`

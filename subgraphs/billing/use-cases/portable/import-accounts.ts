@@ -14,7 +14,7 @@ import { newNonce } from '../../webhooks/domain/signature.ts'
 import type { ApiKey, Collections, Organization, OrganizationImport } from '../tables.ts'
 import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIMIT, USAGE_REPORT, WALLET_REPORT, WEBHOOK } from './kinds.ts'
 
-export interface ImportDeps {
+interface ImportDeps {
   readonly collections: Collections
   readonly plans: readonly Plan[]
   readonly pepper: DerivedKey
@@ -36,13 +36,22 @@ const MAX_LIVE_KEYS = MAX_API_KEYS + 100
 const MAX_SPEND_LIMITS = MAX_LIVE_KEYS + 2 * MAX_REVOKED_LIMITS
 
 /** What is imported, and as which organization. */
-export interface ImportedAs {
+interface ImportedAs {
   readonly organizationId: string
   /** The id of the archive. */
   readonly archive: string
 }
 
-export type ImportState = 'new' | 'begun' | 'done'
+type ImportState = 'new' | 'begun' | 'done'
+
+/** One import, as billing sees it: what takes the archive, how far it is, and its end. */
+export function importAccounts(deps: ImportDeps, as: ImportedAs) {
+  return {
+    takers: accountTakers(deps, as),
+    state: () => findImportState(deps, as),
+    finish: () => finishImport(deps, as),
+  }
+}
 
 /** Until the end of an import the organization is suspended, so nobody sees half of it. */
 const REASON = 'An import into it has not ended'
@@ -51,7 +60,7 @@ const REASON = 'An import into it has not ended'
  * How far the import of an archive is.
  * @throws {Error} the organization exists, and does not come from this archive
  */
-export async function findImportState(
+async function findImportState(
   { collections, clock }: Pick<ImportDeps, 'collections' | 'clock'>,
   { organizationId, archive }: ImportedAs,
 ): Promise<ImportState> {
@@ -70,7 +79,7 @@ export async function findImportState(
 }
 
 /** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */
-export function accountTakers(
+function accountTakers(
   { collections, plans, clock, ids, onOrganization }: ImportDeps,
   { organizationId, archive }: ImportedAs,
 ): ArchiveTakers {
@@ -178,7 +187,7 @@ export function accountTakers(
  * repeated; gives the key until its first use, then null.
  * @throws {Error} the organization was deleted meanwhile
  */
-export async function finishImport(
+async function finishImport(
   deps: Pick<ImportDeps, 'collections' | 'pepper' | 'clock'>,
   { organizationId, archive }: ImportedAs,
 ): Promise<string | null> {

@@ -1,4 +1,4 @@
-import { type Collection, MongoBulkWriteError, type OptionalUnlessRequiredId, type WithId } from 'mongodb'
+import { type ClientSession, type Collection, MongoBulkWriteError, type OptionalUnlessRequiredId, type WithId } from 'mongodb'
 import { ServiceUnavailable } from '../../errors.ts'
 import {
   type CollectionSpec,
@@ -28,6 +28,8 @@ interface StoreAccess {
   readonly what: string
   readonly client: Pick<LastingClient, 'bounded'>
   readonly longReads: LongReads
+  /** Of all reads. Undefined: each shows what is there. */
+  readonly session?: ClientSession | undefined
   /** Resolves when the indexes exist. */
   ready(): Promise<void>
 }
@@ -141,11 +143,17 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   /** As `#run`; organizations take turns with their long reads. */
-  async #read<R>(isLongRead: boolean, tests: readonly Test[], operation: (bounds: { readonly maxTimeMS?: number }) => Promise<R>) {
-    if (!isLongRead) return this.#run(() => operation({}))
+  async #read<R>(
+    isLongRead: boolean,
+    tests: readonly Test[],
+    operation: (bounds: { readonly maxTimeMS?: number; readonly session?: ClientSession }) => Promise<R>,
+  ) {
+    const { session } = this.#store
+    const at = session ? { session } : {}
+    if (!isLongRead) return this.#run(() => operation(at))
     // Making indexes may take longer than a turn may be waited for.
     await this.#store.ready()
-    const bounds = { maxTimeMS: LONG_READ_LIMIT_MS }
+    const bounds = { ...at, maxTimeMS: LONG_READ_LIMIT_MS }
     return this.#store.longReads.run(organizationOf(tests), () => this.#run(() => operation(bounds)))
   }
 

@@ -2,9 +2,9 @@ import { Long, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onEngine } from '../../../../test/support/engines/engine-url.ts'
 import { newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
+import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
 import { type CollectionSpec, type DocumentStore, DuplicateKey, type StoredDocument } from '../../ports/document-store.ts'
 import { silentLog } from '../../process/log.ts'
-import { openMongoDocumentStore } from './document-store.ts'
 
 interface Item extends StoredDocument {
   readonly code?: string

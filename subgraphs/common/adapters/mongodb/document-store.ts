@@ -1,38 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from 'mongodb'
-import type { MongoDatabase } from '../../documents/mongodb-url.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { untilAborted } from '../../process/until-aborted.ts'
 import { checkSpec } from '../documents/spec.ts'
-import { connectMongo, OPERATION_LIMIT_MS, tryToWrite } from './connection.ts'
+import { OPERATION_LIMIT_MS, tryToWrite } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
 import { isDiskFull, translated } from './failures.ts'
 import { checkSparse, makeIndexes } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
 import { LongReads } from './long-reads.ts'
+import { databaseAt, type MongoSnapshot } from './snapshot.ts'
 
 const WHAT = 'The document store'
 const STANDALONE =
   'MongoDB is a standalone server: if its disk is lost, so is every acknowledged write; no other server takes over when it fails; and a write whose connection breaks is not repeated. Run it as a replica set'
-
-/**
- * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` is only useful with a replica set).
- * Collections and indexes are created and checked before the first use of any, so a `ping` after the declarations
- * reports every wrong index.
- * @throws {Unfit} the server is absent, too old, read-only or full, or refuses the user
- */
-export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
-  const client = await connectMongo(options)
-  try {
-    await announce(client, options.database, options.log)
-    return documentsOf(client, options.database)
-  } catch (error) {
-    await client.close()
-    throw translated(error, '', WHAT)
-  }
-}
 
 /** Logs where documents are, with a warning about a server that is alone. */
 export async function announce(client: LastingClient, database: string, log: Log): Promise<void> {
@@ -42,25 +25,36 @@ export async function announce(client: LastingClient, database: string, log: Log
   if (setName === undefined && msg !== 'isdbgrid') log.warn({ database }, STANDALONE)
 }
 
-/** The documents of a database. Disposing them ends `meanwhile`, and closes the client. */
+/**
+ * The documents of a database (4.4 or newer; `w: majority` is only useful with a replica set). Collections and indexes are
+ * created and checked before the first use of any, so a `ping` after the declarations reports every wrong index.
+ * Disposing them ends `meanwhile`, and closes the client.
+ */
 export function documentsOf(client: LastingClient, database: string, meanwhile?: AsyncDisposable): DocumentStore {
   return new MongoDocumentStore(client, client.db(database), meanwhile)
+}
+
+/** The documents of a database at the moment of a snapshot, to read. Its collections and indexes were made before. */
+export function documentsAt(snapshot: MongoSnapshot, database: string): DocumentStore {
+  return new MongoDocumentStore(snapshot.client, databaseAt(snapshot, database), undefined, snapshot)
 }
 
 class MongoDocumentStore implements DocumentStore {
   readonly #client: LastingClient
   readonly #db: Db
   readonly #meanwhile: AsyncDisposable | undefined
+  readonly #snapshot: MongoSnapshot | undefined
   readonly #longReads = new LongReads()
   readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
   /** Declared collections whose indexes have not been checked. */
   readonly #unprepared = new Set<CollectionSpec>()
   #preparing: Promise<void> | undefined
 
-  constructor(client: LastingClient, db: Db, meanwhile: AsyncDisposable | undefined) {
+  constructor(client: LastingClient, db: Db, meanwhile?: AsyncDisposable, snapshot?: MongoSnapshot) {
     this.#client = client
     this.#db = db
     this.#meanwhile = meanwhile
+    this.#snapshot = snapshot
   }
 
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
@@ -73,6 +67,7 @@ class MongoDocumentStore implements DocumentStore {
         what: WHAT,
         client: this.#client,
         longReads: this.#longReads,
+        session: this.#snapshot?.session,
         ready: () => this.#ready(),
       })
       this.#collections.set(spec.name, collection)

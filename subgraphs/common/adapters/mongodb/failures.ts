@@ -18,6 +18,9 @@ import { DuplicateKey } from '../../ports/document-store.ts'
 const BAD_VALUE = 2
 const DUPLICATE_KEY = 11000
 const OUT_OF_DISK_SPACE = 14031
+const SNAPSHOT_TOO_OLD = 239
+const TOO_OLD =
+  'MongoDB has forgotten the moment that is read before all was read. Let it keep four hours of history, on every member: db.adminCommand({ setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400 }). The default is 300. Then begin again'
 
 /** The server cannot serve now, or the outcome of a write is unknown. Names as in mongod's `error_codes.yml`. */
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
@@ -41,6 +44,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   175, // QueryPlanKilled
   189, // PrimarySteppedDown
   202, // NetworkInterfaceExceededTimeLimit
+  246, // SnapshotUnavailable: a collection or an index was made after the moment that is read
   262, // ExceededTimeLimit
   276, // IndexBuildAborted
   285, // IndexBuildAlreadyInProgress
@@ -98,6 +102,7 @@ function reasonOf(error: unknown): { readonly why?: string } {
 
 /** Translates a driver's error to one of the port. Leaves an error that is no expected failure unchanged. */
 export function translated(error: unknown, collection: string, what: string): unknown {
+  if (error instanceof MongoServerError && error.code === SNAPSHOT_TOO_OLD) return new Error(TOO_OLD, { cause: error })
   if (isUnavailable(error) || lacksIndex(error)) return new ServiceUnavailable(what, { cause: error, ...reasonOf(error) })
   return isDuplicateKey(error) ? new DuplicateKey(collection, error) : error
 }

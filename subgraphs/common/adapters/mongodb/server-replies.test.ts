@@ -1,9 +1,9 @@
 import { BSON, MongoServerError } from 'mongodb'
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
+import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
 import { playMongo, type Reply } from '../../../../test/support/engines/played-mongodb.ts'
 import type { CollectionSpec } from '../../ports/document-store.ts'
-import { openMongoDocumentStore } from './document-store.ts'
 import { LastingClient } from './lasting-client.ts'
 
 /** Replies of servers that the engines of the tests do not give, played on the wire to the real driver. */

@@ -61,11 +61,13 @@ export class DataFolder {
 
   async #look(): Promise<FolderFacts> {
     const { files, fingerprints, ask, newId } = this.#options
-    // An empty file has no data: SQLite creates one before it writes.
-    const there = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)
+    const there: FolderFile[] = []
     const marks = new Map<string, StoreMark | null>()
-    for (const file of there) {
-      const mark = looked(file)
+    for (const file of files) {
+      // An empty file has no data: SQLite creates one before it writes.
+      const mark = (statSync(file.path, { throwIfNoEntry: false })?.size ?? 0) === 0 ? undefined : looked(file)
+      if (mark === undefined) continue
+      there.push(file)
       if (!file.isDerived) marks.set(file.path, mark)
     }
     const primary = [...marks.keys()]
@@ -91,11 +93,11 @@ export class DataFolder {
 }
 
 /**
- * Gives the mark of an existing file. For a derived file, reports only that it is newer; its other problems are
- * reported when it is opened.
+ * Gives the mark of an existing file; undefined: the process was killed while it made the file. For a derived file,
+ * reports only that it is newer; its other problems are reported when it is opened.
  * @throws {Error} as `look`
  */
-function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null {
+function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null | undefined {
   try {
     refuseClosed(path)
     // First of all, because opening the file creates a missing log.
@@ -104,7 +106,7 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     else if (lock.missingLog) return null
     const { mark, version } = markOfFile(path)
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
-    return mark
+    return version === 0 && mark === null ? undefined : mark
   } catch (error) {
     const failure = toStorageFailure(error) ? toOpeningFailure(path, error) : error
     if (isDerived && failure instanceof Damaged) return null

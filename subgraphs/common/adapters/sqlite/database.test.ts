@@ -1,17 +1,20 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ownInstallation } from '../../identity/installation.ts'
 import { silentLog } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
+import { DataFolder } from './data-folder.ts'
 import { Connection, FileLock, prepareFile } from './database.ts'
 import { DOCUMENT_FILE } from './documents/document-file.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
+import { markOfFile } from './store-mark.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))
 
@@ -38,6 +41,38 @@ it('a file is open in one store of a process at a time', async () => {
   await first[Symbol.asyncDispose]()
   await using again = await open()
   await again.ping(AbortSignal.timeout(30_000))
+})
+
+it('a file whose making was cut off is still new, so that no other file is missed beside it', async () => {
+  const own = ownInstallation('inst_1', { current: 'ab'.repeat(8), next: null, previous: null })
+  await mkdir(dirname(file))
+  {
+    using lock = new FileLock(file)
+    const cutOff = {
+      ...own,
+      get id(): string {
+        throw new Error('cut off')
+      },
+    }
+    expect(() => prepareFile(file, { kind: DOCUMENT_FILE, lock, installation: cutOff })).toThrow('cut off')
+  }
+  expect(statSync(file).size).toBeGreaterThan(0)
+  const other = join(dirname(file), 'other.sqlite')
+  const files = [file, other].map((path) => ({ path, schemaVersion: DOCUMENT_FILE.schemaVersion, isDerived: false }))
+  const folderOf = () =>
+    new DataFolder({
+      files,
+      fingerprints: () => ({ current: 'ab'.repeat(8), next: null, previous: null }),
+      ask: () => null,
+      newId: () => 'inst_2',
+    })
+  expect(await folderOf().look()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
+  {
+    await using store = await openSqliteDocumentStore({ file, installation: own, log: silentLog })
+    await store.ping(AbortSignal.timeout(30_000))
+  }
+  expect(markOfFile(file)).toMatchObject({ mark: { id: 'inst_1' }, version: DOCUMENT_FILE.schemaVersion })
+  expect(await folderOf().look()).toMatchObject({ installation: { id: 'inst_1' }, lost: [] })
 })
 
 it('a file that another process has open is refused at once, and is free when that is killed', async () => {

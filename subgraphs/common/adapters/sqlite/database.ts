@@ -213,15 +213,17 @@ export function prepareFile(
   try {
     using database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
     const read = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
-    if (['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)) {
-      const { pageSize, applicationId, schemaVersion } = kind
-      database.exec(`PRAGMA page_size=${pageSize}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
-    }
-    database.exec('PRAGMA journal_mode=WAL')
-    if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
+    const { pageSize, applicationId, schemaVersion } = kind
+    const isNew = ['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)
+    if (isNew) database.exec(`PRAGMA page_size=${pageSize}`)
+    database.exec('PRAGMA journal_mode=WAL; BEGIN IMMEDIATE')
+    // Together with the mark: if the process is killed before, the file is still new.
+    if (isNew) database.exec(`PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
+    if (read('application_id') !== applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
     const version = read('user_version')
-    if (version > kind.schemaVersion) throw new NewerFile(file, version, kind.schemaVersion)
+    if (version > schemaVersion) throw new NewerFile(file, version, schemaVersion)
     if (installation) checkMark(database, file, installation)
+    database.exec('COMMIT')
     // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
     // not miss it.
     lock.noteClosed(database)

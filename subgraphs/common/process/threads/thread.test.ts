@@ -59,10 +59,13 @@ describe('threads in which organizations take turns', () => {
   })
 
   it('one organization uses all threads but one, which the next finds free', async () => {
-    await using threads = startThreads({ maxThreads: 3, limits: { wallMs: 5_000 } })
-    const spinning = ['org_a', 'org_a', 'org_a'].map((organizationId) => threads.ask(organizationId, 'spin').catch(() => 'ended'))
-    expect(await Promise.race([...spinning, threads.ask('org_b', 'count')])).toBe(1)
-    await Promise.all(spinning)
+    let spinning: Promise<unknown>[]
+    {
+      await using threads = startThreads({ maxThreads: 3, limits: { wallMs: 5_000 } })
+      spinning = ['org_a', 'org_a', 'org_a'].map((organizationId) => threads.ask(organizationId, 'spin').catch(() => 'ended'))
+      expect(await Promise.race([...spinning, threads.ask('org_b', 'count')])).toBe(1)
+    }
+    expect(await Promise.all(spinning)).toEqual(['ended', 'ended', 'ended'])
   })
 
   it('refuses a call while as many of its organization wait as it says, and no other', async () => {

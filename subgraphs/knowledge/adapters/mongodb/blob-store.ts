@@ -1,8 +1,9 @@
 import { finished } from 'node:stream/promises'
-import { type Collection, GridFSBucket, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
+import { type Binary, type ClientSession, type Collection, GridFSBucket, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
 import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
 import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
 import type { LastingClient } from '../../../common/adapters/mongodb/lasting-client.ts'
+import { databaseAt, type MongoSnapshot } from '../../../common/adapters/mongodb/snapshot.ts'
 import type { MongoDatabase } from '../../../common/documents/mongodb-url.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
@@ -41,6 +42,45 @@ interface Pointer {
  */
 export async function openMongoBlobStore({ url, database }: MongoDatabase): Promise<BlobStore & AsyncDisposable> {
   return new MongoBlobStore(await connectMongo({ url, database }), database)
+}
+
+/** The blobs of a database at the moment of a snapshot. The driver's GridFS takes no session, so this reads its chunks. */
+export function blobsAt(snapshot: MongoSnapshot, database: string): Pick<BlobStore, 'get' | 'list'> {
+  const { client, session } = snapshot
+  const db = databaseAt(snapshot, database)
+  const pointers = db.collection<Pointer>(NAME)
+  const chunks = db.collection<{ readonly files_id: ObjectId; readonly n: number; readonly data: Binary }>(`${NAME}.chunks`)
+  return {
+    get: (key, { offset, length } = { offset: 0, length: MAX_BLOB_BYTES }) =>
+      bounded(client, async () => {
+        const pointer = await pointers.findOne({ _id: key }, { session })
+        if (!pointer?.file) return null
+        const found = await chunks.find({ files_id: pointer.file }, { session, sort: { n: 1 } }).toArray()
+        const bytes = Buffer.concat(found.map(({ data }) => data.value()))
+        if (bytes.length !== pointer.size) throw new BlobDamaged(key)
+        return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length).subarray(offset, offset + length)
+      }),
+    list: (after, limit) => bounded(client, () => listPointers(pointers, after, { limit, session })),
+  }
+}
+
+async function listPointers(
+  pointers: Collection<Pointer>,
+  after: string,
+  { limit, ...at }: { readonly limit: number; readonly session?: ClientSession },
+): Promise<readonly BlobEntry[]> {
+  const found = await pointers
+    .find({ _id: { $gt: after }, file: { $exists: true } }, { ...at, sort: { _id: 1 }, limit, batchSize: limit + 1 })
+    .toArray()
+  return found.map(({ _id: key, size }) => ({ key, sizeBytes: size! }))
+}
+
+async function bounded<R>(client: LastingClient, operation: () => Promise<R>): Promise<R> {
+  try {
+    return await client.bounded(operation, TRANSFER_LIMIT_MS)
+  } catch (error) {
+    throw translated(error, NAME, WHAT)
+  }
 }
 
 class MongoBlobStore implements BlobStore, AsyncDisposable {
@@ -118,12 +158,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   async list(after: string, limit: number): Promise<readonly BlobEntry[]> {
     checkLimit(limit)
-    return this.#run(async () => {
-      const found = await this.#pointers
-        .find({ _id: { $gt: after }, file: { $exists: true } }, { sort: { _id: 1 }, limit, batchSize: limit + 1 })
-        .toArray()
-      return found.map(({ _id: key, size }) => ({ key, sizeBytes: size! }))
-    })
+    return this.#run(() => listPointers(this.#pointers, after, { limit }))
   }
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -182,11 +217,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     }
   }
 
-  async #run<R>(operation: () => Promise<R>): Promise<R> {
-    try {
-      return await this.#client.bounded(operation, TRANSFER_LIMIT_MS)
-    } catch (error) {
-      throw translated(error, NAME, WHAT)
-    }
+  #run<R>(operation: () => Promise<R>): Promise<R> {
+    return bounded(this.#client, operation)
   }
 }

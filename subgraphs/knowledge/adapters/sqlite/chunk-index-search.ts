@@ -7,10 +7,10 @@ import { findCollection, nameTables, type Tables } from './tables/chunk-index-sc
 import { VectorCache } from './vector-cache.ts'
 
 /**
- * FTS5 scores at most so many entries of a query's rarest words, in about 15 ms. Words beyond, which most chunks have,
+ * FTS5 scores at most so many entries of a query's rarest words, in about 10 ms. Words beyond, which most chunks have,
  * only add to the scores of what the others find.
  */
-const MAX_SCORED = 30_000
+const MAX_SCORED = 20_000
 /** Of this thread and its file. */
 const cache = new VectorCache()
 

@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest'
+import type { DocumentCollection } from '../../subgraphs/common/ports/document-store.ts'
+import { REFERENCES, References, type ReferencesOf } from './references.ts'
+import { listKinds } from './stores.ts'
+
+interface Rooms {
+  readonly rooms: DocumentCollection<{
+    readonly _id: string
+    readonly organizationId: string
+    readonly houseId: string
+    readonly doors: readonly { readonly roomIds: readonly string[] }[]
+  }>
+}
+
+/** A record with a text at a path of the table. */
+function recordWith(path: string, text: string): Record<string, unknown> {
+  const [field, ...rest] = path.split('.')
+  if (field === undefined || field === '') return text as never
+  if (field === '$key') return { [text]: {} }
+  const inner = rest.length > 0 ? recordWith(rest.join('.'), text) : text
+  return field === '*' ? { any: inner } : { [field]: inner }
+}
+
+it('a field that is called an id and is not in the table is an error of the compiler', () => {
+  const whole: ReferencesOf<Rooms> = { rooms: { houseId: ['houses'], 'doors.*.roomIds': ['rooms'], more: ['houses'] } }
+  // @ts-expect-error: houseId is missing
+  const lacking: ReferencesOf<Rooms> = { rooms: { 'doors.*.roomIds': ['rooms'] } }
+  // @ts-expect-error: the ids in the list are missing
+  const shallow: ReferencesOf<Rooms> = { rooms: { houseId: ['houses'] } }
+  expect([whole, lacking, shallow].map(({ rooms }) => Object.keys(rooms).length)).toEqual([3, 1, 1])
+})
+
+it('the table has every kind of record, and names no other', () => {
+  const kinds = [...listKinds().keys()]
+  expect(kinds.filter((kind) => !REFERENCES.has(kind))).toEqual([])
+  for (const [kind, targets] of REFERENCES)
+    for (const [path, target] of targets)
+      if (!('free' in target)) expect([kind, path, target.filter((name) => !kinds.includes(name))]).toEqual([kind, path, []])
+})
+
+it('finds the record that each reference lacks, whether it comes before or after', () => {
+  for (const [kind, targets] of REFERENCES) {
+    for (const [path, target] of targets) {
+      const record = { _id: 'one', ...recordWith(path, 'another') }
+      const of = (...added: readonly (readonly [string, unknown])[]) => {
+        const references = new References()
+        for (const [name, value] of added) references.add(name, value)
+        return references.problems()
+      }
+      const named = [kind, record] as const
+      if ('free' in target) expect([path, of(named)]).toEqual([path, []])
+      else {
+        expect([path, of(named)]).toEqual([path, [expect.stringContaining('names another, which is not there')]])
+        const last = [target.at(-1)!, { _id: 'another' }] as const
+        for (const added of [
+          [named, last],
+          [last, named],
+        ])
+          expect([path, of(...added)]).toEqual([path, []])
+      }
+    }
+  }
+})
+
+it('takes the kinds of an archive of one organization, and any value for a record', () => {
+  const references = new References()
+  for (const value of [null, 7, 'text', [], { _id: 7, apiKeyId: {} }]) references.add('inference/workflow-runs', value)
+  references.add('inference/workflow-runs', { _id: 'wfr_1', apiKeyId: 'key_1' })
+  expect(references.problems()).toEqual(['inference/workflow-runs wfr_1 names key_1, which is not there'])
+  references.add('billing/api-keys', { _id: 'key_1' })
+  expect(references.problems()).toEqual([])
+})
+
+it('shows no text of an archive that a terminal obeys, and little of it', () => {
+  const references = new References()
+  for (let i = 0; i < 9; i++) references.add('billing/organization', { owners: [`mem_\u009b2J\u001b${i}${'x'.repeat(5_000)}`] })
+  const [first, ...rest] = references.problems()
+  expect(first).toMatch(/^billing\/organization names mem_\\u\{9b\}2J\\u\{1b\}0x{200,300}$/)
+  expect(rest.at(-1)).toBe('and 4 more')
+})
+
+it('passes over the records of an organization that is being erased, and the file of a document that is being deleted', () => {
+  const references = new References()
+  references.add('billing/organizations', { _id: 'org_1', deletedAt: new Date() })
+  references.add('billing/usage_records', { _id: 'use_1', organizationId: 'org_1', apiKeyId: 'key_1' })
+  references.add('knowledge/documents', { _id: 'doc_1', listed: false, fileId: 'file_1' })
+  expect(references.problems()).toEqual([])
+})

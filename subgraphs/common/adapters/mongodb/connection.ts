@@ -58,7 +58,7 @@ const AUTHENTICATION_FAILED = 18
 const UNAUTHORIZED = 13
 
 /** Has one small document, which each start and each check of the store writes. */
-const STARTS = 'starts'
+export const STARTS = 'starts'
 
 /**
  * Connects, and checks that the server is suitable.

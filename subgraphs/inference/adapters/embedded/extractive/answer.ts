@@ -3,7 +3,7 @@ import type { ProtocolObject } from '../../../ports/engines.ts'
 /** Words in one chunk of a stream. */
 const WORDS_PER_CHUNK = 4
 
-export type FinishReason = 'stop' | 'length'
+type FinishReason = 'stop' | 'length'
 
 /** A finished answer, before it is put into the protocol's form. */
 export interface Answer {

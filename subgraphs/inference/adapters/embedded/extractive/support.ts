@@ -4,7 +4,7 @@ import type { Candidate } from './candidates.ts'
 import { detectLanguage, toTerms } from './language.ts'
 
 /** Gives the vectors of texts, in order. The texts include e5's prefixes. */
-export type Embed = (texts: readonly string[]) => Promise<readonly Float32Array[]>
+type Embed = (texts: readonly string[]) => Promise<readonly Float32Array[]>
 
 /** Candidates embedded for one answer, about 10 ms each: those of eight search results. */
 const MAX_EMBEDDED = 64
@@ -27,7 +27,7 @@ const GROWTH = 0.007
 const QUOTE_MARGIN = 0.01
 const MAX_QUOTES = 3
 
-export interface Asked {
+interface Asked {
   readonly question: string
   /** The question that a follow-up refers to; '' for one that can be understood alone. */
   readonly earlier: string

@@ -13,14 +13,14 @@ const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,portal,cli}/**/*.{ts,tsx
 const NOT_SHIPPED = /\.test\.tsx?$|\/test-support\/|\/__fixtures__\/|\.d\.ts$/
 
 /** One row of the table. The first layer that matches a file has it. */
-export interface Layer {
+interface Layer {
   readonly name: string
   readonly globs: readonly string[]
   /** Names of the layers that its files may import, besides its own; `true`: types only. */
   readonly imports: ReadonlyMap<string, boolean>
 }
 
-export interface Import {
+interface Import {
   readonly from: string
   readonly to: string
   readonly typesOnly: boolean

@@ -5,15 +5,13 @@ import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { systemClock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
 import { createLog } from '../subgraphs/common/process/log.ts'
-import { mendable } from '../subgraphs/common/process/opening.ts'
+import { Opening } from '../subgraphs/common/process/opening.ts'
 import { INFERENCE_KINDS } from '../subgraphs/inference/migrations.ts'
 import { KNOWLEDGE_KINDS } from '../subgraphs/knowledge/migrations.ts'
 import type { Config } from './settings/config.ts'
 import { dataFiles } from './settings/data-files.ts'
 import { ownFiles } from './settings/own-files.ts'
-
-/** How often it tries again what it waits for. */
-const AGAIN_AFTER_MS = 2_000
+import { untilOpen } from './until-open.ts'
 
 /**
  * Migrates all documents, as the start of every role does. `say` gets what it waits for, and what is done.
@@ -28,20 +26,15 @@ export async function migrateStores(config: Config, say: (line: string) => void)
   const ask = () => (id === undefined ? null : Promise.resolve(id))
   const folder = new DataFolder({ files: ownFiles(config, 'all'), ask, newId })
   const migrated = async (part: string, options: Omit<OwnDocumentsOptions, 'log'>) => {
-    for (let told = ''; ; await systemClock.sleep(AGAIN_AFTER_MS)) {
-      try {
-        const { store, installation } = await openOwnDocuments({ ...options, log })
-        await store[Symbol.asyncDispose]()
-        id = installation.id
-        break
-      } catch (error) {
-        const problems = mendable(error)
-        if (problems.length === 0) throw error
-        const waiting = `waiting for ${part}: ${problems.join('; ')}`
-        if (waiting !== told) say(waiting)
-        told = waiting
-      }
+    const open = async () => {
+      const { store, installation } = await openOwnDocuments({ ...options, log })
+      await store[Symbol.asyncDispose]()
+      return installation
     }
+    const { signal } = new AbortController()
+    const opening = new Opening({ part, open, clock: systemClock, signal })
+    await untilOpen([opening.opened], () => opening.problems(signal), say, signal)
+    id = (await opening.opened).id
     say(`${part}: the documents have the version of this program`)
   }
   const claim = { id: null, newId } as const

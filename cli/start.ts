@@ -15,11 +15,10 @@ import { deriveKey, sealedBy } from '../subgraphs/common/identity/secrets.ts'
 import { graphqlBody } from '../subgraphs/common/link/graphql-errors.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import { localLink } from '../subgraphs/common/link/local-link.ts'
-import { observedLink } from '../subgraphs/common/link/observed-link.ts'
+import { type LinkObservers, observedLink } from '../subgraphs/common/link/observed-link.ts'
 import { type RemoteLink, remoteLink } from '../subgraphs/common/link/remote-link.ts'
 import { SharedClock } from '../subgraphs/common/link/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/link/subgraph.ts'
-import { watchedLink } from '../subgraphs/common/link/watched-link.ts'
 import { systemClock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
 import { createLog, type Log } from '../subgraphs/common/process/log.ts'
@@ -42,6 +41,7 @@ import { ownFiles } from './settings/own-files.ts'
 import { keepPrivate } from './settings/private-folder.ts'
 import type { Role } from './settings/roles.ts'
 import { signInBy } from './sign-in-by.ts'
+import { untilOpen } from './until-open.ts'
 
 const PORTS: Readonly<Record<Role | 'all', number>> = {
   all: 4000,
@@ -104,17 +104,8 @@ async function untilReady(
   say: (line: string) => void,
   signal: AbortSignal,
 ) {
-  const failed = Promise.withResolvers<never>()
-  for (const { opened } of stores) opened.catch(failed.reject)
-  for (let told = ''; ; ) {
-    const found = await Promise.race([problems(), failed.promise])
-    signal.throwIfAborted()
-    if (found.length === 0) break
-    const waiting = `waiting for ${[...new Set(found)].join('; ')}`
-    if (waiting !== told) say(waiting)
-    told = waiting
-    await Promise.race([systemClock.sleep(LOOK_MS, signal), failed.promise])
-  }
+  const opened = stores.map((store) => store.opened)
+  await untilOpen(opened, problems, say, signal)
   const key = await billing?.bootstrapKey
   if (key) say(`API key of the operator, shown until its first use: ${key}`)
   if (hasPortal) say(ready.replace(/^ready (.*)$/, 'portal for browsers: $1/'))
@@ -202,29 +193,18 @@ class Start {
         const problems = () => billing.problems()
         return { ready: await this.#serve(billing, problems, billing.opened), problems, stores: [billing], billing }
       }
-      case 'inference': {
-        const billing = this.#remote('billing')
-        const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
-        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
-        const inference = await this.#inference(billing, this.#remote('knowledge'))
-        const problems = async () => [...clock.problems(), ...(await inference.problems())]
-        return {
-          ready: await this.#serve(inference, problems, Promise.all([inference.opened, clock.opened])),
-          problems,
-          stores: [inference],
-        }
-      }
+      case 'inference':
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
         this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
-        const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
-        const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
-        return {
-          ready: await this.#serve(knowledge, problems, Promise.all([knowledge.opened, clock.opened])),
-          problems,
-          stores: [knowledge],
-        }
+        const part =
+          this.#role === 'inference'
+            ? await this.#inference(billing, this.#remote('knowledge'))
+            : await this.#knowledge(billing, this.#remote('inference'), clock.opened)
+        const problems = async () => [...clock.problems(), ...(await part.problems())]
+        const ready = await this.#serve(part, problems, Promise.all([part.opened, clock.opened]))
+        return { ready, problems, stores: [part] }
       }
       case 'gateway': {
         const links = { billing: this.#remote('billing'), knowledge: this.#remote('knowledge'), inference: this.#remote('inference') }
@@ -268,15 +248,14 @@ class Start {
     const billingLink = this.#local(billing)
     if (this.#settings.billing.mongodb) this.#askInstallation = () => fetchInstallation(billingLink)
     // The two call each other. Nothing is called before both exist.
-    const toKnowledge = laterLink()
+    const knowledgeLink = {} as Link
     // With another secret than that of the data nothing works on it.
-    const inference = await this.#inference(billingLink, toKnowledge.link, billing.opened)
+    const inference = await this.#inference(billingLink, knowledgeLink, billing.opened)
     const inferenceLink = this.#local(inference)
     const knowledge = await this.#knowledge(billingLink, inferenceLink, billing.opened)
-    const knowledgeLink = this.#local(knowledge)
-    toKnowledge.set(knowledgeLink)
+    Object.assign(knowledgeLink, this.#local(knowledge))
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
-    const adapter = await this.#restAdapter(this.#observed(watchedLink(gateway.link, 'gateway', this.#watch), 'gateway', 'internal'))
+    const adapter = await this.#restAdapter(observedLink(gateway.link, 'gateway', 'internal', this.#observers()))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const portal = await this.#portal()
     const ready = await this.#listen(
@@ -409,14 +388,11 @@ class Start {
   }
 
   #local(subgraph: Subgraph): Link {
-    return this.#observed(watchedLink(localLink(subgraph, this.#log), subgraph.name, this.#watch), subgraph.name, 'internal')
+    return observedLink(localLink(subgraph, this.#log), subgraph.name, 'internal', this.#observers())
   }
 
-  #observed<Who, L extends Link<Who>>(link: L & Link<Who>, to: string, kind: 'client' | 'internal'): L {
-    const { metrics, tracer } = this.#telemetry
-    return metrics.isOn || tracer.isOn || this.#config.telemetry.slowMs !== null
-      ? observedLink<Who, L>(link, to, this.#telemetry, kind)
-      : link
+  #observers(): LinkObservers {
+    return { telemetry: this.#telemetry, watch: this.#watch }
   }
 
   #remote(name: SubgraphName): RemoteLink<Caller | null> {
@@ -430,7 +406,7 @@ class Start {
         socketKey: (caller) => JSON.stringify(caller),
       }),
     )
-    return this.#observed(link, name, 'client')
+    return observedLink(link, name, 'client', { telemetry: this.#telemetry })
   }
 
   #remoteGateway(): RemoteLink<string | null> {
@@ -446,7 +422,7 @@ class Start {
         serviceHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
       }),
     )
-    return this.#observed(link, 'gateway', 'client')
+    return observedLink(link, 'gateway', 'client', { telemetry: this.#telemetry })
   }
 
   async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
@@ -551,20 +527,6 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
 function describeSilence(error: Error, urls: readonly string[]): string {
   const why = error.cause instanceof Error && error.cause.message ? error.cause.message : error.message
   return urls.length > 0 ? `${urls.join(', ')} does not answer: ${why}` : why
-}
-
-/** A link to a part that is created later. */
-function laterLink(): { readonly link: Link; set(target: Link): void } {
-  let target: Link | undefined
-  const set = (link: Link) => {
-    target = link
-  }
-  const link: Link = {
-    execute: (operation, context) => target!.execute(operation, context),
-    subscribe: (operation, context) => target!.subscribe(operation, context),
-    openBytes: (request, context) => target!.openBytes(request, context),
-  }
-  return { link, set }
 }
 
 /** The subgraphs that do not answer, as `billing`, and what is wrong with the others, as `billing's document store`. */

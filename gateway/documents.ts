@@ -27,7 +27,7 @@ const MAX_KEPT_BYTES = 48 * 1024 * 1024
  * Characters of an operation's text: ten times the longest that a frontend writes. graphql-js takes a second to read a
  * block string of 4 million.
  */
-export const MAX_TEXT_CHARACTERS = 262_144
+const MAX_TEXT_CHARACTERS = 262_144
 /**
  * Line ends of an operation's text: five for each of its tokens. graphql-js looks for all of them again to say where an
  * error is.

@@ -11,7 +11,7 @@ import type { PersistedOperations } from './persisted-operations.ts'
 import { FULL_RETRY_MS, type SocketRegistry } from './socket-registry.ts'
 import type { Variables } from './variables.ts'
 
-export interface EventStreamParts {
+interface EventStreamParts {
   readonly operations: Operations
   readonly persisted: PersistedOperations
   readonly registry: SocketRegistry

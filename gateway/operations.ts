@@ -29,7 +29,7 @@ const MAX_ERRORS = 100
 /** Of an operation in the log. */
 const MAX_NAME_CHARACTERS = 100
 
-export interface OperationContext extends LinkContext<Principal> {
+interface OperationContext extends LinkContext<Principal> {
   /** Called when a call of the operation has counted as a request of its key. */
   readonly counted?: () => void
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { WebSocket } from 'ws'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
-import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts'
+import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
 
@@ -9,7 +9,7 @@ import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
 export const FULL_RETRY_MS = 1_000
 
 /** Limits of the keys of one door over sockets. */
-export interface SocketLimits {
+interface SocketLimits {
   /** Of all keys. An organization may open another while it has fewer than are free, however many keys it has. */
   readonly sockets: number
   /** Largest message from a client, in bytes. */

@@ -60,7 +60,7 @@ const CLOSE = {
   tooManySockets: [TRY_AGAIN, 'Too many sockets of this key or organization'],
 } as const
 
-export interface SocketParts {
+interface SocketParts {
   readonly operations: Operations
   readonly persisted: PersistedOperations
   readonly federation: Federation
@@ -88,7 +88,7 @@ interface Call {
   readonly told: SocketOperation
 }
 
-export interface Sockets extends AsyncDisposable, Drainable {
+interface Sockets extends AsyncDisposable, Drainable {
   /** Takes a connection over from the HTTP server. */
   upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): void
 }

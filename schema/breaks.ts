@@ -11,7 +11,7 @@ import { buildSchema, type GraphQLSchema, printSchema } from 'graphql'
 const HEAD = /^# Version ([\d.]+),/
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
-export interface Break {
+interface Break {
   /** `Query.usage.first` */
   readonly coordinate: string
   readonly message: string

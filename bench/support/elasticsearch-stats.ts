@@ -3,7 +3,7 @@ import { Client } from '@elastic/elasticsearch'
 
 const LOOK_EVERY_MS = 500
 
-export interface IndexFigures {
+interface IndexFigures {
   readonly diskBytes: number
   readonly segments: number
   /**

@@ -30,7 +30,7 @@ const GROUP_BYTES = 8 * 1024 * 1024
 export const LARGE_BYTES = 1024 * 1024
 const MAX_LARGE = 1_000_000
 
-export interface InstallationExport {
+interface InstallationExport {
   readonly places: StorePlaces
   readonly given: Uint8Array | null
   readonly file: string

@@ -14,7 +14,7 @@ import { FORMAT } from './format.ts'
 import { seal } from './sealed-secret.ts'
 import { openToRead } from './stores.ts'
 
-export interface ExportOptions {
+interface ExportOptions {
   readonly config: Config
   readonly places: StorePlaces
   readonly organizationId: string

@@ -41,7 +41,7 @@ interface Takers {
   copy(key: string, of: string, sha256: string): Promise<void>
 }
 
-export interface InstallationImport {
+interface InstallationImport {
   readonly archive: ArchiveReader
   readonly scope: InstallationScope
   readonly places: StorePlaces

@@ -17,7 +17,7 @@ import { References } from './references.ts'
 import { open } from './sealed-secret.ts'
 import { openToWrite } from './stores.ts'
 
-export interface ImportOptions {
+interface ImportOptions {
   readonly config: Config
   readonly places: StorePlaces
   readonly archive: ArchiveReader
@@ -31,7 +31,7 @@ export interface ImportOptions {
   readonly log: Log
 }
 
-export interface ImportResult {
+interface ImportResult {
   readonly organizationId: string
   readonly manifest: Manifest
   /** What the archive says that only an operator may decide. */

@@ -222,7 +222,7 @@ function refuseForeign(name: string, mark: Installation, installation: Installat
   if (problem) throw new Error(problem)
 }
 
-export interface Writing {
+interface Writing {
   /** Whose the stores are; null: what they say, or a new installation. */
   readonly installation: Installation | null
   /** Of `OwnDocumentsOptions`, for billing's documents. */

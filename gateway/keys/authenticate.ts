@@ -4,6 +4,7 @@ import { isToken, nameOfToken } from '../../subgraphs/common/identity/access-tok
 import { hasScope, type Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
 import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 
 /**
@@ -181,7 +182,7 @@ export class Authenticator {
     // Not the signal of the first caller: others wait for the same answer.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
-      return await Promise.race([this.#authenticate(apiKey, { requestId, signal }), aborted(signal)])
+      return await untilAborted(this.#authenticate(apiKey, { requestId, signal }), signal)
     } catch (error) {
       throw signal.aborted ? new ServiceUnavailable('Authentication', { cause: error }) : error
     }
@@ -199,11 +200,6 @@ async function sharedOf(lookup: Lookup, again: () => Promise<Principal>): Promis
 
 function isOutdated({ changed }: Lookup, { organizationId }: Principal): boolean {
   return changed.has(organizationId)
-}
-
-/** Rejects when the signal aborts. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 }
 
 /**

@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 4_096
 /** Billing reads and writes a few records. */
 const TIMEOUT_MS = 5_000
 
-export interface SessionRouteParts {
+interface SessionRouteParts {
   readonly sessions: SessionDoor
   readonly authenticator: Pick<Authenticator, 'forget'>
   /** The provider by which people sign in. Null: there is none. */

@@ -2,7 +2,7 @@ import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { NewSession } from '../sessions/session-door.ts'
 import type { ClaimedPerson } from './claims.ts'
 
-export interface SignInInput extends ClaimedPerson {
+interface SignInInput extends ClaimedPerson {
   readonly issuer: string
   readonly subject: string
   readonly invitation: string | null

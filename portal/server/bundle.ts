@@ -27,7 +27,7 @@ export interface Asset {
   readonly gzip: Buffer | undefined
 }
 
-export interface Page {
+interface Page {
   readonly html: Asset
   readonly etag: string
 }

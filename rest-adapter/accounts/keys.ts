@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { actionRoute, createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
+import type { JsonObject, Route } from '../http/route.ts'
 import { toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 export const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
@@ -73,53 +73,10 @@ function toInput({
 }
 
 export const keyRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/keys',
-    async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: toInput(body) }, NAMES)
-      return created(withSecret(data.createApiKey))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/keys',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.organization.apiKeys, toKey, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/keys/{id}',
-    async handle({ ask, params }) {
-      const { apiKey } = await ask(GET, { id: params.id })
-      if (!apiKey) throw new NotFound('key', params.id!)
-      return ok(toKey(apiKey))
-    },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/keys/{id}',
-    async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } }, NAMES)
-      return ok(toKey(data.updateApiKey.apiKey))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/keys/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(REVOKE, { id: params.id })
-      return deleted('key', data.revokeApiKey.apiKey.id)
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/keys/{id}/rotate',
-    async handle({ ask, params }) {
-      const data = await ask(ROTATE, { id: params.id })
-      return ok(withSecret(data.rotateApiKey))
-    },
-  },
+  createRoute('/v1/keys', CREATE, toInput, (data) => withSecret(data.createApiKey), NAMES),
+  listRoute('/v1/keys', LIST, (data) => data.organization.apiKeys, toKey),
+  readRoute('/v1/keys/{id}', GET, 'key', ({ apiKey }) => apiKey && toKey(apiKey)),
+  updateRoute('/v1/keys/{id}', UPDATE, toInput, (data) => toKey(data.updateApiKey.apiKey), NAMES),
+  deleteRoute('/v1/keys/{id}', REVOKE, 'key', (data) => data.revokeApiKey.apiKey.id),
+  actionRoute('POST', '/v1/keys/{id}/rotate', ROTATE, (data) => withSecret(data.rotateApiKey)),
 ]

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, deleted, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO, readId } from '../http/lists.ts'
+import { deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
+import { created, ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 export const MEMBER = 'id role email name apiKey { id } lastSeenAt removedAt createdAt'
@@ -54,23 +54,8 @@ function toInvitation(data: Selected<'Invitation', typeof INVITATION>) {
 const INVITE_NAMES = { organizationId: 'organization_id' }
 
 export const peopleRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/members',
-    async handle({ ask, query }) {
-      const data = await ask(LIST_MEMBERS, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.organization.members, toMember, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/members/{id}',
-    async handle({ ask, params }) {
-      const { member } = await ask(GET_MEMBER, { id: params.id })
-      if (!member) throw new NotFound('member', params.id!)
-      return ok(toMember(member))
-    },
-  },
+  listRoute('/v1/members', LIST_MEMBERS, (data) => data.organization.members, toMember),
+  readRoute('/v1/members/{id}', GET_MEMBER, 'member', ({ member }) => member && toMember(member)),
   {
     method: 'PATCH',
     path: '/v1/members/{id}',
@@ -89,14 +74,7 @@ export const peopleRoutes: readonly Route[] = [
       return ok({ id, object: 'member', deleted: true, created_key_ids: createdApiKeys.map(readId) })
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/invitations',
-    async handle({ ask, query }) {
-      const data = await ask(LIST_INVITATIONS, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.organization.invitations, toInvitation, readId))
-    },
-  },
+  listRoute('/v1/invitations', LIST_INVITATIONS, (data) => data.organization.invitations, toInvitation),
   {
     method: 'POST',
     path: '/v1/invitations',
@@ -106,12 +84,5 @@ export const peopleRoutes: readonly Route[] = [
       return created({ ...toInvitation(inviteMember.invitation), token: inviteMember.token, link: inviteMember.link })
     },
   },
-  {
-    method: 'DELETE',
-    path: '/v1/invitations/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(REVOKE_INVITATION, { id: params.id })
-      return deleted('invitation', data.revokeInvitation.invitation.id)
-    },
-  },
+  deleteRoute('/v1/invitations/{id}', REVOKE_INVITATION, 'invitation', (data) => data.revokeInvitation.invitation.id),
 ]

@@ -1,6 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { deleted, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { deleteRoute, listRoute } from '../http/resource-routes.ts'
+import type { Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const SESSION = 'id apiKey { id } userAgent isCurrent createdAt lastUsedAt expiresAt'
@@ -26,20 +27,6 @@ function toSession({ id, apiKey, userAgent, isCurrent, createdAt, lastUsedAt, ex
 
 /** Sessions are opened by browsers at the gateway's `/session`, not here. */
 export const sessionRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/sessions',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.sessions, toSession, readId))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/sessions/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(REVOKE, { id: params.id })
-      return deleted('session', data.revokeSession.session.id)
-    },
-  },
+  listRoute('/v1/sessions', LIST, (data) => data.sessions, toSession),
+  deleteRoute('/v1/sessions/{id}', REVOKE, 'session', (data) => data.revokeSession.session.id),
 ]

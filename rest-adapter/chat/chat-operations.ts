@@ -1,10 +1,8 @@
-import type { ExecutionResult } from 'graphql'
 import type { RateLimits } from '../../schema/errors.ts'
-import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
-import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
-import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
+import type { Call, JsonObject } from '../http/route.ts'
 
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const FACTS = `warnings replayed ${USAGE} ${RATE_LIMITS}`
@@ -18,7 +16,7 @@ const FOLLOW = gatewayOperation(
   `subscription ChatCompletionEvents($id: ID!, $after: Cursor) { chatCompletionEvents(id: $id, after: $after) { id cursor chunks ${FACTS} } }`,
 )
 
-export interface AnswerFacts {
+interface AnswerFacts {
   /** In a stream, comes with the first event. */
   readonly rateLimits?: RateLimits | null
   /** True: this is the answer of an earlier call with the same idempotency key. */
@@ -77,7 +75,7 @@ export async function completeChat(
  */
 export function streamChat(call: Call, request: JsonObject): AsyncIterable<ChatEvent> {
   const variables = { input: { request, idempotencyKey: call.idempotencyKey } }
-  return readEvents(call, call.subscribe({ query: STREAM, variables }))
+  return call.subscribe({ query: STREAM, variables }, ({ chatCompletion }) => withFacts(call, chatCompletion))
 }
 
 /**
@@ -85,35 +83,14 @@ export function streamChat(call: Call, request: JsonObject): AsyncIterable<ChatE
  * @throws {KisError} the first error of the gateway
  */
 export function followChat(call: Call, id: string, after: unknown): AsyncIterable<ChatEvent> {
-  return readEvents(call, call.subscribe({ query: FOLLOW, variables: { id, after } }, true))
+  const operation = { query: FOLLOW, variables: { id, after } }
+  return call.subscribe(operation, ({ chatCompletionEvents }) => withFacts(call, chatCompletionEvents), { mayReturn: true })
 }
 
-/** Ends the events, and with them the vendor's work, when the reader leaves or fails, and at once when the client does. */
-function readEvents({ context, setHeaders }: Call, events: ReturnType<Call['subscribe']>): AsyncIterableIterator<ChatEvent, undefined> {
-  const end = () => void events.return?.()
-  context.signal.addEventListener('abort', end, { once: true })
-  return changedSteps(events, (step) => {
-    if (step.done) {
-      context.signal.throwIfAborted()
-      return step
-    }
-    try {
-      const event = readEvent(step.value)
-      // The facts come with the first event.
-      if (event.warnings) setHeaders(factHeaders(event))
-      return { done: false, value: event }
-    } catch (error) {
-      end()
-      throw error
-    }
-  })
-}
-
-function readEvent({ data, errors }: ExecutionResult): ChatEvent {
-  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
-  if (!data) throw new ServiceUnavailable('A part of the service')
-  const { chatCompletion, chatCompletionEvents } = data as Partial<DataOf<typeof STREAM> & DataOf<typeof FOLLOW>>
-  return (chatCompletion ?? chatCompletionEvents)!
+/** The facts come with the first event. */
+function withFacts({ setHeaders }: Call, event: ChatEvent): ChatEvent {
+  if (event.warnings) setHeaders(factHeaders(event))
+  return event
 }
 
 /** The headers of every answer of a model, for the facts that are known. */

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fastify } from 'fastify'
 
-export interface Renderer {
+interface Renderer {
   readonly plain: string
   readonly compressed: Buffer
   readonly etag: string

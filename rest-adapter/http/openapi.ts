@@ -18,7 +18,7 @@ export interface Schema {
   readonly [keyword: string]: unknown
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string
   readonly in: 'query' | 'path' | 'header'
   readonly required?: boolean
@@ -42,7 +42,7 @@ export interface DocumentedOperation {
 }
 
 /** An event type of `schema/events.yaml`. */
-export interface DocumentedEvent {
+interface DocumentedEvent {
   readonly when: string
   readonly subject: string
   readonly subscription: string | null

@@ -1,6 +1,6 @@
 import type { RateLimit, RateLimits } from '../../schema/errors.ts'
 
-export const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
+const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining resetMs }'
 /** Selected by every operation of inference. */
 export const RATE_LIMITS = `rateLimits { ${LIMITS} }` as const
 

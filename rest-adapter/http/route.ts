@@ -1,12 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
+import type { ExecutionResult } from 'graphql'
 import { GRAPHQL_CODES } from '../../schema/errors.ts'
 import type { OperationText } from '../../schema/operations.ts'
 import { checkBoolean } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext, Operation } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { RestConfig } from '../config.ts'
@@ -60,8 +62,15 @@ export interface Call {
   openBytes(path: string): Promise<Answer>
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
-  /** Starts a subscription at the gateway. `mayReturn`: a client that disconnects may come back for it. */
-  subscribe(operation: Operation, mayReturn?: boolean): ReturnType<Link['subscribe']>
+  /**
+   * Starts a subscription at the gateway with the first `next()`, and ends it when the client leaves or the reader fails.
+   * `mayReturn`: a client that disconnects may come back for it. `next()` rejects with the first error of the gateway.
+   */
+  subscribe<Data, Event>(
+    operation: Operation & { readonly query: OperationText<Data, never> },
+    toEvent: (data: Data) => Event,
+    options?: { readonly names?: ParamNames | undefined; readonly mayReturn?: boolean },
+  ): AsyncIterableIterator<Event, undefined>
   /** Its signal aborts when the client disconnects, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log
@@ -126,14 +135,40 @@ export async function askGateway<Data>(
   context: LinkContext<string | null>,
   names: ParamNames = {},
 ): Promise<Data> {
-  const { data, errors } = await gateway.execute(operation, context)
+  return dataOf(await gateway.execute(operation, context), names)
+}
+
+/** The events of a subscription until the signal aborts, with which `next()` then rejects. An error ends the source, too. */
+export function eventsOf<Event>(
+  results: AsyncIterableIterator<ExecutionResult, undefined>,
+  signal: AbortSignal,
+  toEvent: (result: ExecutionResult) => Event,
+): AsyncIterableIterator<Event, undefined> {
+  const end = () => void results.return?.()
+  signal.addEventListener('abort', end, { once: true })
+  return changedSteps(results, (step) => {
+    if (step.done) {
+      signal.throwIfAborted()
+      return step
+    }
+    try {
+      return { done: false, value: toEvent(step.value) }
+    } catch (error) {
+      end()
+      throw error
+    }
+  })
+}
+
+/** @throws {KisError} the result's first error, in the caller's own names */
+export function dataOf<Data>({ data, errors }: ExecutionResult, names: ParamNames = {}): Data {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), names)
   if (!data) throw new ServiceUnavailable('A part of the service')
   return data as Data
 }
 
 /** An error of the gateway as REST tells it: in the names of the caller's request, without what is GraphQL's own. */
-export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
+function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   const { message, retryAfterMs } = error
   const code = GRAPHQL_CODES[error.code]
   if (code) return new KisError(code, message, { retryAfterMs, cause: error })

@@ -10,7 +10,7 @@ import type { OpenApi } from './openapi.ts'
 import { registerOtherMethods } from './other-methods.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
-import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
+import { askGateway, type Call, dataOf, eventsOf, type JsonObject, type Route } from './route.ts'
 import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
 
 /**
@@ -131,9 +131,10 @@ async function answer(
         .askThrough(query, variables)
         .catch((error: unknown) => log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'))
     },
-    subscribe(operation, mayReturn = false) {
+    subscribe(operation, toEvent, { names, mayReturn = false } = {}) {
       rest.keyJudged = true
-      return gateway.subscribe(operation, { ...context, isCut: () => mayReturn })
+      const results = gateway.subscribe(operation, { ...context, isCut: () => mayReturn })
+      return eventsOf(results, context.signal, (result) => toEvent(dataOf(result, names)))
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>

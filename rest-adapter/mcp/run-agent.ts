@@ -1,11 +1,10 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import type { ExecutionResult } from 'graphql'
 import { toErrorCode } from '../../schema/errors.ts'
-import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { asForeignText, escapeMarks } from '../../subgraphs/common/foreign-text.ts'
-import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
+import type { Call, JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
 import { sourceLine, toResult } from './passages.ts'
 import type { Named } from './tools.ts'
@@ -30,14 +29,13 @@ export async function runAgent(
 ): Promise<CallToolResult> {
   // With marks of the session, the run's would begin after them, and with `marksBefore` be those of another call.
   const variables = { input: { agentId: id, input: escapeMarks(textAt(input, 'input')) } }
-  const events = call.subscribe({ query: RUN, variables })
+  const events = call.subscribe({ query: RUN, variables }, ({ agentRun }) => agentRun)
   const leave = () => void events.return?.()
   signal.addEventListener('abort', leave, { once: true })
   let runId: string | undefined
   let end: RunData | undefined
   try {
-    for await (const result of events) {
-      const event = readEvent(result)
+    for await (const event of events) {
       runId = event.runId
       if (event.type === 'DONE' && event.run) end = event.run
       const message = describeProgress(event)
@@ -50,12 +48,6 @@ export async function runAgent(
     signal.removeEventListener('abort', leave)
     if (runId !== undefined && !end) await call.cleanUp(CANCEL, { id: runId })
   }
-}
-
-function readEvent({ data, errors }: ExecutionResult): RunEventData {
-  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
-  if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as DataOf<typeof RUN>).agentRun
 }
 
 function describeProgress({ type, runId, number, toolCall, search }: RunEventData): string | undefined {

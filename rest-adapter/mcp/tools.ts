@@ -82,7 +82,7 @@ const AGENTS: Kind<Named> = {
   }),
 }
 
-export type FoundTool = { readonly kind: 'search'; readonly collection: CollectionData } | { readonly kind: 'agent'; readonly agent: Named }
+type FoundTool = { readonly kind: 'search'; readonly collection: CollectionData } | { readonly kind: 'agent'; readonly agent: Named }
 
 /**
  * Lists the tools of the key, newest first: collections with scope `knowledge:read`, then agents with scope `agents`.

@@ -5,7 +5,7 @@ const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 /** Far deeper than any schema. Keeps the walk from overflowing the stack. */
 const MAX_DEPTH = 64
 
-export interface Output {
+interface Output {
   /** `response_format` of the chat protocol. */
   readonly format: JsonObject | null
   readonly effort: string | null

@@ -5,7 +5,7 @@ import type { MessageOrigin } from './params.ts'
 import { type ReasoningState, readReasoning } from './reasoning.ts'
 
 /** The conversation as messages of the chat protocol, each with its origin. */
-export interface Conversation {
+interface Conversation {
   readonly messages: readonly JsonObject[]
   readonly origins: readonly MessageOrigin[]
 }

@@ -9,7 +9,7 @@ export interface Place {
   readonly emit: (type: string, fields: JsonObject) => void
 }
 
-export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 /** One item of a response's output. It grows, and is closed once. */
 export abstract class OutputItem {

@@ -8,7 +8,7 @@ import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningIt
 import { echoSettings, toUsage } from './object.ts'
 import { asksForSummary } from './request.ts'
 
-export interface ResponseEvent extends JsonObject {
+interface ResponseEvent extends JsonObject {
   readonly type: string
   readonly sequence_number: number
 }

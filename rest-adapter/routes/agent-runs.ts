@@ -1,8 +1,8 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
-import { PAGE_INFO, RUN_PAGE_NAMES, readId, runPageVariables, toList } from '../http/lists.ts'
-import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO, RUN_PAGE_NAMES, runPageVariables } from '../http/lists.ts'
+import { actionRoute, deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
+import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { EVENT, RUN, toEvent, toRun } from './agent-run-objects.ts'
 import { streamEvents } from './run-events.ts'
 
@@ -43,41 +43,14 @@ export const agentRunRoutes: readonly Route[] = [
       return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/agents/{id}/runs',
-    async handle({ ask, params, query }) {
-      const variables = { id: params.id, ...runPageVariables(query) }
-      const { agent } = await ask(LIST, variables, RUN_PAGE_NAMES)
-      if (!agent) throw new NotFound('agent', params.id!)
-      return ok(toList(agent.runs, toRun, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs',
-    async handle({ ask, query }) {
-      const data = await ask(LIST_ALL, runPageVariables(query), RUN_PAGE_NAMES)
-      return ok(toList(data.agentRuns, toRun, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}',
-    async handle({ ask, params }) {
-      const { agentRun } = await ask(GET, { id: params.id })
-      if (!agentRun) throw new NotFound('run', params.id!)
-      return ok(toRun(agentRun))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/runs/{id}',
-    async handle({ ask, params }) {
-      const { deleteAgentRun } = await ask(DELETE, { id: params.id })
-      return deleted('agent.run', deleteAgentRun.id)
-    },
-  },
+  listRoute('/v1/agents/{id}/runs', LIST, ({ agent }) => agent?.runs, toRun, {
+    owner: 'agent',
+    variables: runPageVariables,
+    names: RUN_PAGE_NAMES,
+  }),
+  listRoute('/v1/runs', LIST_ALL, (data) => data.agentRuns, toRun, { variables: runPageVariables, names: RUN_PAGE_NAMES }),
+  readRoute('/v1/runs/{id}', GET, 'run', ({ agentRun }) => agentRun && toRun(agentRun)),
+  deleteRoute('/v1/runs/{id}', DELETE, 'agent.run', ({ deleteAgentRun }) => deleteAgentRun.id),
   {
     method: 'GET',
     path: '/v1/runs/{id}/events',
@@ -87,12 +60,5 @@ export const agentRunRoutes: readonly Route[] = [
       return undefined
     },
   },
-  {
-    method: 'POST',
-    path: '/v1/runs/{id}/cancel',
-    async handle({ ask, params }) {
-      const { cancelAgentRun } = await ask(CANCEL, { id: params.id })
-      return ok(toRun(cancelAgentRun))
-    },
-  },
+  actionRoute('POST', '/v1/runs/{id}/cancel', CANCEL, ({ cancelAgentRun }) => toRun(cancelAgentRun)),
 ]

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
+import type { JsonObject, Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const AGENT = `id code name model { id } instructions collections { id } mcpServers { name url headerNames allowedTools } temperature topP maxOutputTokens responseSchema maxSteps maxCost version
@@ -64,45 +64,9 @@ function toInput(body: JsonObject): JsonObject {
 }
 
 export const agentRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/agents',
-    async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: toInput(body) }, NAMES)
-      return created(toAgent(data.createAgent.agent))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/agents',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.agents, toAgent, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/agents/{id}',
-    async handle({ ask, params }) {
-      const { agent } = await ask(GET, { id: params.id })
-      if (!agent) throw new NotFound('agent', params.id!)
-      return ok(toAgent(agent))
-    },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/agents/{id}',
-    async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } }, NAMES)
-      return ok(toAgent(data.updateAgent.agent))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/agents/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
-      return deleted('agent', data.deleteAgent.id)
-    },
-  },
+  createRoute('/v1/agents', CREATE, toInput, (data) => toAgent(data.createAgent.agent), NAMES),
+  listRoute('/v1/agents', LIST, (data) => data.agents, toAgent),
+  readRoute('/v1/agents/{id}', GET, 'agent', ({ agent }) => agent && toAgent(agent)),
+  updateRoute('/v1/agents/{id}', UPDATE, toInput, (data) => toAgent(data.updateAgent.agent), NAMES),
+  deleteRoute('/v1/agents/{id}', DELETE, 'agent', (data) => data.deleteAgent.id),
 ]

@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
 import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
+import { readRoute, updateRoute } from '../http/resource-routes.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -70,24 +70,8 @@ export const collectionRoutes: readonly Route[] = [
       return ok(namedList(data.collections, toCollection, query))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}',
-    async handle({ ask, params }) {
-      const { collection } = await ask(GET, { id: params.id })
-      if (!collection) throw new NotFound('collection', params.id!)
-      return ok(toCollection(collection))
-    },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/collections/{id}',
-    async handle({ ask, params, body }) {
-      const input = { id: params.id, ...toInput(body) }
-      const data = await ask(UPDATE, { input }, NAMES)
-      return ok(toCollection(data.updateCollection.collection))
-    },
-  },
+  readRoute('/v1/collections/{id}', GET, 'collection', ({ collection }) => collection && toCollection(collection)),
+  updateRoute('/v1/collections/{id}', UPDATE, toInput, (data) => toCollection(data.updateCollection.collection), NAMES),
   {
     method: 'DELETE',
     path: '/v1/collections/{id}',

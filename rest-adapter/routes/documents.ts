@@ -65,7 +65,7 @@ export function toDocument(data: DocumentData) {
 }
 
 /** Finds the document of the path. One of another collection is not found. */
-export async function getDocument({ ask, params }: Call): Promise<DocumentData> {
+async function getDocument({ ask, params }: Call): Promise<DocumentData> {
   const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { listRoute, readRoute } from '../http/resource-routes.ts'
+import { created, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const ERASURE = `id kind documentId memberId apiKeyIds requestedBy requestedAt endedAt
@@ -39,29 +39,7 @@ export const erasureRoutes: readonly Route[] = [
       return created(toErasure((await ask(ERASE, { input }, NAMES)).erase.erasure))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/erasures',
-    async handle({ ask, query }) {
-      const { organization } = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(organization.erasures, toErasure, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/erasures/{id}',
-    async handle({ ask, params }) {
-      const { erasure } = await ask(GET, { id: params.id })
-      if (!erasure) throw new NotFound('erasure', params.id!)
-      return ok(toErasure(erasure))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/organizations/{id}/erasures',
-    async handle({ ask, params, query }) {
-      const { organization } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      return ok(toList(organization.erasures, toErasure, readId))
-    },
-  },
+  listRoute('/v1/erasures', LIST, ({ organization }) => organization.erasures, toErasure),
+  readRoute('/v1/erasures/{id}', GET, 'erasure', ({ erasure }) => erasure && toErasure(erasure)),
+  listRoute('/v1/organizations/{id}/erasures', LIST, ({ organization }) => organization.erasures, toErasure),
 ]

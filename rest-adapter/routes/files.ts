@@ -1,7 +1,7 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
 import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
-import { deleted, ok, type Route } from '../http/route.ts'
+import { deleteRoute, readRoute } from '../http/resource-routes.ts'
+import { ok, type Route } from '../http/route.ts'
 import { FILE, toFile } from '../uploads/file-object.ts'
 import { requireUpload, uploadFile } from '../uploads/upload-file.ts'
 
@@ -28,23 +28,8 @@ export const fileRoutes: readonly Route[] = [
       return ok(namedList(data.files, toFile, query))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/files/{id}',
-    async handle({ ask, params }) {
-      const { file } = await ask(GET, { id: params.id })
-      if (!file) throw new NotFound('file', params.id!)
-      return ok(toFile(file))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/files/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
-      return deleted('file', data.deleteFile.id)
-    },
-  },
+  readRoute('/v1/files/{id}', GET, 'file', ({ file }) => file && toFile(file)),
+  deleteRoute('/v1/files/{id}', DELETE, 'file', (data) => data.deleteFile.id),
   {
     method: 'GET',
     path: '/v1/files/{id}/content',

@@ -1,5 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { actionRoute, listRoute } from '../http/resource-routes.ts'
 import { created, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { LEDGER_ENTRY, toLedgerEntry } from './money/wallet.ts'
@@ -137,14 +138,7 @@ export const operatorRoutes: readonly Route[] = [
       return ok(toManaged(data.assignPlan.organization))
     },
   },
-  {
-    method: 'DELETE',
-    path: '/v1/organizations/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id }, NAMES)
-      return ok(toManaged(data.deleteOrganization.organization))
-    },
-  },
+  actionRoute('DELETE', '/v1/organizations/{id}', DELETE, (data) => toManaged(data.deleteOrganization.organization), NAMES),
   {
     method: 'POST',
     path: '/v1/organizations/{id}/suspend',
@@ -154,22 +148,8 @@ export const operatorRoutes: readonly Route[] = [
       return ok(toManaged(data.suspendOrganization.organization))
     },
   },
-  {
-    method: 'POST',
-    path: '/v1/organizations/{id}/resume',
-    async handle({ ask, params }) {
-      const data = await ask(RESUME, { id: params.id }, NAMES)
-      return ok(toManaged(data.resumeOrganization.organization))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/organizations/{id}/changes',
-    async handle({ ask, params, query }) {
-      const data = await ask(CHANGES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      return ok(toList(data.organization.changes, toChange, readId))
-    },
-  },
+  actionRoute('POST', '/v1/organizations/{id}/resume', RESUME, (data) => toManaged(data.resumeOrganization.organization), NAMES),
+  listRoute('/v1/organizations/{id}/changes', CHANGES, (data) => data.organization.changes, toChange),
   {
     method: 'POST',
     path: '/v1/organizations/{id}/top-ups',

@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { actionRoute, listRoute, readRoute } from '../http/resource-routes.ts'
 import { created, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
@@ -69,30 +69,9 @@ export const reembeddingRoutes: readonly Route[] = [
       return created(toReembedding(startReembedding.reembedding))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/reembeddings',
-    async handle({ ask, params, query }) {
-      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      if (!collection) throw new NotFound('collection', params.id!)
-      return ok(toList(collection.reembeddings, toReembedding, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/reembeddings/{id}',
-    async handle({ ask, params }) {
-      const { reembedding } = await ask(GET, { id: params.id })
-      if (!reembedding) throw new NotFound('re-embedding', params.id!)
-      return ok(toReembedding(reembedding))
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/reembeddings/{id}/cancel',
-    async handle({ ask, params }) {
-      const { cancelReembedding } = await ask(CANCEL, { id: params.id })
-      return ok(toReembedding(cancelReembedding.reembedding))
-    },
-  },
+  listRoute('/v1/collections/{id}/reembeddings', LIST, ({ collection }) => collection?.reembeddings, toReembedding, {
+    owner: 'collection',
+  }),
+  readRoute('/v1/reembeddings/{id}', GET, 're-embedding', ({ reembedding }) => reembedding && toReembedding(reembedding)),
+  actionRoute('POST', '/v1/reembeddings/{id}/cancel', CANCEL, ({ cancelReembedding }) => toReembedding(cancelReembedding.reembedding)),
 ]

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { deleted, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
+import type { Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const THREAD = 'id agentId title messageCount updatedAt expiresAt'
@@ -24,30 +24,7 @@ function toThread({ id, agentId, title, messageCount, updatedAt, expiresAt }: Se
 }
 
 export const threadRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/agents/{id}/threads',
-    async handle({ ask, params, query }) {
-      const { agent } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      if (!agent) throw new NotFound('agent', params.id!)
-      return ok(toList(agent.threads, toThread, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/threads/{id}',
-    async handle({ ask, params }) {
-      const { thread } = await ask(GET, { id: params.id })
-      if (!thread) throw new NotFound('thread', params.id!)
-      return ok({ ...toThread(thread), messages: thread.messages })
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/threads/{id}',
-    async handle({ ask, params }) {
-      const { deleteThread } = await ask(DELETE, { id: params.id })
-      return deleted('thread', deleteThread.id)
-    },
-  },
+  listRoute('/v1/agents/{id}/threads', LIST, ({ agent }) => agent?.threads, toThread, { owner: 'agent' }),
+  readRoute('/v1/threads/{id}', GET, 'thread', ({ thread }) => thread && { ...toThread(thread), messages: thread.messages }),
+  deleteRoute('/v1/threads/{id}', DELETE, 'thread', ({ deleteThread }) => deleteThread.id),
 ]

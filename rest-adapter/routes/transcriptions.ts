@@ -1,11 +1,10 @@
-import type { ExecutionResult } from 'graphql'
-import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
-import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
 import { factHeaders, noAnswer } from '../chat/chat-operations.ts'
 import { toKisError } from '../http/errors.ts'
 import { requireFilePart, requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
-import { type Answer, type Call, inRestNames, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum } from '../http/values.ts'
 
 const CREATE = gatewayOperation(`mutation Transcription($input: TranscriptionInput!) {
@@ -80,29 +79,20 @@ async function transcribe(call: Call): Promise<Answer> {
  */
 async function streamEvents(call: Call): Promise<void> {
   const { eventStream, subscribe, context, log, setHeaders } = call
-  const results = subscribe({ query: STREAM, variables: { input: await toInput(call) } })
-  // Ends the engine's work when the client leaves, not at the next event.
-  context.signal.addEventListener('abort', () => void results.return?.(), { once: true })
+  const operation = { query: STREAM, variables: { input: await toInput(call) } }
+  const results = subscribe(operation, ({ transcription }) => transcription, { names: NAMES })
   using stream = eventStream()
   try {
-    for await (const result of results) {
-      const { events, ...facts } = readEvent(result)
+    for await (const { events, ...facts } of results) {
       if (!stream.isOpen) setHeaders(factHeaders(facts))
       await stream.send(...events.map((event) => JSON.stringify(event)))
     }
-    context.signal.throwIfAborted()
     if (!stream.isOpen) throw noAnswer()
   } catch (error) {
     if (!stream.isOpen) throw error
     await stream.fail(toKisError(error, log, context.requestId))
   }
   stream.end()
-}
-
-function readEvent({ data, errors }: ExecutionResult): DataOf<typeof STREAM>['transcription'] {
-  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
-  if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as DataOf<typeof STREAM>).transcription
 }
 
 export const transcriptionRoutes: readonly Route[] = [

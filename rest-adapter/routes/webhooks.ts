@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { actionRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
+import { created, type JsonObject, ok, type Route } from '../http/route.ts'
 import { toEnum, toInstant, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const ENDPOINT = 'id url description eventTypes isActive disabledReason disabledAt failingSince previousSecretUntil createdAt'
@@ -90,57 +90,12 @@ export const webhookRoutes: readonly Route[] = [
       return created(withSecret(data.createWebhookEndpoint))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/webhooks',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.webhookEndpoints, toWebhook, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/webhooks/{id}',
-    async handle({ ask, params }) {
-      const { webhookEndpoint } = await ask(GET, { id: params.id })
-      if (!webhookEndpoint) throw new NotFound('webhook', params.id!)
-      return ok(toWebhook(webhookEndpoint))
-    },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/webhooks/{id}',
-    async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, {
-        input: { id: params.id, ...toInput(body) },
-      })
-      return ok(toWebhook(data.updateWebhookEndpoint.webhookEndpoint))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/webhooks/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
-      return deleted('webhook', data.deleteWebhookEndpoint.webhookEndpoint.id)
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/webhooks/{id}/rotate',
-    async handle({ ask, params }) {
-      const data = await ask(ROTATE, { id: params.id })
-      return ok(withSecret(data.rotateWebhookSecret))
-    },
-  },
-  {
-    method: 'POST',
-    path: '/v1/webhooks/{id}/ping',
-    async handle({ ask, params }) {
-      const data = await ask(PING, { id: params.id })
-      return ok(toDelivery(data.pingWebhookEndpoint.delivery))
-    },
-  },
+  listRoute('/v1/webhooks', LIST, (data) => data.webhookEndpoints, toWebhook),
+  readRoute('/v1/webhooks/{id}', GET, 'webhook', ({ webhookEndpoint }) => webhookEndpoint && toWebhook(webhookEndpoint)),
+  updateRoute('/v1/webhooks/{id}', UPDATE, toInput, (data) => toWebhook(data.updateWebhookEndpoint.webhookEndpoint)),
+  deleteRoute('/v1/webhooks/{id}', DELETE, 'webhook', (data) => data.deleteWebhookEndpoint.webhookEndpoint.id),
+  actionRoute('POST', '/v1/webhooks/{id}/rotate', ROTATE, (data) => withSecret(data.rotateWebhookSecret)),
+  actionRoute('POST', '/v1/webhooks/{id}/ping', PING, (data) => toDelivery(data.pingWebhookEndpoint.delivery)),
   {
     method: 'GET',
     path: '/v1/webhooks/{id}/deliveries',

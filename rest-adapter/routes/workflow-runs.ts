@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, RUN_PAGE_NAMES, readId, runPageVariables, toList } from '../http/lists.ts'
-import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO, RUN_PAGE_NAMES, runPageVariables } from '../http/lists.ts'
+import { actionRoute, deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
+import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
 
@@ -100,41 +100,14 @@ export const workflowRunRoutes: readonly Route[] = [
       return ok(toRun(runWorkflow))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/workflows/{id}/runs',
-    async handle({ ask, params, query }) {
-      const variables = { id: params.id, ...runPageVariables(query) }
-      const { workflow } = await ask(LIST, variables, RUN_PAGE_NAMES)
-      if (!workflow) throw new NotFound('workflow', params.id!)
-      return ok(toList(workflow.runs, toRun, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/workflow-runs',
-    async handle({ ask, query }) {
-      const data = await ask(LIST_ALL, runPageVariables(query), RUN_PAGE_NAMES)
-      return ok(toList(data.workflowRuns, toRun, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/workflow-runs/{id}',
-    async handle({ ask, params }) {
-      const { workflowRun } = await ask(GET, { id: params.id })
-      if (!workflowRun) throw new NotFound('run', params.id!)
-      return ok(toRun(workflowRun))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/workflow-runs/{id}',
-    async handle({ ask, params }) {
-      const { deleteWorkflowRun } = await ask(DELETE, { id: params.id })
-      return deleted('workflow.run', deleteWorkflowRun.id)
-    },
-  },
+  listRoute('/v1/workflows/{id}/runs', LIST, ({ workflow }) => workflow?.runs, toRun, {
+    owner: 'workflow',
+    variables: runPageVariables,
+    names: RUN_PAGE_NAMES,
+  }),
+  listRoute('/v1/workflow-runs', LIST_ALL, (data) => data.workflowRuns, toRun, { variables: runPageVariables, names: RUN_PAGE_NAMES }),
+  readRoute('/v1/workflow-runs/{id}', GET, 'run', ({ workflowRun }) => workflowRun && toRun(workflowRun)),
+  deleteRoute('/v1/workflow-runs/{id}', DELETE, 'workflow.run', ({ deleteWorkflowRun }) => deleteWorkflowRun.id),
   {
     method: 'GET',
     path: '/v1/workflow-runs/{id}/events',
@@ -144,12 +117,5 @@ export const workflowRunRoutes: readonly Route[] = [
       return undefined
     },
   },
-  {
-    method: 'POST',
-    path: '/v1/workflow-runs/{id}/cancel',
-    async handle({ ask, params }) {
-      const { cancelWorkflowRun } = await ask(CANCEL, { id: params.id })
-      return ok(toRun(cancelWorkflowRun))
-    },
-  },
+  actionRoute('POST', '/v1/workflow-runs/{id}/cancel', CANCEL, ({ cancelWorkflowRun }) => toRun(cancelWorkflowRun)),
 ]

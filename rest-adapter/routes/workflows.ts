@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
-import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PAGE_INFO } from '../http/lists.ts'
+import { createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
+import type { JsonObject, Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const WORKFLOW = 'id code name definition version createdAt updatedAt'
@@ -30,45 +30,9 @@ function toInput({ code, name, definition }: JsonObject): JsonObject {
 }
 
 export const workflowRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/workflows',
-    async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: toInput(body) })
-      return created(toWorkflow(data.createWorkflow.workflow))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/workflows',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(toList(data.workflows, toWorkflow, readId))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/v1/workflows/{id}',
-    async handle({ ask, params }) {
-      const { workflow } = await ask(GET, { id: params.id })
-      if (!workflow) throw new NotFound('workflow', params.id!)
-      return ok(toWorkflow(workflow))
-    },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/workflows/{id}',
-    async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } })
-      return ok(toWorkflow(data.updateWorkflow.workflow))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/workflows/{id}',
-    async handle({ ask, params }) {
-      const data = await ask(DELETE, { id: params.id })
-      return deleted('workflow', data.deleteWorkflow.id)
-    },
-  },
+  createRoute('/v1/workflows', CREATE, toInput, (data) => toWorkflow(data.createWorkflow.workflow)),
+  listRoute('/v1/workflows', LIST, (data) => data.workflows, toWorkflow),
+  readRoute('/v1/workflows/{id}', GET, 'workflow', ({ workflow }) => workflow && toWorkflow(workflow)),
+  updateRoute('/v1/workflows/{id}', UPDATE, toInput, (data) => toWorkflow(data.updateWorkflow.workflow)),
+  deleteRoute('/v1/workflows/{id}', DELETE, 'workflow', (data) => data.deleteWorkflow.id),
 ]

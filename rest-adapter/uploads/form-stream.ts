@@ -11,13 +11,13 @@ const MAX_HEADER_BYTES = 16 * 1024
 /** Bytes of one field that is text. */
 const MAX_FIELD_BYTES = 16 * 1024
 
-export interface FormStream {
+interface FormStream {
   readonly headers: IncomingHttpHeaders
   readonly stream: Readable | undefined
 }
 
 /** The one file of a form: its name in the form, and what becomes of its bytes. */
-export interface FileOfForm<Taken> {
+interface FileOfForm<Taken> {
   readonly param: string
   /** Reads the bytes. The form continues as they are read. */
   take(fileName: string, bytes: Readable): Promise<Taken>

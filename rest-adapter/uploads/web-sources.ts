@@ -1,6 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../http/lists.ts'
+import { PAGE_INFO, readId, wholeList } from '../http/lists.ts'
+import { listRoute } from '../http/resource-routes.ts'
 import { type Call, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
@@ -47,15 +48,7 @@ export const webSourceRoutes: readonly Route[] = [
       return ok(wholeList(addSite.sources.map(toSource), readId))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/sources',
-    async handle({ ask, params, query }) {
-      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      if (!collection) throw new NotFound('collection', params.id!)
-      return ok(toList(collection.sources, toSource, readId))
-    },
-  },
+  listRoute('/v1/collections/{id}/sources', LIST, ({ collection }) => collection?.sources, toSource, { owner: 'collection' }),
   {
     method: 'DELETE',
     path: '/v1/collections/{id}/sources/{source_id}',

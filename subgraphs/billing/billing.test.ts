@@ -39,8 +39,11 @@ for (const { name, open } of STORES)
         async () => shared(of),
         { ...config, ...more },
         {
-          ...{ clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' },
-          ...{ secretMark: TEST_MARK, files: new FileChecks([]) },
+          clock,
+          ids: idSource(clock),
+          log: silentLog,
+          mark: TEST_MARK,
+          files: new FileChecks([]),
         },
       )
     const start = async (bootstrapApiKey: string | null = null) => {

@@ -2,7 +2,7 @@
 const BREAKS = /[ \t\r\n]+/g
 const BREAK = [' ', '\t', '\r', '\n']
 
-export interface Base64 {
+interface Base64 {
   /** The number of bytes that the text stands for, told without decoding it. */
   readonly sizeBytes: number
   /** Null: the text is not base64. */

@@ -6,10 +6,20 @@ import { expect, it } from 'vitest'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** More than this do not fit on one screen of a file list. */
 const MAX_FILES = 25
+/** Folders below a part of `subgraphs/`. */
+const MAX_DEPTH = 4
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' })
+  .trimEnd()
+  .split('\n')
 
 it('no folder holds more than 25 files', () => {
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' })
   const counts = new Map<string, number>()
-  for (const file of files.trimEnd().split('\n')) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
   expect([...counts].filter(([, count]) => count > MAX_FILES)).toEqual([])
+})
+
+it('no subgraph has folders more than four deep', () => {
+  const folders = files.filter((file) => file.startsWith('subgraphs/')).map(dirname)
+  expect(folders.filter((folder) => folder.split('/').length - 2 > MAX_DEPTH)).toEqual([])
 })

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
 import { NotFound } from '../../../subgraphs/common/errors.ts'
 import { csvLine } from '../../http/csv.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../../http/lists.ts'
-import { type Answer, created, deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { PAGE_INFO } from '../../http/lists.ts'
+import { deleteRoute, listRoute } from '../../http/resource-routes.ts'
+import { type Answer, created, type JsonObject, ok, type Route } from '../../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 import { toExpected } from './gold-questions.ts'
 
@@ -110,15 +111,7 @@ export const evaluationRoutes: readonly Route[] = [
       return created(toEvaluation(startEvaluation.evaluation))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/evaluations',
-    async handle({ ask, params, query }) {
-      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      if (!collection) throw new NotFound('collection', params.id!)
-      return ok(toList(collection.evaluations, toEvaluation, readId))
-    },
-  },
+  listRoute('/v1/collections/{id}/evaluations', LIST, ({ collection }) => collection?.evaluations, toEvaluation, { owner: 'collection' }),
   {
     method: 'GET',
     path: '/v1/evaluations/{id}',
@@ -129,12 +122,5 @@ export const evaluationRoutes: readonly Route[] = [
       return ok({ ...toEvaluation(evaluation), questions: evaluation.questions.map(toQuestion) })
     },
   },
-  {
-    method: 'DELETE',
-    path: '/v1/evaluations/{id}',
-    async handle({ ask, params }) {
-      const { deleteEvaluation } = await ask(DELETE, { id: params.id })
-      return deleted('evaluation', deleteEvaluation.id)
-    },
-  },
+  deleteRoute('/v1/evaluations/{id}', DELETE, 'evaluation', ({ deleteEvaluation }) => deleteEvaluation.id),
 ]

@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
-import { NotFound } from '../../../subgraphs/common/errors.ts'
-import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList, wholeList } from '../../http/lists.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { PAGE_INFO, readId, wholeList } from '../../http/lists.ts'
+import { deleteRoute, listRoute } from '../../http/resource-routes.ts'
+import { created, type JsonObject, type Route } from '../../http/route.ts'
 import { unixSeconds } from '../../http/values.ts'
 
 const QUESTION = 'id query expected { fileName page phrase } createdAt'
@@ -39,21 +39,8 @@ export const goldQuestionRoutes: readonly Route[] = [
       return created(wholeList(addGoldQuestions.questions.map(toQuestion), readId))
     },
   },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/gold-questions',
-    async handle({ ask, params, query }) {
-      const { collection } = await ask(LIST, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
-      if (!collection) throw new NotFound('collection', params.id!)
-      return ok(toList(collection.goldQuestions, toQuestion, readId))
-    },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/gold-questions/{id}',
-    async handle({ ask, params }) {
-      const { deleteGoldQuestion } = await ask(DELETE, { id: params.id })
-      return deleted('gold_question', deleteGoldQuestion.id)
-    },
-  },
+  listRoute('/v1/collections/{id}/gold-questions', LIST, ({ collection }) => collection?.goldQuestions, toQuestion, {
+    owner: 'collection',
+  }),
+  deleteRoute('/v1/gold-questions/{id}', DELETE, 'gold_question', ({ deleteGoldQuestion }) => deleteGoldQuestion.id),
 ]

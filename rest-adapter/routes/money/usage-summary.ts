@@ -32,7 +32,7 @@ interface Sums {
   readonly amount: string
 }
 
-export interface UsageSummaryData {
+interface UsageSummaryData {
   readonly since: string
   readonly until: string
   readonly total: Sums

@@ -5,7 +5,7 @@ import { unixSeconds } from '../../http/values.ts'
 
 export const LEDGER_ENTRY = 'id kind amount held balance reference at'
 
-export type LedgerEntryData = Selected<'LedgerEntry', typeof LEDGER_ENTRY>
+type LedgerEntryData = Selected<'LedgerEntry', typeof LEDGER_ENTRY>
 
 const WALLET = gatewayOperation('query Wallet($id: ID) { organization(id: $id) { id createdAt wallet { balance held available } } }')
 const ENTRIES = gatewayOperation(`query LedgerEntries($id: ID, $first: Int!, $after: String) {

@@ -8,7 +8,7 @@ import { createEndpoint } from '../webhooks/use-cases/endpoints.ts'
 import { WebhookSender } from '../webhooks/use-cases/webhook-sender.ts'
 import { type ManualClock, makePrincipal, openBilling } from './world.ts'
 
-export interface Sent {
+interface Sent {
   readonly url: string
   readonly id: string
   readonly type: string
@@ -79,7 +79,7 @@ export async function newEndpoint({ deps }: WebhookWorld, url: string, organizat
 }
 
 /** Makes changes of documents from a sequence number on, as knowledge delivers them. */
-export function changes(documents: readonly string[], first: number, at: Date): readonly WebhookEvent[] {
+function changes(documents: readonly string[], first: number, at: Date): readonly WebhookEvent[] {
   return documents.map((subject, i) => ({
     type: 'document.updated',
     subject,

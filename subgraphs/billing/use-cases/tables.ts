@@ -10,7 +10,7 @@ import type { Wallet } from '../ledger/domain/wallet.ts'
 import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../webhooks/domain/records.ts'
 
 /** What an operator may limit for one organization. */
-export type PlanLimits = Omit<Plan, 'code' | 'ocrPagePrice'>
+type PlanLimits = Omit<Plan, 'code' | 'ocrPagePrice'>
 
 /** A tenant. */
 export type Organization = {

@@ -13,10 +13,10 @@ const MAX_TOKEN_LENGTH = 1_024
 
 /** What can be read at a path, and which subgraph stores it. */
 const OWNERS = { file: 'knowledge', response: 'inference' } as const satisfies Record<string, SubgraphName>
-export type ByteKind = keyof typeof OWNERS
+type ByteKind = keyof typeof OWNERS
 
 /** Bytes that one subgraph stores for one organization. */
-export interface ByteReference {
+interface ByteReference {
   readonly kind: ByteKind
   readonly organizationId: string
   /** The id of the file, or of the call that a repeat gets the response of. */
@@ -24,7 +24,7 @@ export interface ByteReference {
 }
 
 /** `id`: of the path, however it is written. No two have the same. */
-export type VerifiedReference = ByteReference & { readonly id: string }
+type VerifiedReference = ByteReference & { readonly id: string }
 
 export interface SignedPath {
   readonly path: string

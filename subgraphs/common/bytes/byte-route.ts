@@ -6,7 +6,7 @@ import type { LinkContext } from '../link/link.ts'
 import { BYTES_PATH } from './byte-paths.ts'
 import { type ByteRequest, type ByteResponse, byteRequest } from './byte-response.ts'
 
-export interface ByteRouteParts {
+interface ByteRouteParts {
   /** Chooses the id of a request, and sets the headers of its response. */
   begin(request: FastifyRequest, reply: FastifyReply): Promise<string>
   open(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>

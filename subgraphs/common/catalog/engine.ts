@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { flag, mapping, oneOf, optional, reading, text, whole } from './fields.ts'
 
-export type Badge = 'local' | 'regional' | 'cloud'
+type Badge = 'local' | 'regional' | 'cloud'
 
-export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'rerank', 'embedded'] as const
+const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'rerank', 'embedded'] as const
 export type EngineKind = (typeof ENGINE_KINDS)[number]
 
 /** How a server of rerankers is asked: as Cohere's v2 API, as Jina's, or as text-embeddings-inference. */

@@ -2,19 +2,10 @@ import { z } from 'zod'
 import { aboveZero, choices, date, mapping, names, oneOf, optional, reading, requiredText, text, whole } from './fields.ts'
 import { MAX_TOKENS, PRICE, type Price, toPrice } from './price.ts'
 
-export const FEATURES = [
-  'vision',
-  'tools',
-  'response_schema',
-  'reasoning',
-  'prompt_cache',
-  'token_input',
-  'dimensions',
-  'streaming',
-] as const
+const FEATURES = ['vision', 'tools', 'response_schema', 'reasoning', 'prompt_cache', 'token_input', 'dimensions', 'streaming'] as const
 export type Feature = (typeof FEATURES)[number]
 
-export const MODEL_KINDS = ['chat', 'embedding', 'transcription', 'rerank'] as const
+const MODEL_KINDS = ['chat', 'embedding', 'transcription', 'rerank'] as const
 
 export interface ModelEntry {
   readonly id: string

@@ -21,7 +21,7 @@ export interface Price extends TokenPrices {
   readonly tiers: readonly PriceTier[]
 }
 
-export interface PriceTier extends TokenPrices {
+interface PriceTier extends TokenPrices {
   readonly aboveInputTokens: number
 }
 

@@ -7,7 +7,7 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 type Declaring = Pick<DocumentStore, 'collection'>
 
 /** Whose store it is, and where its figures go. */
-export interface StoreObserver {
+interface StoreObserver {
   readonly subgraph: string
   readonly telemetry: Pick<Telemetry, 'metrics' | 'tracer'>
 }

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 const SCHEMES = ['http:', 'https:']
 const PORTS = ['80', '443']
 /** Signed addresses of object stores have about 2,000 characters. */
-export const MAX_URL_LENGTH = 8_192
+const MAX_URL_LENGTH = 8_192
 /**
  * Characters that this parser drops or reads as a slash, and others do not: for many of them
  * `http://public.test\@127.0.0.1` has another host.

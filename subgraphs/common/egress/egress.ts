@@ -74,10 +74,10 @@ export interface Address {
  * Gives every address of a name, at least one.
  * @throws {Error} the name has none
  */
-export type Resolve = (host: string) => Promise<readonly Address[]>
+type Resolve = (host: string) => Promise<readonly Address[]>
 
 /** Opens connections to exactly these addresses; null: wherever the system finds the host. */
-export type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
+type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
 
 export interface EgressOptions {
   /** Entries `host:port` that are always allowed, as `parseEgressAllow` gives them. */

@@ -28,7 +28,7 @@ const MAX_SWEPT = 100
 export type EventData = Readonly<Record<string, StoredValue>>
 
 /** A change, kept in its record until it is in the log. */
-export interface PendingEvent {
+interface PendingEvent {
   readonly id: string
   readonly at: Date
   readonly data: EventData

@@ -16,7 +16,7 @@ interface Waiting {
 }
 
 /** Gives those of the subjects that have something after their position. At most 1,000 subjects. */
-export type LookBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
+type LookBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
 
 /**
  * Followers of subjects such as runs. One check asks the store for all followers of the process together, so five

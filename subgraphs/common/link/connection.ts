@@ -1,10 +1,10 @@
 import { KisError } from '../errors.ts'
 
 /** Most items of one page, and the default. */
-export const MAX_PAGE_ITEMS = 100
-export const DEFAULT_PAGE_ITEMS = 20
+const MAX_PAGE_ITEMS = 100
+const DEFAULT_PAGE_ITEMS = 20
 /** Most items of a list that are counted. To count as many in an index takes some 10 ms. */
-export const MAX_COUNTED_ITEMS = 100_000
+const MAX_COUNTED_ITEMS = 100_000
 
 /** Arguments of every list field of the contract. */
 export interface PageArguments {

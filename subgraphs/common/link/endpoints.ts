@@ -19,7 +19,7 @@ export interface Endpoint {
 }
 
 /** A connection to a replica. */
-export interface Connection extends AsyncDisposable {
+interface Connection extends AsyncDisposable {
   /** The replica is no longer listed: running operations go on, and no new ones come. */
   retire(): void
 }

@@ -4,6 +4,14 @@ import type { ByteRequest, ByteResponse } from '../bytes/byte-response.ts'
 import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Caller } from '../identity/principal.ts'
 
+/**
+ * A link closes idle connections before a draining server does, so that no request meets a connection that is being
+ * closed.
+ */
+export const IDLE_CONNECTION_MS = 2_000
+/** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
+export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
+
 /** One GraphQL operation. Links cache what they derive from the text, so use constant texts. */
 export interface Operation {
   readonly query: string
@@ -53,7 +61,7 @@ export interface Link<Who = Caller | null> {
 }
 
 /** An operation whose types the compiler knows from its text, with its variables. */
-export interface TypedOperation<Data, Variables> {
+interface TypedOperation<Data, Variables> {
   readonly query: OperationText<Data, Variables>
   readonly variables: Variables & Readonly<Record<string, unknown>>
 }

@@ -1,16 +1,27 @@
 import type { ExecutionResult } from 'graphql'
 import { toErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { QueueWatch } from '../server/queue-watch.ts'
+import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
-import { nameOperation } from './watched-link.ts'
 
-/** Wraps a link so that each of its operations is told of: its time, its outcome, and its span. `to` names the other side. */
+/** Callers choose the names of their operations. */
+const MAX_NAME_CHARACTERS = 100
+const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
+
+export interface LinkObservers {
+  /** Gets the time, the outcome and the span of each operation. Default: nothing does. */
+  readonly telemetry?: Telemetry | undefined
+  /** Knows the running operations by name: until the result, or the first event of a subscription. Default: nothing does. */
+  readonly watch?: Pick<QueueWatch, 'begin'> | undefined
+}
+
+/** Wraps a link so that each of its operations is reported to the observers. `to` names the other side. */
 export function observedLink<Who, L extends Link<Who>>(
-  link: L,
+  link: L & Link<Who>,
   to: string,
-  { metrics, tracer, requests }: Telemetry,
   kind: 'client' | 'internal',
+  { telemetry: { metrics, tracer, requests } = noTelemetry, watch }: LinkObservers,
 ): L {
   const begin = (type: 'execute' | 'subscribe', operation: Operation, { requestId }: LinkContext<unknown>) => {
     const startedMs = performance.now()
@@ -18,6 +29,10 @@ export function observedLink<Who, L extends Link<Who>>(
     const span = tracer.start(name, { kind, attributes: { 'graphql.operation.type': type, 'kis.request_id': requestId } })
     return {
       span,
+      watched(first: Promise<unknown>) {
+        const end = watch?.begin(name)
+        if (end) first.then(end, end)
+      },
       answered(outcome: string) {
         metrics.observe('kis_operation_seconds', (performance.now() - startedMs) / 1_000, to, type, outcome)
         requests.fetched(requestId, name, startedMs)
@@ -27,22 +42,24 @@ export function observedLink<Who, L extends Link<Who>>(
 
   const observed: Omit<Link<Who>, 'openBytes'> = {
     execute(operation, context) {
-      const { span, answered } = begin('execute', operation, context)
+      const { span, watched, answered } = begin('execute', operation, context)
       const end = (outcome: string) => {
         answered(outcome)
         span.end(outcome === 'ok' ? undefined : outcome)
       }
-      const answer = span.within(() => link.execute(operation, context))
-      answer.then(
-        (result) => end(outcomeOf(result)),
+      const result = span.within(() => link.execute(operation, context))
+      watched(result)
+      result.then(
+        (given) => end(outcomeOf(given)),
         (error) => end(outcomeOfError(error, context)),
       )
-      return answer
+      return result
     },
 
     subscribe(operation, context) {
-      const { span, answered } = begin('subscribe', operation, context)
+      const { span, watched, answered } = begin('subscribe', operation, context)
       const events = span.within(() => link.subscribe(operation, context))
+      let hasBegun = false
       let hasAnswered = false
       const first = (outcome: string) => {
         if (hasAnswered) return
@@ -58,6 +75,8 @@ export function observedLink<Who, L extends Link<Who>>(
       return {
         next() {
           const event = span.within(() => events.next())
+          if (!hasBegun) watched(event)
+          hasBegun = true
           if (!hasAnswered || span.isKept)
             event.then(heard, (error) => {
               const outcome = outcomeOfError(error, context)
@@ -79,6 +98,12 @@ export function observedLink<Who, L extends Link<Who>>(
     },
   }
   return { ...link, ...observed }
+}
+
+/** `knowledge: SearchCollection`. Nothing else of the text, which may contain private data. */
+export function nameOperation(to: string, { query = '', operationName }: Partial<Operation>): string {
+  const name = operationName ?? NAME.exec(query)?.[1] ?? 'an operation without a name'
+  return `${to}: ${name.slice(0, MAX_NAME_CHARACTERS)}`
 }
 
 function outcomeOf({ errors }: ExecutionResult): string {

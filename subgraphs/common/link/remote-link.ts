@@ -16,18 +16,13 @@ import { FACTS_EXTENSION } from '../telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../telemetry/telemetry.ts'
 import { answerTimeMs, isRead, LONG_MS } from './answer-time.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
-import type { Link, LinkContext, Operation } from './link.ts'
+import { IDLE_CONNECTION_MS, type Link, type LinkContext, MAX_SERVICE_FRAME_BYTES, type Operation } from './link.ts'
 import { UnreadEvents } from './unread-events.ts'
 
 /** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
 const MAX_CONNECTIONS = 1_024
 /** A replica that takes longer to connect counts as down. */
 const CONNECT_TIMEOUT_MS = 2_000
-/**
- * This side closes idle connections before a draining server does, so that no request meets a connection that is being
- * closed.
- */
-export const IDLE_CONNECTION_MS = 2_000
 /** How often a replica that something waits for, or that is away, is pinged. */
 const PING_MS = 500
 /**
@@ -44,8 +39,6 @@ const PONG_MS = 3_000
 const LAST_PONG_MS = 1_000
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
-/** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
-export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
 /** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** The connection of pings outlives all others that are idle. */
@@ -69,7 +62,7 @@ const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENET
 /** Those of a machine that does not answer at all. */
 const SILENCE: readonly unknown[] = ['EHOSTUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
-export interface RemoteLinkOptions<Who> {
+interface RemoteLinkOptions<Who> {
   /**
    * Addresses of the replicas, such as `http://127.0.0.1:4001`. Operations go to their `/graphql`. A host name stands
    * for all its addresses.

@@ -1,70 +1,57 @@
+import { LRUCache } from 'lru-cache'
+
 /** The part of a cache that one owner may fill, so that it does not push out the entries of others. */
 const SHARE = 1 / 4
 
 interface Entry<V> {
   readonly value: V
-  readonly weight: number
   readonly owner: string
-}
-
-/** The entries of one owner, least recently used first. */
-interface Part {
-  weight: number
-  readonly keys: Set<string>
 }
 
 /**
  * A cache bounded by the weight of its values, in total and for each owner. The least recently used entries go first.
  */
 export class WeighedCache<V> {
-  readonly #maxWeight: number
-  readonly #entries = new Map<string, Entry<V>>()
-  readonly #parts = new Map<string, Part>()
-  #weight = 0
+  readonly #share: number
+  readonly #entries: LRUCache<string, Entry<V>>
+  /** The keys of each owner. */
+  readonly #parts = new Map<string, LRUCache<string, true>>()
 
   constructor(maxWeight: number) {
-    this.#maxWeight = maxWeight
+    this.#share = Math.floor(maxWeight * SHARE)
+    this.#entries = new LRUCache({ maxSize: maxWeight, disposeAfter: ({ owner }, key) => this.#removed(key, owner) })
   }
 
   /** Total weight of all values. */
   get weight(): number {
-    return this.#weight
+    return this.#entries.calculatedSize
   }
 
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
-    if (!entry) return undefined
-    this.#entries.delete(key)
-    this.#entries.set(key, entry)
-    const { keys } = this.#parts.get(entry.owner)!
-    keys.delete(key)
-    keys.add(key)
-    return entry.value
+    if (entry) this.#parts.get(entry.owner)!.get(key)
+    return entry?.value
   }
 
-  /** `owner`: who caused the entry first. A value heavier than an owner's share is not kept. */
+  /** `owner`: who caused the entry first. A value heavier than an owner's share is not kept, nor one without weight. */
   set(key: string, value: V, weight: number, owner: string): void {
     this.delete(key)
-    const share = this.#maxWeight * SHARE
-    if (weight > share) return
-    const part = this.#parts.get(owner) ?? { weight: 0, keys: new Set() }
+    if (weight < 1 || weight > this.#share) return
+    const part =
+      this.#parts.get(owner) ??
+      new LRUCache<string, true>({ maxSize: this.#share, disposeAfter: (_, other) => this.#entries.delete(other) })
     this.#parts.set(owner, part)
-    this.#entries.set(key, { value, weight, owner })
-    part.keys.add(key)
-    part.weight += weight
-    this.#weight += weight
-    while (part.weight > share) this.delete(part.keys.values().next().value!)
-    while (this.#weight > this.#maxWeight) this.delete(this.#entries.keys().next().value!)
+    part.set(key, true, { size: weight })
+    this.#entries.set(key, { value, owner }, { size: weight })
   }
 
   delete(key: string): void {
-    const entry = this.#entries.get(key)
-    if (!entry) return
-    const part = this.#parts.get(entry.owner)!
     this.#entries.delete(key)
-    this.#weight -= entry.weight
-    part.weight -= entry.weight
-    part.keys.delete(key)
-    if (part.keys.size === 0) this.#parts.delete(entry.owner)
+  }
+
+  #removed(key: string, owner: string): void {
+    const part = this.#parts.get(owner)
+    part?.delete(key)
+    if (part?.size === 0) this.#parts.delete(owner)
   }
 }

@@ -12,8 +12,8 @@ export interface StoredDocument {
 }
 
 /** Values that can be compared: strings, integers, booleans or Dates. `null` equals an absent field, as in MongoDB. */
-export type Scalar = string | number | boolean | Date | null
-export interface Condition {
+type Scalar = string | number | boolean | Date | null
+interface Condition {
   readonly $eq?: Scalar
   readonly $gt?: Scalar
   readonly $gte?: Scalar

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws'
 
 /** Close code of a client that needs nothing any more. */
-export const NORMAL_CLOSE = 1000
+const NORMAL_CLOSE = 1000
 /** Longest note, in bytes. */
 const MAX_NOTE_BYTES = 128
 /** Notes of one socket. The operation of a note ends right after it. */

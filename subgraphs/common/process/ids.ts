@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
-export type IdPrefix =
+type IdPrefix =
   | 'org'
   | 'och'
   | 'key'

@@ -1,5 +1,6 @@
 import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Clock } from './clock.ts'
+import { untilAborted } from './until-aborted.ts'
 
 /**
  * A store cannot be used as it is, but a later attempt may succeed: it is absent, too old, read-only, full, made for
@@ -70,9 +71,7 @@ export class Opening<T> implements AsyncDisposable {
     const { part, after, signal } = options
     this.#part = part
     if (!after) this.#problems = [`${part}: no answer yet`]
-    const { promise: ended, reject } = Promise.withResolvers<never>()
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    this.opened = Promise.race([this.#run(options), ended])
+    this.opened = untilAborted(this.#run(options), signal)
     // Those who wait for it get the error. Nobody has to wait.
     this.opened.catch(() => undefined)
   }
@@ -106,7 +105,7 @@ export class Opening<T> implements AsyncDisposable {
    * `ping`, if it has one. Waits for the first attempt, at most until the signal aborts.
    */
   async problems(signal: AbortSignal): Promise<readonly string[]> {
-    if (!this.#value && this.#problems.length > 0) await Promise.race([this.#firstTry.promise, aborted(signal)])
+    if (!this.#value && this.#problems.length > 0) await untilAborted(this.#firstTry.promise, signal).catch(() => undefined)
     if (!this.#value) return this.#problems
     return (await findSilence(this.#value.it, signal)).map((problem) => `${this.#part}: ${problem}`)
   }
@@ -140,7 +139,7 @@ export class Opening<T> implements AsyncDisposable {
 }
 
 /** The problems, as sentences, that a later attempt may find solved; empty for any other error. */
-export function mendable(error: unknown): readonly string[] {
+function mendable(error: unknown): readonly string[] {
   if (error instanceof Unfit) return error.problems
   if (!(error instanceof KisError && error.code === 'service_unavailable')) return []
   return [error.cause instanceof Error ? error.cause.message : error.message]
@@ -159,11 +158,4 @@ async function findSilence(value: unknown, signal: AbortSignal): Promise<readonl
 
 async function close(value: unknown): Promise<void> {
   await (Object(value) as Partial<AsyncDisposable>)[Symbol.asyncDispose]?.()
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -41,7 +41,7 @@ export interface TaskLease extends StoredDocument {
 
 export const TASK_LEASES: CollectionSpec = { name: 'task_leases', indexes: [] }
 
-export interface TasksParts {
+interface TasksParts {
   /** The part of the service, the first word of each task's name. */
   readonly part: string
   readonly leases: DocumentCollection<TaskLease>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 /** What `/healthz` and `kis version` say of this build. */
-export interface Versions {
+interface Versions {
   /** Of the service, as in `package.json` and the header `x-kis-version`. */
   readonly version: string
   /** Of the REST API: the first part of its paths. */

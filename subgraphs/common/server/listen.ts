@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, Server, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { KisError } from '../errors.ts'
-import { IDLE_CONNECTION_MS } from '../link/remote-link.ts'
+import { IDLE_CONNECTION_MS } from '../link/link.ts'
 import type { Clock } from '../process/clock.ts'
 import { VERSIONS } from '../process/versions.ts'
 import { SMALL_BODY_BYTES } from './admission/large-bodies.ts'
@@ -82,7 +82,7 @@ export interface Drainable {
 /** Calls `start`, now or later, for a request that goes on to the app. Answers a request that does not. */
 export type Admit = (request: IncomingMessage, response: ServerResponse, start: () => void) => void
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string
   readonly port: number
   /** The clock of each answer's `date`, for processes that follow it. */

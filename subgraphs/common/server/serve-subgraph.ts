@@ -8,13 +8,13 @@ import { serveBytes } from '../bytes/byte-route.ts'
 import { KisError, REQUEST_OVER, ServiceUnavailable } from '../errors.ts'
 import type { PrincipalTokens } from '../identity/principal-token.ts'
 import { formatError, formatThrown, graphqlBody } from '../link/graphql-errors.ts'
-import type { Link, LinkContext, Operation } from '../link/link.ts'
+import { type Link, type LinkContext, MAX_SERVICE_FRAME_BYTES, type Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
-import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
+import { nameOperation, observedLink } from '../link/observed-link.ts'
 import type { Subgraph } from '../link/subgraph.ts'
-import { nameOperation, watchedLink } from '../link/watched-link.ts'
 import type { Clock } from '../process/clock.ts'
 import { CutOperations, readSubscription } from '../process/cut-operations.ts'
+import { changedSteps } from '../process/endable-iterator.ts'
 import type { Log } from '../process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/socket-drain.ts'
 import { FACTS_HEADER } from '../telemetry/request-facts.ts'
@@ -164,15 +164,8 @@ export async function serveSubgraph(
       return { statusCode: 200, response: { ...(data !== undefined && { data }), errors: formatted } as unknown as ExecutionResult }
     },
   })
-  const link = localLink(subgraph, log)
-  const sockets = serveSubscriptions(
-    app,
-    subgraph.name,
-    watch ? watchedLink(link, subgraph.name, watch) : link,
-    verifyCaller,
-    drain,
-    telemetry,
-  )
+  const link = observedLink(localLink(subgraph, log), subgraph.name, 'internal', { watch })
+  const sockets = serveSubscriptions(app, subgraph.name, link, verifyCaller, drain, telemetry)
   const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
   return {
     url: server.url,
@@ -263,18 +256,7 @@ function serveSubscriptions(
       subscribe: ({ contextValue }) => {
         const { operation, linkContext, told } = contextValue as LinkCall
         const given = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
-        const events = told.results(given)
-        const results: AsyncIterableIterator<ExecutionResult, undefined> = {
-          [Symbol.asyncIterator]() {
-            return this
-          },
-          next: async () => {
-            const item = await events.next()
-            return item.done ? item : { done: false, value: withErrorObjects(item.value) }
-          },
-          return: () => events.return!(),
-        }
-        return results
+        return changedSteps(told.results(given), (item) => (item.done ? item : { done: false, value: withErrorObjects(item.value) }))
       },
     },
     wss,

@@ -10,7 +10,7 @@ const READ_TIMEOUT_MS = 2_000
 
 /** The value now, with its label values in the order of the list. */
 export type Reading = readonly [value: number, ...labels: readonly string[]]
-export type ReadGauge = () => readonly Reading[] | Promise<readonly Reading[]>
+type ReadGauge = () => readonly Reading[] | Promise<readonly Reading[]>
 
 /** What is read from a store is read at most this often, however many scrapers there are. */
 const RARELY_MS = 10_000

@@ -3,7 +3,7 @@ import type { NameOf } from './metric-list.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Attributes } from './tracer.ts'
 
-export interface PortDescription {
+interface PortDescription {
   readonly metric: NameOf<'histogram'>
   /** Label values of the metric before the operation and its outcome. */
   readonly labels: readonly string[]

@@ -8,7 +8,7 @@ import type { Telemetry } from './telemetry.ts'
 import { noTracer, type Tracer } from './tracer.ts'
 
 /** The process that tells. */
-export interface Whose {
+interface Whose {
   /** `all` for all roles in one process. */
   readonly role: string
   readonly version: string

@@ -7,7 +7,7 @@ const MAX_WIRE_CHARACTERS = 2_048
 export const FACTS_HEADER = 'x-kis-facts'
 
 /** One call to another part of the service. */
-export interface Fetch {
+interface Fetch {
   /** `knowledge: SearchCollection`. */
   readonly name: string
   /** After the begin of the request. */

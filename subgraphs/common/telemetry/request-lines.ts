@@ -6,7 +6,7 @@ import type { Facts } from './request-facts.ts'
 const NANO_USD = 1e9
 
 /** One request, or one operation over a socket, at its end. */
-export interface EndedRequest {
+interface EndedRequest {
   readonly requestId: string
   readonly traceId: string
   /** The template of the path, such as `/v1/files/:id`; `socket` for an operation over one. */
@@ -22,7 +22,7 @@ export interface EndedRequest {
   readonly facts: Facts | undefined
 }
 
-export interface RequestLineOptions {
+interface RequestLineOptions {
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly metrics: Metrics
   readonly hasAccessLog: boolean

@@ -6,7 +6,7 @@ import type { Span } from './tracer.ts'
 /** Where the last thing known of a request stands in a result for another process of the service. */
 export const FACTS_EXTENSION = 'facts'
 
-export interface SocketOperationOptions {
+interface SocketOperationOptions {
   readonly requestId: string
   /** The name of its span. */
   readonly name: string

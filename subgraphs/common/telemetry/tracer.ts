@@ -1,6 +1,6 @@
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-export interface SpanOptions {
+interface SpanOptions {
   /** `server`: it answers another process. `client`: another process answers it. Default: neither. */
   readonly kind?: 'server' | 'client' | 'internal'
   readonly attributes?: Attributes

@@ -59,7 +59,7 @@ export interface Billing {
 }
 
 /** The outcome of settling a hold. */
-export interface Settled {
+interface Settled {
   /** Nano-USD. */
   readonly charged: bigint
   /** False: the hold had ended before, and `charged` is the earlier charge. */
@@ -77,7 +77,7 @@ export interface HoldRequest {
   readonly holder: string | null
 }
 
-export interface RunHoldRequest extends Pick<HoldRequest, 'id' | 'ttlSeconds' | 'holder'> {
+interface RunHoldRequest extends Pick<HoldRequest, 'id' | 'ttlSeconds' | 'holder'> {
   /** Nano-USD. */
   readonly amount: bigint
 }
@@ -112,7 +112,7 @@ export interface RateCard extends Rates {
   readonly tiers: readonly RateTier[]
 }
 
-export interface RateTier extends Rates {
+interface RateTier extends Rates {
   readonly aboveInputTokens: number
 }
 

@@ -119,7 +119,7 @@ export interface EmbeddingEngine {
   embed(call: EmbeddingCall, input: readonly string[] | readonly (readonly number[])[], signal: AbortSignal): Promise<EngineEmbeddings>
 }
 
-export interface EngineEmbeddings {
+interface EngineEmbeddings {
   readonly vectors: readonly Float32Array[]
   /**
    * What the model made of the tokens of each text: rows of 128 whole numbers from -127 to 127, at most 32 rows, which

@@ -129,14 +129,14 @@ export type RunBase = Telling & {
 }
 
 /** What an organization's ended runs of one kind have taken. */
-export type KeptRunsRecord = {
+type KeptRunsRecord = {
   /** `<organization>_<kind>` */
   readonly _id: string
   /** Characters of all runs that have ended, also of those that were deleted since. */
   readonly characters: number
 }
 
-export type RunJob = FairLeasable & {
+type RunJob = FairLeasable & {
   readonly kind: 'run'
   /** The run's workflow; absent in a run of an agent. */
   readonly workflowId?: string

@@ -20,7 +20,7 @@ export interface CollectionDigest {
   readonly newestAt: Date | null
 }
 
-export interface DigestTitle {
+interface DigestTitle {
   /** Null for a document without a heading at its beginning. */
   readonly title: string | null
   readonly fileName: string

@@ -1,4 +1,4 @@
-export interface ElasticsearchNodes {
+interface ElasticsearchNodes {
   /** Without credentials. */
   readonly nodes: readonly string[]
   /** Empty strings: none. */

@@ -32,7 +32,7 @@ const MAX_METADATA_FIELDS = 32
 const MAX_METADATA_KEY = 64
 const MAX_METADATA_VALUE = 512
 
-export type Metadata = Readonly<Record<string, string | number | boolean>>
+type Metadata = Readonly<Record<string, string | number | boolean>>
 
 /**
  * A document's own fields, flat.

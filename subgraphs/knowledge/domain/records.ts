@@ -38,7 +38,7 @@ export interface CollectionRecord {
 }
 
 /** The index that is filled beside the one that searches ask. Chunks are deleted from both. */
-export interface Reembedded {
+interface Reembedded {
   readonly id: string
   readonly indexName: string
   /** The worker that waits for the last documents of the former model. No other document begins meanwhile. */
@@ -150,7 +150,7 @@ export const WEB_SOURCE_ERROR_REASONS = [
 ] as const
 export type WebSourceErrorReason = (typeof WEB_SOURCE_ERROR_REASONS)[number]
 
-export type UploadStatus = 'open' | 'completed' | 'cancelled'
+type UploadStatus = 'open' | 'completed' | 'cancelled'
 
 export interface BlobRecord {
   /** Organization and SHA-256. */
@@ -185,7 +185,7 @@ export interface CountedNumber {
 }
 
 export type DocumentStatus = 'queued' | 'processing' | 'ready' | 'failed'
-export type IngestionStage = 'parsing' | 'transcribing' | 'chunking' | 'embedding' | 'indexing'
+type IngestionStage = 'parsing' | 'transcribing' | 'chunking' | 'embedding' | 'indexing'
 export const DOCUMENT_ERROR_CODES = [
   'empty',
   'corrupt',
@@ -464,7 +464,7 @@ export interface ReembeddingRecord extends Telling {
 }
 
 /** `embedding`: passages get their vectors. `swapping`: the last documents are waited for. `tidying`: what is left goes. */
-export type ReembeddingStage = 'embedding' | 'swapping' | 'tidying'
+type ReembeddingStage = 'embedding' | 'swapping' | 'tidying'
 
 /**
  * Work that a document, a collection, an evaluation or a re-embedding waits for. `settle`: a document's chunks get its name and metadata.

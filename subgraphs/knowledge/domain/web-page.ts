@@ -49,7 +49,7 @@ function* readLinks(text: string): Generator<string | null> {
     }
 }
 
-export function isSitemap(text: string): boolean {
+function isSitemap(text: string): boolean {
   return /^[\s\ufeff]*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--[^>]{0,1000}-->\s*)*<(?:\w{1,20}:)?(?:urlset|sitemapindex)[\s>]/i.test(
     text.slice(0, 4_096),
   )

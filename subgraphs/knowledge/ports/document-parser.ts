@@ -65,7 +65,7 @@ export const DOCUMENT_WARNING_CODES = [
   'attachments_not_read',
   'files_not_read',
 ] as const
-export type DocumentWarningCode = (typeof DOCUMENT_WARNING_CODES)[number]
+type DocumentWarningCode = (typeof DOCUMENT_WARNING_CODES)[number]
 
 export interface ParsedDocument {
   readonly mediaType: string

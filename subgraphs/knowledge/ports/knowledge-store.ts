@@ -18,7 +18,7 @@ import type {
 } from '../domain/records.ts'
 
 /** What is known of the whole chunk index. */
-export interface IndexMark extends StoredDocument {
+interface IndexMark extends StoredDocument {
   readonly version: number
 }
 

@@ -17,7 +17,7 @@ import type { CollectionDigests } from './collection-digests.ts'
 import type { RecordRoom } from './record-room.ts'
 
 /** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
-export interface Ports {
+interface Ports {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex

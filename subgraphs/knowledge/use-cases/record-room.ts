@@ -7,7 +7,7 @@ import type { KnowledgeStore } from '../ports/knowledge-store.ts'
  * Records of an organization. Quotas of bytes and vectors do not hold tiny files, and documents that failed. An
  * organization with as many is better served by several.
  */
-export const MOST_RECORDS = { files: 1_000_000, documents: 1_000_000 }
+const MOST_RECORDS = { files: 1_000_000, documents: 1_000_000 }
 /** The number of collections of one organization. Each has its own tables in the embedded index. */
 export const MAX_COLLECTIONS = 1_000
 type Kind = keyof typeof MOST_RECORDS

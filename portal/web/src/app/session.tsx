@@ -19,7 +19,7 @@ type State =
   | { readonly state: 'failed'; readonly failure: Failure }
   | { readonly state: 'signed-in' | 'ended'; readonly viewer: Viewer }
 
-export interface Session {
+interface Session {
   readonly session: State
   /** Null: it worked. */
   readonly signIn: (apiKey: string) => Promise<Failure | null>

@@ -39,7 +39,7 @@ export function useAnswer<Data, Variables extends AnyVariables>(
   return { state: 'ready', data, isRefreshing: fetching || stale, refresh }
 }
 
-export interface Action<Data, Variables> {
+interface Action<Data, Variables> {
   /** Null: it failed, and `failure` says why. */
   readonly run: (variables: Variables) => Promise<Data | null>
   readonly isRunning: boolean

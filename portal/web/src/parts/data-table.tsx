@@ -10,7 +10,7 @@ import { ErrorState, Loading } from './states.tsx'
 const PAGE_SIZE = 20
 
 /** A page of a connection, as Relay has them. */
-export interface Page<Row> {
+interface Page<Row> {
   readonly edges: readonly { readonly node: Row | null }[]
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null }
 }
@@ -19,7 +19,7 @@ export interface Page<Row> {
 export const EMPTY_PAGE: Page<never> = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
 /** Where a reader of a list is. Spread `variables` into those of the query. */
-export interface Paging {
+interface Paging {
   readonly variables: { readonly first: number; readonly after: string | null }
   readonly older: (endCursor: string) => void
   readonly newer: (() => void) | null

@@ -4,12 +4,12 @@ export interface Mark {
   readonly end: number
 }
 
-export interface Piece {
+interface Piece {
   readonly text: string
   readonly isMarked: boolean
 }
 
-export interface Line {
+interface Line {
   /** Where it begins in the text. */
   readonly start: number
   readonly pieces: readonly Piece[]

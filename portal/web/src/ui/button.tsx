@@ -17,7 +17,7 @@ const SIZES = {
   large: 'h-11 gap-2 px-5',
 } as const
 
-export interface ButtonProps extends ComponentProps<'button'> {
+interface ButtonProps extends ComponentProps<'button'> {
   readonly variant?: keyof typeof VARIANTS
   readonly size?: keyof typeof SIZES
   readonly icon?: LucideIcon

@@ -13,7 +13,7 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
   return key?.organizationId === organizationId ? key : null
 }
 
-export interface ApiKeyFilter {
+interface ApiKeyFilter {
   readonly nameContains?: string | null
   /** Whether the key itself is neither revoked nor expired. */
   readonly isActive?: boolean | null

@@ -11,7 +11,7 @@ import { putInForce } from './rules-in-force.ts'
 /** Most attempts of a change while others change the same organization. */
 const MAX_TRIES = 10
 
-export interface AssignPlanInput {
+interface AssignPlanInput {
   readonly organizationId: string
   readonly plan?: string | null
   readonly limits?: { readonly [Limit in keyof OrganizationLimits]?: number | null } | null

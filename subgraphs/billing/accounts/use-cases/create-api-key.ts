@@ -17,7 +17,7 @@ import { ownKey } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
 import { findSpendLimit, putSpendLimit, requireSpendable } from './spend-limit.ts'
 
-export interface CreateApiKeyInput extends KeyRates {
+interface CreateApiKeyInput extends KeyRates {
   readonly name: string
   readonly scopes?: readonly Scope[] | null
   readonly modelAllowlist?: readonly string[] | null

@@ -6,7 +6,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization } from '../../use-cases/tables.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
 
-export interface CreateOrganizationInput {
+interface CreateOrganizationInput {
   readonly name: string
   readonly plan?: string | null
   readonly residencyPolicy?: ResidencyPolicy | null

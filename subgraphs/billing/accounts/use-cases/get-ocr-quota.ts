@@ -5,7 +5,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Organization } from '../../use-cases/tables.ts'
 import { getPlan } from './find-principal.ts'
 
-export interface OcrQuota {
+interface OcrQuota {
   readonly used: number
   /** Null: no limit. */
   readonly limit: number | null

@@ -10,7 +10,7 @@ export interface ApiKeyWithSecret {
   readonly key: string
 }
 
-export interface NewApiKey extends Grants {
+interface NewApiKey extends Grants {
   readonly organizationId: string
   readonly name: string
   readonly ancestors?: readonly string[]

@@ -15,9 +15,9 @@ const MAX_READ = 10_000
 /** As the port allows. */
 const PAGE_READ = 1_000
 
-export type OrganizationStatus = 'active' | 'suspended' | 'deleting' | 'deleted'
+type OrganizationStatus = 'active' | 'suspended' | 'deleting' | 'deleted'
 
-export interface OrganizationFilter {
+interface OrganizationFilter {
   readonly name?: string | null
   readonly status?: OrganizationStatus | null
   readonly plan?: string | null

@@ -17,7 +17,7 @@ import { rankOfKey, requireRank } from './rank-of-key.ts'
 import { putInForce } from './rules-in-force.ts'
 import { requireSpendable } from './spend-limit.ts'
 
-export interface UpdateApiKeyInput extends KeyRates {
+interface UpdateApiKeyInput extends KeyRates {
   readonly id: string
   readonly name?: string | null
   readonly scopes?: readonly Scope[] | null

@@ -19,7 +19,7 @@ export function creditEntryId(organizationId: string, reference: string): string
 }
 
 /** The entry that ends a hold, and the usage record of its call. */
-export interface EndIds {
+interface EndIds {
   readonly entry: string
   readonly usage: string
 }

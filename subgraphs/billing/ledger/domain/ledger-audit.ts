@@ -10,7 +10,7 @@ import type { Wallet } from './wallet.ts'
  * its entries. `holds`: the held amount is not the sum of the open holds. `usage`: a charge and its usage record
  * differ. `total`: a day's total is not the sum of its usage records.
  */
-export const LEDGER_FINDING_KINDS = ['gap', 'postings', 'balance', 'wallet', 'holds', 'usage', 'total'] as const
+const LEDGER_FINDING_KINDS = ['gap', 'postings', 'balance', 'wallet', 'holds', 'usage', 'total'] as const
 
 export interface LedgerFault {
   readonly kind: (typeof LEDGER_FINDING_KINDS)[number]

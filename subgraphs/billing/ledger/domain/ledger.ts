@@ -6,12 +6,12 @@ import { toStored } from './money.ts'
  * that the service bears itself.
  */
 export const ACCOUNTS = ['wallet', 'held', 'revenue', 'funding', 'absorbed'] as const
-export type Account = (typeof ACCOUNTS)[number]
+type Account = (typeof ACCOUNTS)[number]
 
 /** Changes in nano-USD, as stored. An account that is left out does not change. They sum to zero. */
 export type Postings = { readonly [account in Account]?: number }
 
-export type EntryKind = 'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'
+type EntryKind = 'top_up' | 'adjustment' | 'hold' | 'settle' | 'void' | 'expire'
 
 /** True for the entry that ends a hold. Its reference is the hold's id. */
 export function isEnd({ kind }: Pick<NewEntry, 'kind'>): boolean {

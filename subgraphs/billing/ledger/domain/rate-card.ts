@@ -8,7 +8,7 @@ export interface RateCard {
 }
 
 /** Prices of the whole call, output included, once its input is longer than this. */
-export interface RateTier {
+interface RateTier {
   readonly aboveInputTokens: number
   readonly rates: Rates
 }

@@ -71,7 +71,7 @@ export function addSums(a: UsageSums, b: UsageSums): UsageSums {
 }
 
 /** `2026-11-21`, in UTC. */
-export function toDay(at: Date): string {
+function toDay(at: Date): string {
   return at.toISOString().slice(0, 10)
 }
 

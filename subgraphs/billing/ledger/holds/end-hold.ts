@@ -10,7 +10,7 @@ import { type CallHold, type Hold, isRunHold, pickRun } from '../domain/wallet.t
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 
 /** How a hold ends. `used` is what its call consumed; null: nothing is charged. */
-export interface Ending {
+interface Ending {
   readonly kind: 'settle' | 'void' | 'expire'
   readonly used: { readonly quantities: Quantities; readonly source: UsageSource } | null
 }

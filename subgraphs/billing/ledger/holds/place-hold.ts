@@ -26,7 +26,7 @@ import { HoldConflict, HoldEnded, InsufficientQuota, PageQuotaReached, RunLimitE
 
 /** Rates by the names of their units, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
-export type RateTierInput = Rates & { readonly aboveInputTokens: number }
+type RateTierInput = Rates & { readonly aboveInputTokens: number }
 
 export interface PlaceHoldInput {
   readonly id: string
@@ -84,7 +84,7 @@ function takeFromRun(wallet: WalletDraft, runHoldId: string, { amount }: CallHol
   return {}
 }
 
-export interface PlaceRunHoldInput {
+interface PlaceRunHoldInput {
   readonly id: string
   /** Nano-USD. */
   readonly amount: bigint

@@ -5,7 +5,7 @@ import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import { holdAmount, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
 
-export interface HoldQuote {
+interface HoldQuote {
   /** Nano-USD. */
   readonly amount: bigint
   readonly isCovered: boolean

@@ -7,7 +7,7 @@ import { balanceChange, creditPostings, type LedgerEntry } from '../domain/ledge
 import { MAX_NANO_USD } from '../domain/money.ts'
 import { MAX_PENDING_ENTRIES, type Wallet } from '../domain/wallet.ts'
 
-export interface Credit {
+interface Credit {
   readonly kind: 'top_up' | 'adjustment'
   readonly organizationId: string
   /** Nano-USD. The amount of an adjustment may be negative. */

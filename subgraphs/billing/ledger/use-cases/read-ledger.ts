@@ -70,7 +70,7 @@ export async function listEntries(deps: BillingDeps, organizationId: string, arg
   )
 }
 
-export interface UsageFilter {
+interface UsageFilter {
   readonly modelId?: string | null
   readonly apiKeyId?: string | null
   readonly requestId?: string | null

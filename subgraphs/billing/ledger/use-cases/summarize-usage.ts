@@ -3,7 +3,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Operation } from '../domain/usage.ts'
 import { addSums, NO_USAGE, sumsOfRecord, toSums, type UsageSums } from '../domain/usage-total.ts'
 
-export type UsageDimension = 'model' | 'key' | 'day' | 'hour' | 'operation'
+type UsageDimension = 'model' | 'key' | 'day' | 'hour' | 'operation'
 
 export interface SummaryInput {
   readonly groupBy: readonly UsageDimension[]
@@ -27,7 +27,7 @@ export interface UsageGroup extends UsageSums {
   readonly operation: Operation | null
 }
 
-export interface UsageSummary {
+interface UsageSummary {
   readonly since: Date
   readonly until: Date
   readonly total: UsageSums

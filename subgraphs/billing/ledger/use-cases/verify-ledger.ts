@@ -19,7 +19,7 @@ export interface LedgerFinding extends LedgerFault {
   readonly organizationId: string
 }
 
-export interface LedgerVerification {
+interface LedgerVerification {
   /** Organizations begun on this page, and entries and totals checked. */
   readonly organizations: number
   readonly entries: number
@@ -68,7 +68,7 @@ export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, afte
 }
 
 /** As `verifyLedger`, for the operator's own commands, which have no caller. */
-export async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
+async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
   const place: Place = after === null ? { at: 'organizations', after: '' } : decodePlace(after, isPlace, 'after')
   const { next, ...page } = await verifyAt(deps, place)
   return { ...page, next: next && encodePlace(next) }

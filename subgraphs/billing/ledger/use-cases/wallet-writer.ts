@@ -22,7 +22,7 @@ const SHARED_MS = 10_000
 const MAX_ATTEMPTS = 20
 
 /** An entry of the ledger: one with this id, or the end of this hold. */
-export type AskedEntry = { readonly id: string } | { readonly holdId: string }
+type AskedEntry = { readonly id: string } | { readonly holdId: string }
 
 /** What a call decides on a wallet. */
 interface Decision {

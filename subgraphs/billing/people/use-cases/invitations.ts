@@ -31,7 +31,7 @@ const PART = /^[^\s@<>"(),:;[\]\\\p{C}]+$/u
 const PREFIX = 'kis_inv_'
 const TOKEN = /^kis_inv_[\w-]{43}$/
 
-export interface InviteMemberInput {
+interface InviteMemberInput {
   readonly organizationId?: string | null
   readonly email: string
   readonly role: MemberRole

@@ -9,7 +9,7 @@ import type { ApiKey, Member, Organization } from '../../use-cases/tables.ts'
 const MEMBER_ID = /^mem_[0-9a-f]{32}$/
 /** The contract says so of both lists. */
 const MAX_CREATED_KEYS = 100
-export const MAX_MEMBERSHIPS = 100
+const MAX_MEMBERSHIPS = 100
 
 /** The members of an organization that the caller may read, newest first. */
 export async function listMembers(
@@ -47,7 +47,7 @@ export async function listCreatedKeys({ collections }: BillingDeps, principal: P
     .slice(0, MAX_CREATED_KEYS)
 }
 
-export interface Membership {
+interface Membership {
   readonly organizationId: string
   readonly organizationName: string
   readonly role: Member['role']

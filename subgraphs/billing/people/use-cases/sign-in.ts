@@ -19,7 +19,7 @@ const MAX_ASSIGNED = 20
 const MAX_NAME_CHARACTERS = 100
 const MAX_EMAIL_CHARACTERS = 254
 
-export type SignInRefusal = 'not_a_member' | 'invitation_invalid' | 'email_not_verified' | 'organization_suspended' | 'organization_full'
+type SignInRefusal = 'not_a_member' | 'invitation_invalid' | 'email_not_verified' | 'organization_suspended' | 'organization_full'
 
 export interface SignInRequest extends Person {
   /** Organizations that the issuer puts the person into. */

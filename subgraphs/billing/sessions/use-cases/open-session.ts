@@ -11,12 +11,12 @@ export const SESSION_MS = 12 * 3_600_000
 /** Browsers of everybody who shares one key. */
 export const MAX_SESSIONS_OF_KEY = 50
 /** As many as an organization may have keys. */
-export const MAX_SESSIONS_OF_ORGANIZATION = 1_000
+const MAX_SESSIONS_OF_ORGANIZATION = 1_000
 /** The text of browsers has 100 to 250 characters. */
 const MAX_USER_AGENT_CHARACTERS = 300
 
 /** A session with its token, which is never shown again. */
-export interface OpenedSession {
+interface OpenedSession {
   readonly session: Session
   readonly token: string
 }

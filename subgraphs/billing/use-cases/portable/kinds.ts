@@ -60,7 +60,7 @@ export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' 
   lastUsedAt: date().optional(),
 })
 
-export type KeySpendLimit = SpendLimit & { readonly _id: string }
+type KeySpendLimit = SpendLimit & { readonly _id: string }
 
 export const SPEND_LIMIT = recordKind<KeySpendLimit, never>('billing/spend-limits', {
   _id: id('key'),

@@ -23,7 +23,7 @@ const MAX_INSERTED = 1_000
 /** An event as a service delivers it. */
 type HandedEvent = Omit<WebhookEvent, 'type' | 'data'> & { readonly type: string; readonly data: unknown }
 
-export interface EventPage {
+interface EventPage {
   readonly organizationId: string
   /** Where the feed must be. */
   readonly after: number | null

@@ -19,14 +19,14 @@ const PAGE_LANES = 100
 /** Most attempts at a change when other changes of the same endpoint come first. */
 const MAX_ATTEMPTS = 5
 
-export interface EndpointInput {
+interface EndpointInput {
   readonly url: string
   readonly eventTypes: readonly string[]
   readonly description?: string | null
 }
 
 /** The secret is only known here and at its rotation. */
-export interface EndpointWithSecret {
+interface EndpointWithSecret {
   readonly webhookEndpoint: WebhookEndpoint
   readonly secret: string
 }

@@ -27,7 +27,7 @@ export async function redeliver(
   return { delivery: (await deps.collections.webhookDeliveries.findOne({ _id: id })) ?? delivery, event }
 }
 
-export interface Redelivered {
+interface Redelivered {
   readonly count: number
   /** Cursor for the next call; null: that was all. */
   readonly next: string | null

@@ -3,7 +3,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 /** Endpoints that one sweep checks. The next sweep continues after them. */
 const PAGE_ENDPOINTS = 100
 /** Events that may wait for one endpoint: as many as a receiver that comes back can still process. */
-export const MAX_WAITING = 100_000
+const MAX_WAITING = 100_000
 
 /**
  * Deletes what is too old, and switches off endpoints for which too much waits. `after` is where the last sweep ended.

@@ -20,7 +20,7 @@ export type Test = { readonly path: string; readonly fields: readonly string[] }
 )
 
 /** Most values of one `$in`, as the port says. */
-export const MAX_IN_VALUES = 1_000
+const MAX_IN_VALUES = 1_000
 
 /** @throws {TypeError} the filter is not one that the port allows: a defect of the caller */
 export function toTests(filter: Filter): readonly Test[] {

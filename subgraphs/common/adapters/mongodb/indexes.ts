@@ -6,7 +6,7 @@ import { translated } from './failures.ts'
 
 const NAMESPACE_NOT_FOUND = 26
 
-export type IndexKeys = Readonly<Record<string, 1>>
+type IndexKeys = Readonly<Record<string, 1>>
 
 interface WantedIndex {
   readonly name: string
@@ -22,7 +22,7 @@ interface FoundIndex extends Omit<WantedIndex, 'key'> {
 }
 
 /** `_id` ends an index that is not unique, as it ends every order. So MongoDB never sorts in memory. */
-export function toIndexKeys(index: IndexSpec): IndexKeys {
+function toIndexKeys(index: IndexSpec): IndexKeys {
   const endsWithId = index.unique || index.fields.includes('_id')
   return Object.fromEntries([...index.fields, ...(endsWithId ? [] : ['_id'])].map((field) => [field, 1]))
 }

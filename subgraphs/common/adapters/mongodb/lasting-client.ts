@@ -3,7 +3,7 @@ import { MongoClient, type MongoClientOptions, MongoNetworkTimeoutError } from '
 /** Between two attempts to connect again. */
 const PAUSE_MS = 1_000
 
-export interface LastingOptions extends MongoClientOptions {
+interface LastingOptions extends MongoClientOptions {
   /** Longer than any check of a server takes. A check that is still running after this long has hung. */
   readonly heartbeatLimitMs: number
 }

@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import { randomHex } from '../../process/ids.ts'
 import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
+import { renewWhile } from '../../process/renew-while.ts'
 import type { Kind } from '../documents/kinds.ts'
 import { type KindRecord, type MigratedStore, migrate } from '../documents/migrate.ts'
 import { convertDocuments } from './convert-documents.ts'
@@ -14,10 +15,10 @@ const SIGN_EVERY_MS = 30_000
 const LEASE_MS = 30_000
 
 /** The collection of the records, and of the lock. */
-export const NOTES = 'schema_versions'
+const NOTES = 'schema_versions'
 const LOCK = ' lock'
 
-export interface Note extends KindRecord {
+interface Note extends KindRecord {
   readonly _id: string
 }
 
@@ -52,12 +53,12 @@ export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log):
   }
 }
 
-export class Migrations implements AsyncDisposable {
+class Migrations implements AsyncDisposable {
   readonly store: MigratedStore
   readonly #kinds: readonly Kind[]
   readonly #programs: Programs
   readonly #log: Log
-  #timer: NodeJS.Timeout | undefined
+  #signing: Disposable | undefined
   #working: Promise<void> = Promise.resolve()
 
   constructor(db: Db, kinds: readonly Kind[], programs: Programs, log: Log) {
@@ -68,7 +69,7 @@ export class Migrations implements AsyncDisposable {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.again(), SIGN_EVERY_MS).unref()
+    this.#signing = renewWhile({ everyMs: SIGN_EVERY_MS, renew: () => this.again().then(() => true) })
   }
 
   /** Says that this program is there, and migrates what earlier ones have left. */
@@ -86,7 +87,7 @@ export class Migrations implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer)
+    this.#signing?.[Symbol.dispose]()
     await this.#working
     // If the server is away, this one counts as ended later.
     await this.#programs.ended().catch(() => undefined)

@@ -7,9 +7,9 @@ import type { EarlierPrograms } from '../documents/migrate.ts'
 const GONE_AFTER_MS = 120_000
 
 /** The collection in which they tell. */
-export const PROGRAMS = 'programs'
+const PROGRAMS = 'programs'
 
-export interface Program {
+interface Program {
   readonly _id: string
   /** The versions that it knows, by kind. */
   readonly kinds: Readonly<Record<string, number>>

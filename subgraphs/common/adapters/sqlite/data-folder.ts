@@ -6,7 +6,7 @@ import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
-export interface DataFolderOptions {
+interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
   /**

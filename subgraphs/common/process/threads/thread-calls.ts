@@ -1,5 +1,5 @@
 /** What remains of an error that crossed threads. `data` is the error's own `data`, if it had one. */
-export interface RemoteError {
+interface RemoteError {
   readonly name: string
   readonly message: string
   readonly stack: string | undefined
@@ -16,7 +16,7 @@ export interface FileCall {
 }
 
 /** What a thread does for one file. */
-export interface FileService {
+interface FileService {
   // The two sides agree on the arguments of each method, as with any call to another process.
   readonly handlers: Readonly<Record<string, (...args: never[]) => unknown>>
   /** Calls that arrive together run in one batch. Default: each runs alone. */
@@ -24,13 +24,13 @@ export interface FileService {
   readonly close: () => void
 }
 
-export interface Batch {
+interface Batch {
   readonly maxCalls: number
   /** Calls `run`, such as in a transaction. If it throws, all calls of the batch fail. */
   around(run: () => void): void
 }
 
-export function remoteError(error: unknown): RemoteError {
+function remoteError(error: unknown): RemoteError {
   if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined }
   return { name: error.name, message: error.message, stack: error.stack, data: 'data' in error ? error.data : undefined }
 }

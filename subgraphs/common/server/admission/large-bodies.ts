@@ -18,7 +18,7 @@ const WAIT_MS = 10_000
 const MAX_WAITING = 64
 const RETRY_AFTER_MS = 1_000
 
-export interface LargeBodiesOptions {
+interface LargeBodiesOptions {
   /** The largest body that any route of the process takes. */
   readonly largestBytes: number
   /** How long a body may wait for its place. Default: 10 s. */

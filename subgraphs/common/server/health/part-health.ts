@@ -1,6 +1,6 @@
 import { type Caller, requireScope } from '../../identity/principal.ts'
 
-export interface PartHealth {
+interface PartHealth {
   readonly isReady: boolean
   /** As `<part>: <sentence>`. */
   readonly problems: readonly string[]

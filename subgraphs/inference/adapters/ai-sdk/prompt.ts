@@ -87,7 +87,7 @@ export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): L
  * Gives a call's id in a form that the vendor accepts; other vendors' ids may not be. The same id always gives the same
  * result.
  */
-export function toCallId({ callIds }: Vendor, id: string): string {
+function toCallId({ callIds }: Vendor, id: string): string {
   if (callIds.pattern.test(id)) return id
   return createHash('sha256').update(id).digest('hex').slice(0, callIds.length)
 }

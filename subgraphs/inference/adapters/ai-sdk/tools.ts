@@ -2,7 +2,7 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai
 import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-export interface Tools {
+interface Tools {
   readonly tools: LanguageModelV4FunctionTool[]
   readonly toolChoice: LanguageModelV4ToolChoice | undefined
 }

@@ -61,7 +61,7 @@ export interface Vendor {
   readonly embeddings: VendorEmbeddings | null
 }
 
-export interface VendorEmbeddings {
+interface VendorEmbeddings {
   /** Texts of one `embed`. */
   readonly maxBatch: number
   toOptions(call: Pick<EmbeddingCall, 'engineModel' | 'dimensions' | 'purpose'>): JSONObject

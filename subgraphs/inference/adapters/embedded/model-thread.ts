@@ -19,7 +19,7 @@ const MAX_CALLS = 20_000
 /** Text of one step of the tokenizer, in UTF-16 units: about 10 ms. */
 const STEP_LENGTH = 4_000
 
-export interface EmbedReply {
+interface EmbedReply {
   readonly vectors: readonly Float32Array[]
   /** Of each text; empty unless they were asked for. */
   readonly tokenStates: readonly Int8Array[]

@@ -19,7 +19,7 @@ import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
 import { StreamedAnswer } from './streamed-answer.ts'
 
-export interface OpenAiEngineOptions {
+interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */
   readonly name: string
   /** With its path, as in `https://api.openai.com/v1`. */

@@ -11,7 +11,7 @@ interface Said {
 }
 
 /** How one kind of server is asked, and how it answers. */
-export interface Protocol {
+interface Protocol {
   /** Below the engine's `base_url`. */
   readonly route: string
   /** Most documents of one call, unless the catalog says otherwise. */

@@ -1,7 +1,7 @@
 import { isCount } from '../../domain/tokens/usage.ts'
 import type { EngineErrors } from './engine-errors.ts'
 
-export interface EmbeddingAnswer {
+interface EmbeddingAnswer {
   /** In the order of the input, each of length 1. */
   readonly vectors: readonly Float32Array[]
   /** The vendor's report; null: it has none. */

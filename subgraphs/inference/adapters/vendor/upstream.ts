@@ -14,7 +14,7 @@ export interface Receiver {
 }
 
 /** A request's body: JSON as text, or anything else with its type. */
-export type RequestBody = string | { readonly bytes: Uint8Array; readonly contentType: string }
+type RequestBody = string | { readonly bytes: Uint8Array; readonly contentType: string }
 
 export interface Answer {
   readonly status: number

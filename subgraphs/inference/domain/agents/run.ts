@@ -36,7 +36,7 @@ export type RunEvent =
   /** The last event. */
   | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
 
-export interface SearchHit {
+interface SearchHit {
   readonly chunkId: string
   readonly score: number
   readonly fileName: string

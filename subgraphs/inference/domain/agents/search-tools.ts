@@ -16,7 +16,7 @@ export interface SearchTool {
   readonly collection: CollectionDescription
 }
 
-export interface SearchArguments {
+interface SearchArguments {
   readonly query: string
   readonly limit: number
   readonly filter: unknown

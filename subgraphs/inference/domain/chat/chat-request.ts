@@ -6,7 +6,7 @@ import { checkTools } from './chat-tools.ts'
 import { checkResponseFormat } from './response-format.ts'
 import { checkSampling } from './sampling-fields.ts'
 
-export type Message = ProtocolObject
+type Message = ProtocolObject
 
 /** A chat completion request with checked known fields. All other fields are unchanged. */
 export interface ChatRequest extends ProtocolObject {

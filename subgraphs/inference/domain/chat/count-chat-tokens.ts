@@ -18,7 +18,7 @@ const LONGEST_SINGLE_TOKEN = 16
 const UNITS_OF_LONG_TOKEN = 8
 
 /** What a request sends to a model: its images, and an upper estimate of the tokens of the rest. */
-export interface InputSize {
+interface InputSize {
   readonly textTokens: number
   readonly images: number
   /** How many of the images have `detail: low`. */

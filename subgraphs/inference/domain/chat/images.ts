@@ -6,7 +6,7 @@ import type { ChatRequest } from './chat-request.ts'
 
 /** Types that every vendor with vision accepts. */
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
-export type ImageType = (typeof TYPES)[number]
+type ImageType = (typeof TYPES)[number]
 
 /** One image, decoded from base64. Vendors accept between 5 and 20 MB. */
 export const MAX_IMAGE_BYTES = 10 * 2 ** 20

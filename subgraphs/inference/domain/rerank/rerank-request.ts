@@ -9,7 +9,7 @@ export interface RerankRequest {
 }
 
 /** As Cohere recommends. Each engine call has at most its own number of them. */
-export const MAX_DOCUMENTS = 1_000
+const MAX_DOCUMENTS = 1_000
 const MAX_QUERY_CHARACTERS = 8_192
 /** Longer than any reranker reads: 8,192 tokens of 4 letters, three times. */
 const MAX_DOCUMENT_CHARACTERS = 100_000

@@ -28,7 +28,7 @@ const TEXT_TOKENS_PER_SECOND = 20
 const MARGIN_TOKENS = 64
 
 /** The length of one file, before and after an engine has processed it. */
-export interface AudioLength {
+interface AudioLength {
   /** What the hold reserves. */
   readonly ceiling: Quantities
   /** What is charged unless the engine reports more. */

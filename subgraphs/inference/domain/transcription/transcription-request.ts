@@ -14,7 +14,7 @@ const MAX_VOICE_MS = 60_000
 export type TranscriptionFormat = 'json' | 'verbose_json' | 'srt' | 'vtt' | 'diarized_json'
 
 /** How the audio is cut. The numbers are for `server_vad`. */
-export interface ChunkingInput {
+interface ChunkingInput {
   readonly strategy: 'auto' | 'server_vad'
   readonly threshold?: number | null
   readonly prefixPaddingMs?: number | null

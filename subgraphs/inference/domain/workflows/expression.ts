@@ -16,8 +16,8 @@ export interface Path {
   readonly steps: readonly (string | number)[]
 }
 
-export const ROOTS = ['inputs', 'nodes', 'item', 'index'] as const
-export type Root = (typeof ROOTS)[number]
+const ROOTS = ['inputs', 'nodes', 'item', 'index'] as const
+type Root = (typeof ROOTS)[number]
 
 interface Call {
   readonly name: FunctionName

@@ -15,7 +15,7 @@ const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
 }
 
 /** A gate: a node that must be done; if it is a branch, also the case that it must have chosen. */
-export interface Gate {
+interface Gate {
   readonly nodeId: string
   readonly chosen: string | null
 }
@@ -27,7 +27,7 @@ export function readGates({ after = [] }: WorkflowNode): readonly Gate[] {
   })
 }
 
-export function listCases({ cases, default: otherwise = 'default' }: BranchTask): readonly string[] {
+function listCases({ cases, default: otherwise = 'default' }: BranchTask): readonly string[] {
   return [...cases.map(({ name }) => name), otherwise]
 }
 

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { RunError, RunStatus } from '../agents/run.ts'
 
-export type NodeState = 'pending' | 'running' | 'done' | 'failed' | 'skipped'
+type NodeState = 'pending' | 'running' | 'done' | 'failed' | 'skipped'
 
 /** The state of a run's node. */
 export type NodeRun = {

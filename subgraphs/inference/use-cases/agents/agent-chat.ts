@@ -19,7 +19,7 @@ import { findVersion } from './agents.ts'
 import { runAgent, toRunFailure } from './run-agent.ts'
 
 /** A chat request whose model is an agent. */
-export interface SentAgentChat {
+interface SentAgentChat {
   readonly request: unknown
   readonly idempotencyKey?: string | null
 }

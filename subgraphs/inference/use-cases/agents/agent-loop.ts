@@ -35,7 +35,7 @@ const PASSAGES_WITHOUT_TOOLS = 8
  */
 const MAX_QUESTION_CHARACTERS = 1_000
 
-export interface LoopInput {
+interface LoopInput {
   readonly agent: AgentDefinition
   readonly model: Model
   /** Messages of the chat protocol: the conversation, with the question last. */
@@ -53,7 +53,7 @@ export interface LoopInput {
  * The calls of a loop. Each has its own name. When the loop runs again and gets the same answers, its calls have the
  * same names.
  */
-export interface LoopCalls {
+interface LoopCalls {
   /** Asks the model, or returns the answer that an earlier attempt kept. */
   ask(name: string, request: ProtocolObject, told: AskedStep): Promise<ModelAnswer>
   search(name: string, query: PassageQuery): Promise<FoundPassages>
@@ -62,7 +62,7 @@ export interface LoopCalls {
 }
 
 /** How a call of the model reports its progress. */
-export interface AskedStep {
+interface AskedStep {
   /** The number of the call within the run, from 1. */
   readonly number: number
   /** Called each time the model is asked. Returns the function that receives the text of the answer as it arrives. */

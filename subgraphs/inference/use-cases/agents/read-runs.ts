@@ -8,7 +8,7 @@ import type { RunStatus } from '../../domain/agents/run.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import type { AgentRecord, RunRecord } from '../tables.ts'
 
-export interface RunFilter {
+interface RunFilter {
   readonly status?: RunStatus | null
   readonly since?: Date | null
   readonly until?: Date | null

@@ -16,7 +16,7 @@ const MAX_JUDGED_CHARACTERS = 1_048_576
 const MAX_TOLD_CHARACTERS = 2_000
 const MAX_FAULT_CHARACTERS = 200
 
-export type Judgement = { readonly value: unknown } | { readonly faults: readonly string[] }
+type Judgement = { readonly value: unknown } | { readonly faults: readonly string[] }
 
 /** @throws {KisError} `invalid_request`: a schema cannot be used; the first such schema is named. */
 export async function checkSchemas(

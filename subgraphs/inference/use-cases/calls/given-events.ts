@@ -5,7 +5,7 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
  * ahead.
  * @throws the reason of the signal, when it is aborted.
  */
-export type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
+type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
 
 interface Step<Event> {
   readonly value: Event

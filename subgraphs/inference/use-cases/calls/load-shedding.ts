@@ -6,7 +6,7 @@ import { KisError } from '../../../common/errors.ts'
 export type Importance = keyof typeof SHED_ABOVE
 
 /** The load of a process. */
-export interface Load {
+interface Load {
   /** How late timers run in the event loop. */
   readonly lagMs: number
   /** Share of the time in which the event loop had work, 0 to 1. */

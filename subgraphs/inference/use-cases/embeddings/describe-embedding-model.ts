@@ -4,7 +4,7 @@ import type { CosineCalibration } from '../../ports/engines.ts'
 import { type AskContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
-export interface EmbeddingModelFacts {
+interface EmbeddingModelFacts {
   readonly id: string
   readonly dimensions: number
   readonly maxTokens: number

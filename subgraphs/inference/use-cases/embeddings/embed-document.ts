@@ -41,7 +41,7 @@ export async function openEmbedding(
   return id
 }
 
-export interface EmbeddingQuote extends HoldQuote {
+interface EmbeddingQuote extends HoldQuote {
   /** The price of a million tokens. */
   readonly perMillion: bigint
 }

@@ -35,7 +35,7 @@ interface Failure {
 }
 
 /** Greatest packed outcome: about 500,000 tokens of text or 170 vectors of 1,536 numbers. MongoDB allows 16 MiB. */
-export const MAX_KEPT_BYTES = 1024 * 1024
+const MAX_KEPT_BYTES = 1024 * 1024
 
 /**
  * Greatest outcome of an unstreamed call that repeats read, check and write in one piece, 8 ms of the event loop for

@@ -6,7 +6,7 @@ import type { CallContext, HoldDeps } from '../deps.ts'
 import { type HoldTerms, type OpenHold, openHold } from './hold.ts'
 
 /** The result of finished work, and the usage to charge for it. */
-export interface Work<Value> {
+interface Work<Value> {
   /** The whole answer without its cost. */
   readonly value: Value
   readonly usage: Usage

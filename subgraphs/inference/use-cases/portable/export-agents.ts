@@ -10,7 +10,7 @@ const FEW = 10
 const MAX_VERSIONS = 200
 const EVENTS = 200
 
-export interface AgentExport {
+interface AgentExport {
   readonly collections: Collections
   readonly organizationId: string
   /** Opens the headers of MCP servers, and seals them for the archive. Null: they stay behind. */

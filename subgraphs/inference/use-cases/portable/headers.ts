@@ -9,7 +9,7 @@ export interface Sealing {
 }
 
 /** Seals headers that were sealed for one organization for another one. */
-export interface Resealing {
+interface Resealing {
   readonly from: Sealing
   readonly to: Sealing
   /** Whether headers that cannot be opened are left out: a record that a rotation of the secret could not move. */

@@ -4,7 +4,7 @@ import type { Collections } from '../tables.ts'
 import { resealHeaders, type Sealing } from './headers.ts'
 import { AGENT, AGENT_VERSION, KEPT_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
 
-export interface AgentImport {
+interface AgentImport {
   readonly collections: Collections
   readonly organizationId: string
   /** Opens the headers of MCP servers in the archive, and seals them here. Null: the archive has none. */

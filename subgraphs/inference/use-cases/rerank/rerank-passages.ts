@@ -10,7 +10,7 @@ import { type Reranked, rerank } from './rerank.ts'
 /** A search has its plain order to answer with, so it does not wait longer for a better one. */
 const MAX_MS = 10_000
 
-export interface PassagesToRerank {
+interface PassagesToRerank {
   readonly modelId: string
   readonly query: string
   readonly texts: readonly string[]

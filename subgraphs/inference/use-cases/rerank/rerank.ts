@@ -8,7 +8,7 @@ import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
 import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 
-export interface RerankedDocument {
+interface RerankedDocument {
   /** The place of the document in the request, from 0. */
   readonly index: number
   readonly score: number

@@ -7,6 +7,7 @@ import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import type { Task, Tasks } from '../../../common/process/tasks.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
 import type { AskContext, CallContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
@@ -32,7 +33,7 @@ const FULL_RETRY_MS = 2_000
 const KEPT_MS = 30 * 86_400_000
 
 /** A run's idempotency key, and the digest of the request that was sent with it. */
-export interface Keyed {
+interface Keyed {
   readonly key: string
   readonly digest: string
 }
@@ -51,7 +52,7 @@ export function keyedAs(
   return { key, digest: requestDigest(operation, { ...request, maxCost: isAbsent(maxCost) ? null : String(maxCost) }) }
 }
 
-export interface NewRun<Run> {
+interface NewRun<Run> {
   readonly runId: string
   readonly keyed: Keyed | null
   /** Nano-USD. */
@@ -226,7 +227,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   async ended({ signal }: AskContext, { organizationId, _id }: RunBase): Promise<Run> {
     const { records } = this.#kind
     const here = this.#running.get(_id)
-    if (here) await Promise.race([here.ended, aborted(signal)])
+    if (here) await untilAborted(here.ended, signal).catch(() => undefined)
     const run = (await records.findOne({ _id }))!
     if (run.status !== 'running' || signal.aborted) return run
     const events = this.log.follow(organizationId, _id, null)
@@ -406,11 +407,4 @@ function runner(principal: Principal): Principal {
 
 function later(date: Date, ms: number): Date {
   return new Date(date.getTime() + ms)
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -26,7 +26,7 @@ export interface Source {
   readonly delivered?: () => void
 }
 
-export interface StreamNotices {
+interface StreamNotices {
   /** The stream keeps this many bytes more. */
   readonly grown: (stream: LiveStream, bytes: number) => void
   readonly ended: (stream: LiveStream) => void

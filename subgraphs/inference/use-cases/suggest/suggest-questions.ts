@@ -41,12 +41,12 @@ const SCHEMA = {
 } as const
 const FORMAT = { type: 'json_schema', json_schema: { name: 'questions', strict: true, schema: SCHEMA } } as const
 
-export interface PassagesToAsk {
+interface PassagesToAsk {
   readonly modelId: string
   readonly passages: readonly { readonly heading: string; readonly text: string; readonly languages: readonly string[] }[]
 }
 
-export interface SuggestedQuestion {
+interface SuggestedQuestion {
   readonly passage: number
   readonly question: string
   readonly phrase: string

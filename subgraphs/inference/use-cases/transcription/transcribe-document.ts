@@ -18,7 +18,7 @@ const MAX_SEGMENTS = 20_000
 /** In UTF-16 units. 4 hours of fast speech have half as many, and the answer has to fit the record of the call. */
 const MAX_CHARACTERS = 512 * 1024
 
-export interface SoundOfDocument {
+interface SoundOfDocument {
   readonly modelId: string
   readonly contentBase64: string
   /** The document and its file, as `document/path`. */

@@ -27,7 +27,7 @@ export interface Transcribed {
 }
 
 /** Whose call it is, and how it begins. */
-export interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope' | 'modelParam' | 'check'> {
+interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope' | 'modelParam' | 'check'> {
   /** Files that are known to be longer are refused. Absent: the bounds of any file. */
   readonly longestMs?: number
   /** The last check before the hold. */
@@ -40,7 +40,7 @@ export function ofCaller(limits: LimitedCall, check: () => TranscriptionRequest)
 }
 
 /** How to ask the engine and convert its answer. */
-export interface Hearing<Value> {
+interface Hearing<Value> {
   /** Returns the protocol's object with the text, as the engine gave it. */
   hear(speech: Speech, signal: AbortSignal): Promise<ProtocolObject>
   /**

@@ -20,7 +20,7 @@ const MAX_AT_ONCE = 4
 const DEFAULT_ITEMS_AT_ONCE = 4
 const MAX_ITEMS = 100
 /** Most characters of the JSON of a node's or a run's output: 50 of them fit one document of the store. */
-export const MAX_OUTPUT_CHARACTERS = 65_536
+const MAX_OUTPUT_CHARACTERS = 65_536
 
 interface Options {
   readonly record: WorkflowRunRecord

@@ -24,7 +24,7 @@ const MAX_OPEN_RUNS = 500
 const FULL_RETRY_MS = 10_000
 const MAX_INPUT_CHARACTERS = 262_144
 
-export interface WorkflowRunInput {
+interface WorkflowRunInput {
   /** The workflow's id, or `workflow/<code>`. */
   readonly workflowId: string
   readonly inputs?: unknown

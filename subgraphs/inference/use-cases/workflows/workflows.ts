@@ -24,7 +24,7 @@ const WORKFLOW_ID = /^wfl_/
 const MAX_ATTEMPTS = 5
 const MAX_NAME = 200
 
-export interface WorkflowInput {
+interface WorkflowInput {
   readonly code?: string | null
   readonly name?: string | null
   readonly definition?: unknown

@@ -4,7 +4,7 @@ export const KINDS = ['words', 'grams'] as const
 export type Kind = (typeof KINDS)[number]
 
 /** What BM25 needs of one chunk, read from the result of `encodeCounts`. */
-export interface TermCounts {
+interface TermCounts {
   /** Terms of the chunk, with repeats. */
   readonly lengths: Readonly<Record<Kind, number>>
   /** How often the term with this key is in the chunk. */

@@ -1,5 +1,6 @@
 import type { DocumentBuilder } from './readers/document-builder.ts'
-export interface DecodedText {
+
+interface DecodedText {
   readonly text: string
   /** A label of the Encoding standard, such as `windows-1256`; or `x-mac-arabic`, which the standard does not have. */
   readonly charset: string

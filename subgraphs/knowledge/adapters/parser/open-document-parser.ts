@@ -36,7 +36,7 @@ const MAX_TEXT_FILE_BYTES = 64 * 1024 * 1024
 /** The number of documents that wait for a child. Each holds its bytes, so the worst case is about 800 MiB. */
 const MAX_WAITING = 32
 
-export interface DocumentParserDeps {
+interface DocumentParserDeps {
   readonly log: Log
   /** The limits that differ from `DEFAULT_LIMITS`. */
   readonly limits?: Partial<ParserLimits>

@@ -14,7 +14,7 @@ const FILE_COPIES = 2
 /** The number of calls of one organization that wait. The workers make fewer. */
 const MAX_WAITING = 64
 
-export interface PageRecogniserDeps {
+interface PageRecogniserDeps {
   readonly log: Log
   /** The limits that differ from `DEFAULT_LIMITS`. */
   readonly limits?: Partial<ParserLimits>

@@ -56,7 +56,7 @@ const NOBODY = ''
 
 const WHAT = 'The chunk index'
 
-export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
+interface SqliteChunkIndexOptions extends SqliteStoreOptions {
   /** True: the installation had this file, and it is missing. It is not recreated without a request. */
   readonly isLost?: boolean
   /**

@@ -32,7 +32,7 @@ export interface DocumentChunk {
   readonly context: string
 }
 
-export interface ChunkingOptions {
+interface ChunkingOptions {
   /** Counts the tokens of each text with the embedding model. Called with at most 2,048 texts. */
   readonly countTokens: CountTokens
   /** Paragraphs are joined up to this many tokens. Default: 256. */

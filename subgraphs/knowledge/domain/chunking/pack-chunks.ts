@@ -5,7 +5,7 @@ import { type HeadingPaths, isWithin } from './heading-paths.ts'
 /** A chunk below this share of the target is small: too little to stand alone. */
 const SMALL_SHARE = 1 / 4
 
-export interface Packing {
+interface Packing {
   readonly targetTokens: number
   /** Tokens of text that a chunk beginning with a block may have. */
   readonly roomAt: (block: number) => number

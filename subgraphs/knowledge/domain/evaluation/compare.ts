@@ -15,7 +15,7 @@ type Measure = keyof typeof MEASURES
 const ROUNDING = 1e-9
 
 /** A measure of the answer's ranking that is lower than before. */
-export interface Fall {
+interface Fall {
   /** The label of the settings. */
   readonly settings: string
   /** Null: the questions of all languages. */

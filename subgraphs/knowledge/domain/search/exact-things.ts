@@ -37,7 +37,7 @@ const MIN_DIGITS_OF_TELEPHONE = 7
 /** Between a word and its number: «رقم», "no.", "number". */
 const NUMBER_WORDS: ReadonlySet<string> = new Set(['رقم', 'الرقم', 'no', 'nr', 'num', 'number', 'numero'])
 
-export interface ExactThing {
+interface ExactThing {
   readonly kind: 'identifier' | 'number' | 'latin' | 'name'
   /** As `spell` gives it. */
   readonly spelled: string

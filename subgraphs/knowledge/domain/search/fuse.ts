@@ -28,7 +28,7 @@ export interface RankedChunk {
 }
 
 /** Figures of one chunk, of which those of one search can be compared. */
-export interface Explanation {
+interface Explanation {
   /** As `Aim.closenessOf`; null when the mode is lexical, or its vector is not known. */
   readonly closeness: number | null
   /** Null when the mode is vector. */
@@ -40,7 +40,7 @@ export interface Explanation {
   readonly rankBeforeRerank: number | null
 }
 
-export interface FuseOptions {
+interface FuseOptions {
   readonly mode: SearchMode
   readonly limit: number
   /** How the query's vector was aimed; null in lexical mode. */

@@ -25,7 +25,7 @@ export function findRequiredPhrases(query: string): readonly string[] {
 }
 
 /** The quoted phrases of a query, as `spell` gives them. */
-export function findQuotedPhrases(query: string): readonly string[] {
+function findQuotedPhrases(query: string): readonly string[] {
   const phrases = [...readQuoted(query)].map(spell)
   return [...new Set(phrases)].filter((phrase) => phrase.trim() !== '').slice(0, MAX_PHRASES)
 }

@@ -1,7 +1,7 @@
 import { normaliseText } from './normalise-text.ts'
 
 /** A part of a text, as UTF-16 offsets. */
-export interface Range {
+interface Range {
   readonly start: number
   readonly end: number
 }

@@ -9,7 +9,7 @@ import { markTerms } from './index-mark.ts'
 import { type KeptGroup, readKeptGroup, toGroup } from './kept-passages.ts'
 import { toTerms } from './rebuild-index.ts'
 
-export interface FilledStores {
+interface FilledStores {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex

@@ -20,7 +20,7 @@ const MAX_DESCRIPTION = 2_000
 /** The number of agents that an error names. */
 const MAX_NAMED = 10
 
-export interface CollectionInput {
+interface CollectionInput {
   readonly code: string
   readonly name: string
   readonly description?: string | null

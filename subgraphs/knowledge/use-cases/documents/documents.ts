@@ -293,7 +293,7 @@ export async function findDocument(deps: Pick<Deps, 'store'>, { caller }: LinkCo
   return findListed(deps, organizationId, id)
 }
 
-export interface DocumentFilter extends NameFilter {
+interface DocumentFilter extends NameFilter {
   readonly metadata?: unknown
 }
 

@@ -17,7 +17,7 @@ export interface TextRange {
 }
 
 /** Part of a document's text. Offsets are UTF-16 code units of the whole text. */
-export interface TextPart {
+interface TextPart {
   readonly text: string
   readonly charStart: number
   readonly charEnd: number

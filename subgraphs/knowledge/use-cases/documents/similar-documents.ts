@@ -9,7 +9,7 @@ const MAX_SIMILAR = 20
 /** Documents compared for each band. A boilerplate that more documents share tells nothing. */
 const MAX_PER_BAND = 50
 
-export interface SimilarDocument {
+interface SimilarDocument {
   readonly document: DocumentRecord
   /** 0.7 to 1: the share of runs of four words that both texts have. */
   readonly similarity: number

@@ -38,7 +38,7 @@ export interface SuggestInput {
 }
 
 /** A question that a model proposes. A person who agrees adds it to the gold questions. */
-export interface Suggestion {
+interface Suggestion {
   readonly query: string
   readonly language: Language
   readonly expected: readonly [Expected]
@@ -46,7 +46,7 @@ export interface Suggestion {
   readonly document: DocumentRecord
 }
 
-export interface Suggestions {
+interface Suggestions {
   readonly suggestions: readonly Suggestion[]
   /** Questions of the model that are left out: in another language, twice, or with a phrase that the passage has not. */
   readonly dropped: number

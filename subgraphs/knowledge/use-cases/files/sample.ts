@@ -6,7 +6,7 @@ const HEAD_BYTES = MIB
 const TAIL_BYTES = 4 * MIB
 
 /** What tells the format of a file: all of it, or its two ends. */
-export interface FileSample {
+interface FileSample {
   readonly bytes: Uint8Array
   /** The number of bytes left out between the two ends. */
   readonly cutBytes: number

@@ -8,7 +8,7 @@ const MAX_COUNTED = 10_000
 /** The fields that name the organization of a job: see `FairLeasable`. */
 const TURNS = ['organizationId', 'slowOrganizationId'] as const
 
-export interface IngestionQueue {
+interface IngestionQueue {
   readonly organization: { readonly id: string }
   readonly due: number
   readonly underWay: number

@@ -52,7 +52,7 @@ interface JobRecord extends StoredDocument {
   readonly job?: Job
 }
 
-export interface WorkOptions {
+interface WorkOptions {
   /** True if only this process uses the store. Leases that it finds at the start belong to workers that are gone. */
   readonly exclusive: boolean
   /**

@@ -24,7 +24,7 @@ import {
 } from './kinds.ts'
 import { toPortablePassage } from './passages.ts'
 
-export interface KnowledgeExport {
+interface KnowledgeExport {
   readonly store: KnowledgeStore
   readonly blobs: Pick<BlobStore, 'get'>
   readonly organizationId: string

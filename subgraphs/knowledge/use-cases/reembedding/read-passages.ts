@@ -8,7 +8,7 @@ import { PASSAGES_PER_BLOB, readKeptGroup } from '../chunk-index/kept-passages.t
 import type { Deps } from '../deps.ts'
 
 /** A passage without what its model made of it. */
-export type BarePassage = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
+type BarePassage = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
 export interface PassageGroup {
   readonly passages: readonly BarePassage[]

@@ -12,7 +12,7 @@ const MAX_PASSED = 8
 /** The number of times that a search begins again because a new version of a document came in between. */
 export const MAX_OVERTAKEN = 2
 
-export interface Live {
+interface Live {
   readonly candidates: readonly ChunkCandidate[]
   /** The documents of the candidates, by id. */
   readonly documents: ReadonlyMap<string, DocumentRecord>

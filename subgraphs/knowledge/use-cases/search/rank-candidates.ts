@@ -15,7 +15,7 @@ const COMPARED_BY_PAIRS = 5
 /** As many as the index gives at once. */
 const MAX_READ = 1_000
 
-export interface Ranking {
+interface Ranking {
   readonly query: string
   readonly language: Language | null
   readonly mode: SearchMode

@@ -21,7 +21,7 @@ export interface RerankOutcome {
   readonly error: ErrorCode | null
 }
 
-export interface RerankedChunks {
+interface RerankedChunks {
   readonly ranked: readonly RankedChunk[]
   readonly outcome: RerankOutcome
   /** Nano-USD. */

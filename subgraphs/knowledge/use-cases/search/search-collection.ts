@@ -44,12 +44,12 @@ export interface SearchHit {
 }
 
 /** The hits of one document. */
-export interface HitGroup {
+interface HitGroup {
   readonly document: DocumentRecord
   readonly hits: readonly SearchHit[]
 }
 
-export interface SearchAnswer {
+interface SearchAnswer {
   readonly hits: readonly SearchHit[]
   /** By document, best first; null unless it was asked for. */
   readonly groups: readonly HitGroup[] | null

@@ -18,7 +18,7 @@ const MAX_LEXICAL_WEIGHT = 10
 const FACET_FIELDS = ['language', 'file_name', 'media_type']
 
 /** A message of the conversation before a query. */
-export interface SearchMessage {
+interface SearchMessage {
   readonly role: 'user' | 'assistant'
   readonly content: string
 }

@@ -22,7 +22,7 @@ const MAX_OPEN_FILES = 8
 /** Characters of `metadata`: more than a header has. */
 const MAX_METADATA = 4_096
 
-export interface UploadInput {
+interface UploadInput {
   readonly name: string
   /** Null: its maker does not know it yet. The upload then grows with what is appended. */
   readonly sizeBytes?: number | null

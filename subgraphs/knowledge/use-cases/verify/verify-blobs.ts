@@ -17,7 +17,7 @@ const PAGE_BYTES = 64 * 1024 * 1024
 const READ_BYTES = 1024 * 1024
 const MAX_FILE_IDS = 20
 
-export const BLOB_FINDING_KINDS = ['missing', 'damaged'] as const
+const BLOB_FINDING_KINDS = ['missing', 'damaged'] as const
 
 /** What is wrong with stored bytes. */
 interface Fault {
@@ -33,7 +33,7 @@ export interface BlobFinding extends Fault {
   readonly documentId: string | null
 }
 
-export interface BlobVerification {
+interface BlobVerification {
   readonly blobs: number
   readonly texts: number
   readonly findings: readonly BlobFinding[]

@@ -15,7 +15,7 @@ const PAGE = 100
 /** The number of passages that one page restores, which takes some seconds. The next page continues. */
 const MAX_RESTORED = 4_096
 
-export type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing' | 'large'
+type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing' | 'large'
 
 /** A difference between the index and the store, or a collection that the index is too slow for. */
 export interface IndexFinding {

@@ -20,7 +20,7 @@ const MAX_ROBOTS_CHARS = 4 * MAX_ROBOTS_BYTES
 
 const ACCEPT = 'text/html, application/xhtml+xml, application/pdf, application/xml;q=0.9, */*;q=0.8'
 
-export interface Validators {
+interface Validators {
   readonly etag: string | null
   readonly lastModified: string | null
 }

@@ -26,7 +26,7 @@ const MAX_RETRY_AGE_MS = 30 * 60_000
 
 type CallContext = LinkContext & { readonly caller: Principal }
 
-export interface Refreshed {
+interface Refreshed {
   readonly source: WebSourceRecord
   readonly outcome: AttachedDocument['outcome']
 }

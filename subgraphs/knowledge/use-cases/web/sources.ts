@@ -29,7 +29,7 @@ export const MAX_REFRESH_SECONDS = 365 * 86_400
 const SOURCE_ID = /^web_/
 const NOTHING = { etag: null, lastModified: null }
 
-export interface WebInput {
+interface WebInput {
   readonly collectionId: string
   readonly url: string
   readonly metadata?: unknown

@@ -44,7 +44,7 @@ export function draftOf({ name, scopes, modelAllowlist, requestsPerMinute, token
 }
 
 export type DraftProblem = 'nameMissing' | 'nameLong' | 'scopesMissing' | 'notWhole' | 'notAmount' | 'dayPast'
-export type Problems = Partial<Record<keyof Draft, DraftProblem>>
+type Problems = Partial<Record<keyof Draft, DraftProblem>>
 
 /** What is wrong, by field, before anything is sent. */
 export function problemsOf(draft: Draft, now = new Date()): Problems {

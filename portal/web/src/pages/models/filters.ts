@@ -14,7 +14,7 @@ export interface Filters {
 export const KINDS = ['CHAT', 'EMBEDDING', 'TRANSCRIPTION', 'RERANK'] as const
 export const RESIDENCIES = ['LOCAL', 'REGIONAL', 'CLOUD'] as const
 export const ABILITIES = ['supportsVision', 'supportsTools', 'supportsResponseSchema', 'supportsReasoning'] as const
-export type Ability = (typeof ABILITIES)[number]
+type Ability = (typeof ABILITIES)[number]
 
 export function readFilters(search: Readonly<Record<string, unknown>>): Filters {
   const { can } = search

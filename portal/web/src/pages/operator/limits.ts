@@ -10,9 +10,9 @@ export const LIMITS = [
   'ocrPages',
 ] as const
 export type Limit = (typeof LIMITS)[number]
-export type Limits = Readonly<Record<Limit, number | null>>
+type Limits = Readonly<Record<Limit, number | null>>
 /** Limits as they are typed. Empty: the plan's. */
-export type Typed = Readonly<Record<Limit, string>>
+type Typed = Readonly<Record<Limit, string>>
 
 const BYTES_PER_MEBIBYTE = 1024 ** 2
 /** Counts are `Int`s of the schema, and so is the size of one file. */

@@ -17,7 +17,7 @@ export interface Filters {
 export const RANGES = ['day', 'week', 'month', 'quarter'] as const
 export const GROUPINGS = ['MODEL', 'KEY', 'OPERATION'] as const
 export const MEASURES = ['amount', 'calls', 'inputTokens', 'outputTokens'] as const
-export type Range = (typeof RANGES)[number]
+type Range = (typeof RANGES)[number]
 export type Grouping = (typeof GROUPINGS)[number]
 export type Measure = (typeof MEASURES)[number]
 

@@ -29,7 +29,7 @@ export function measured(totals: Totals, measure: Measure): number {
   return totals[measure]
 }
 
-export function idOf(group: Group, by: Grouping): string {
+function idOf(group: Group, by: Grouping): string {
   return (by === 'MODEL' ? group.modelId : by === 'KEY' ? group.apiKeyId : group.operation) ?? REST
 }
 

@@ -13,7 +13,7 @@ import { Input } from '../../ui/input.tsx'
 
 const MAX_DESCRIPTION = 100
 
-export interface EndpointDraft {
+interface EndpointDraft {
   readonly url: string
   readonly description: string
   readonly eventTypes: readonly string[]

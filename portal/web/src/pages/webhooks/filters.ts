@@ -1,5 +1,5 @@
 /** What the address says of the list of deliveries. */
-export interface DeliveryFilters {
+interface DeliveryFilters {
   readonly status?: (typeof STATUSES)[number]
 }
 

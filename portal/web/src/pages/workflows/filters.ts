@@ -12,11 +12,11 @@ export interface WorkflowSearch {
   readonly from?: string
 }
 
-export interface RunSearch {
+interface RunSearch {
   readonly node?: string
 }
 
-export const TABS = ['graph', 'editor', 'run', 'runs', 'versions'] as const
+const TABS = ['graph', 'editor', 'run', 'runs', 'versions'] as const
 export type Tab = (typeof TABS)[number]
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 

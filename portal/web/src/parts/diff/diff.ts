@@ -1,5 +1,5 @@
 /** A line of two texts: in both, or in one. Lines count from 1. */
-export interface DiffLine {
+interface DiffLine {
   readonly kind: 'same' | 'added' | 'removed'
   readonly text: string
   readonly before: number | null

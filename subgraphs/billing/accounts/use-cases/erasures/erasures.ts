@@ -32,7 +32,7 @@ const KIND = /^[a-z_]{1,40}$/
 
 const ACCOUNTS = 'They are the accounts: ids, models, amounts and times, and nothing that was asked or answered.'
 
-export interface EraseInput {
+interface EraseInput {
   readonly documentId?: string | null
   readonly memberId?: string | null
   readonly apiKeyIds?: readonly string[] | null

@@ -21,7 +21,7 @@ const reads = new FairPlaces(READS_AT_ONCE, MAX_WAITING_READS)
 /** A read is a page at most, so it runs although its caller has left. */
 const NO_END = new AbortController().signal
 
-export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
+interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
   /** The kinds of its documents, with their migrations. Absent: versions are not checked. */
   readonly kinds?: readonly Kind[]
 }

@@ -13,7 +13,7 @@ const NOT_CONTENT_ROLES = new Set(['navigation', 'search', 'banner', 'contentinf
 /** Classes of elements that are not printed, among them Wikipedia's menus and [edit] links. */
 const NOT_CONTENT_CLASSES = new Set(['noprint', 'mw-editsection', 'navbox', 'mw-jump-link', 'mw-portlet', 'vector-dropdown'])
 
-export interface Visit {
+interface Visit {
   readonly node: Node
   readonly leaving: boolean
   /** Skips the content of the node that is being entered. The node is not visited again on leaving. */

@@ -1,5 +1,5 @@
 /** A page of a TIFF, by the place of its directory in the file. */
-export interface TiffPage {
+interface TiffPage {
   readonly offset: number
   readonly width: number
   readonly height: number

@@ -1,7 +1,7 @@
 import { findAttribute, type XmlElement } from '../xml/xml.ts'
 
 /** Content of a paragraph that is not part of its line. */
-export interface Aside {
+interface Aside {
   readonly kind: 'note' | 'box'
   readonly element: XmlElement
 }

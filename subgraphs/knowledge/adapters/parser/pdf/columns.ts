@@ -17,7 +17,7 @@ const LEAST_LETTERS = 16
 const LEAST_COLUMN = 0.12
 
 /** Rows that are read one after the other, and their left and right edges. */
-export interface Flow {
+interface Flow {
   readonly rows: readonly Row[]
   readonly x0: number
   readonly x1: number

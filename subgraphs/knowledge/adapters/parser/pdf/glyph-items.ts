@@ -39,7 +39,7 @@ export interface GlyphItem {
 }
 
 /** What pdf.js says of a font. */
-export interface Font {
+interface Font {
   readonly loadedName: string
   readonly name: string
   readonly vertical?: boolean

@@ -18,7 +18,7 @@ const MAX_HEADING_SHARE = 0.25
 const TITLE_LINES = 2
 const MAX_HEADING_CHARS = 200
 
-export interface Style {
+interface Style {
   readonly size: number
   readonly isBold: boolean
 }
@@ -81,7 +81,7 @@ function readStyleKey(key: string): Style {
 }
 
 /** Returns the form of a title in which outline and page agree: without numbering, case and white space. */
-export function outlineKey(title: string): string {
+function outlineKey(title: string): string {
   return foldPresentationForms(title)
     .replace(/^[\s\p{Nd}.]+/u, '')
     .replace(/\s+/g, '')

@@ -19,7 +19,7 @@ const SAME_SIZE = 0.1
 const HEADING_LEADING = 1.9
 
 /** A line of a block. A line that is divided with a hyphen has no hyphen. */
-export interface PlacedText {
+interface PlacedText {
   readonly text: string
   readonly area: Area
 }

@@ -12,7 +12,7 @@ const LEAST_ROWS_AT_PLACE = 5
 /** Positions closer than this, in points, are the same. */
 const SAME_PLACE = 6
 
-export interface PageRows {
+interface PageRows {
   readonly number: number
   readonly height: number
   /** Rows of upright text, followed by those of text in other directions, such as text in the margin. */
@@ -25,7 +25,7 @@ interface Series {
   readonly rows: { readonly page: number; readonly row: Row }[]
 }
 
-export interface RepeatedRows {
+interface RepeatedRows {
   /** The rows to leave out. */
   readonly again: ReadonlySet<Row>
   /** The first row of each repeated title. It stays, because a document's name may appear only there. */

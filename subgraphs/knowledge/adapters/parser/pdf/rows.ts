@@ -17,7 +17,7 @@ const ALL_BOLD = 0.8
 /** Text that is drawn twice within this share of its size is bold text drawn with an offset. */
 const SAME_PLACE = 0.12
 
-export interface Piece {
+interface Piece {
   readonly x0: number
   readonly x1: number
   /** The glyphs from left to right, with spaces at gaps. */
@@ -200,7 +200,7 @@ function trimmed(glyphs: readonly string[]): string[] {
 }
 
 /** Returns the size of most letters, or 0 if there are none. */
-export function findUsualSize(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
+function findUsualSize(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
   const letters = new Map<number, number>()
   for (const { size, glyphs } of pieces) {
     const key = Math.round(size * 2) / 2

@@ -31,12 +31,12 @@ export interface TableRow {
   readonly area: Area
 }
 
-export interface TablePart {
+interface TablePart {
   readonly kind: 'table'
   readonly header: TableRow | undefined
   readonly rows: readonly TableRow[]
 }
-export interface LinesPart {
+interface LinesPart {
   readonly kind: 'lines'
   readonly rows: readonly Row[]
 }

@@ -19,7 +19,7 @@ export interface TextRun {
 }
 
 /** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
-export interface Frame {
+interface Frame {
   /** The number of quarter turns from upright, or 4 for any other angle. */
   readonly turn: number
   readonly runs: readonly TextRun[]
@@ -28,7 +28,7 @@ export interface Frame {
 }
 
 /** What a page shows, and its size. */
-export interface PageText {
+interface PageText {
   readonly width: number
   readonly height: number
   readonly frames: readonly Frame[]

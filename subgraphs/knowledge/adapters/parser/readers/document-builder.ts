@@ -12,7 +12,7 @@ import {
 } from '../../../ports/document-parser.ts'
 import { MAX_PLACED_LINES, type ParserLimits } from '../limits.ts'
 
-export type BlockKind = Block['kind']
+type BlockKind = Block['kind']
 type Warning = ParsedDocument['warnings'][number]
 
 export interface BlockFacts {
@@ -24,7 +24,7 @@ export interface BlockFacts {
   readonly placed?: Placed
 }
 
-export interface Placed {
+interface Placed {
   /** The size of the page. */
   readonly size: { readonly width: number; readonly height: number }
   /** The lines of the block in order, each with the text that it has before normalising. */

@@ -1,4 +1,4 @@
-export type RtfToken =
+type RtfToken =
   | { readonly kind: 'open' }
   | { readonly kind: 'close' }
   | { readonly kind: 'optional' }

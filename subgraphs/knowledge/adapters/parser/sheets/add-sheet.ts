@@ -18,7 +18,7 @@ export interface SheetRow {
 }
 
 /** Returns the location of cells in a row, such as `Sales!A2:D2` in a sheet. */
-export type LocationOf = (row: number, firstColumn: number, lastColumn: number) => BlockLocation
+type LocationOf = (row: number, firstColumn: number, lastColumn: number) => BlockLocation
 
 const MAX_HEADER_CELL_CHARS = 100
 
@@ -107,7 +107,7 @@ function withoutEmptyEnd(line: string): string {
 }
 
 /** Returns the name of a column: `A`, `Z` and `AA` for 0, 25 and 26. */
-export function columnName(column: number): string {
+function columnName(column: number): string {
   const rest = Math.floor(column / 26) - 1
   return (rest < 0 ? '' : columnName(rest)) + String.fromCharCode(65 + (column % 26))
 }

@@ -7,7 +7,7 @@ const SHORT_DATES: Readonly<Record<number, string>> = { 14: 'yyyy-mm-dd', 22: 'y
 /** The number of days between the epochs of Excel's 1900 and 1904 date systems. */
 const DAYS_TO_1904 = 1462
 
-export interface CellText {
+interface CellText {
   readonly text: string
   readonly isText: boolean
 }

@@ -16,7 +16,7 @@ export async function read(content: Uint8Array | string, fileName = 'file', limi
 }
 
 /** Formats blocks as `kind: text`, with their level, table header and location. */
-export function toOutline({ text, blocks }: ParsedDocument): readonly string[] {
+function toOutline({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, tableHeader, location, charStart, charEnd }) => {
     const place = location && `${location.within}${location.start}-${location.end}`
     const facts = [level && `${level}`, tableHeader && ` [${tableHeader}]`, place && ` (${place})`].filter(Boolean).join('')

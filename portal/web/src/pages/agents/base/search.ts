@@ -1,7 +1,7 @@
 import { readText } from '../../../data/search-params.ts'
 
 /** What the address of an agent's page says, so that a link shows the same. */
-export interface AgentSearch {
+interface AgentSearch {
   readonly tab?: Tab
   /** The kept conversation that is open. */
   readonly thread?: string
@@ -13,8 +13,8 @@ export interface AgentSearch {
   readonly to?: number
 }
 
-export const TABS = ['chat', 'runs', 'settings', 'use'] as const
-export type Tab = (typeof TABS)[number]
+const TABS = ['chat', 'runs', 'settings', 'use'] as const
+type Tab = (typeof TABS)[number]
 export const RUN_STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
 

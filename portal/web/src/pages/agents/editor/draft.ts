@@ -4,7 +4,7 @@ import { readSchema } from './schema.ts'
 
 const MAX_NAME = 200
 const MAX_INSTRUCTIONS = 32_768
-export const MAX_COLLECTIONS = 10
+const MAX_COLLECTIONS = 10
 export const MAX_SERVERS = 5
 const MAX_TOOLS = 50
 const MAX_HEADERS = 10
@@ -90,7 +90,7 @@ export function draftOf(agent: Agent): Draft {
   }
 }
 
-export type DraftProblem =
+type DraftProblem =
   | 'missing'
   | 'nameLong'
   | 'code'
@@ -108,7 +108,7 @@ export type DraftProblem =
   | 'tools'
   | 'schema'
 /** `servers[0].url` is the address of the first server. */
-export type Problems = Readonly<Record<string, DraftProblem>>
+type Problems = Readonly<Record<string, DraftProblem>>
 
 /** What is wrong, by field, before anything is sent. */
 export function problemsOf(draft: Draft): Problems {

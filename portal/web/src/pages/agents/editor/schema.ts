@@ -8,7 +8,7 @@ const ONE = ['items', 'additionalProperties', 'contains', 'not', 'if', 'then', '
 const LIST = ['anyOf', 'allOf', 'oneOf', 'prefixItems']
 const NAMED = ['properties', 'patternProperties', '$defs', 'dependentSchemas']
 
-export type SchemaProblem =
+type SchemaProblem =
   | { readonly kind: 'empty' | 'notJson' | 'notObject' | 'long' | 'deep' }
   | { readonly kind: 'notJsonAt'; readonly line: number }
   | { readonly kind: 'type' | 'required' | 'enum' | 'reference' | 'part'; readonly path: string }

@@ -1,5 +1,5 @@
 /** A message of a kept conversation, as far as people read it. */
-export interface ThreadMessage {
+interface ThreadMessage {
   readonly role: 'user' | 'assistant'
   readonly text: string
 }

@@ -1,7 +1,7 @@
 import type { RunEvent } from './runs.ts'
 
 /** What a run did between two calls of its model, and what the model said in the call. */
-export interface ProgressStep {
+interface ProgressStep {
   readonly number: number
   readonly text: string
   readonly tools: readonly NonNullable<RunEvent['toolCall']>[]

@@ -21,7 +21,7 @@ const MAX_DESCRIPTION = 2000
 const FIELDS = ['name', 'code', 'description', 'embeddingModel', 'rerankModel', 'transcriptionModel', 'ocr']
 
 /** What the forms of a collection have in common. */
-export interface CollectionValues {
+interface CollectionValues {
   readonly name: string
   readonly code: string
   readonly description: string

@@ -6,7 +6,7 @@ const whole = (value: unknown, most: number) =>
   typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most ? value : undefined
 
 export const LIST_ORDERS = ['newest', 'oldest', 'name', 'nameDown'] as const
-export type ListOrder = (typeof LIST_ORDERS)[number]
+type ListOrder = (typeof LIST_ORDERS)[number]
 
 /** What the schema calls an order. */
 export const SORTS = {
@@ -83,7 +83,7 @@ export function readCollectionFilters(search: Search): CollectionFilters {
 export const DOCUMENT_VIEWS = ['passages', 'text', 'versions'] as const
 
 /** What the address says of one document. `passage` comes from a citation. */
-export interface DocumentView {
+interface DocumentView {
   readonly view?: (typeof DOCUMENT_VIEWS)[number]
   readonly passage?: string
   readonly page?: number

@@ -21,7 +21,7 @@ export function toRows(metadata: unknown): readonly MetadataRow[] {
   }))
 }
 
-export type RowProblem = 'name' | 'twice' | 'number'
+type RowProblem = 'name' | 'twice' | 'number'
 
 /** What is wrong with a row; null: nothing. */
 export function problemOf(row: MetadataRow, rows: readonly MetadataRow[]): RowProblem | null {

@@ -8,7 +8,7 @@ interface Original {
   readonly name: string
 }
 
-export interface Download {
+interface Download {
   readonly start: (file: Original) => Promise<void>
   readonly isStarting: boolean
   readonly failure: Failure | null

@@ -1,5 +1,5 @@
 /** What a file is, as far as its first bytes tell. The service looks closer, and has the last word. */
-export type FileKind = 'document' | 'picture' | 'sound' | 'unknown'
+type FileKind = 'document' | 'picture' | 'sound' | 'unknown'
 
 /** How many bytes `kindOf` looks at. */
 export const HEAD_BYTES = 1024

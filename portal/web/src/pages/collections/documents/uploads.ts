@@ -25,7 +25,7 @@ export interface Transport {
  * `checking`, `waiting`, `sending`, `attaching`, then `attached`, or `unchanged` if the collection has it already.
  * `refused`: never sent. `failed` may be tried again.
  */
-export type UploadState = 'checking' | 'refused' | 'waiting' | 'sending' | 'attaching' | 'attached' | 'unchanged' | 'failed' | 'cancelled'
+type UploadState = 'checking' | 'refused' | 'waiting' | 'sending' | 'attaching' | 'attached' | 'unchanged' | 'failed' | 'cancelled'
 
 export interface UploadItem {
   readonly key: number

@@ -65,7 +65,7 @@ export function toInput(collectionId: string, filters: CollectionFilters): Searc
   }
 }
 
-export interface HitGroup {
+interface HitGroup {
   readonly document: Hit['chunk']['document']
   readonly hits: readonly { readonly hit: Hit; readonly rank: number }[]
 }

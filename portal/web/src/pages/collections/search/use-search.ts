@@ -3,7 +3,7 @@ import { useClient } from 'urql'
 import { type Failure, toFailure } from '../../../data/failure.ts'
 import { type Found, SEARCH, type SearchInput } from './search.ts'
 
-export type Searching =
+type Searching =
   | { readonly state: 'idle' }
   | { readonly state: 'searching' }
   | { readonly state: 'failed'; readonly failure: Failure }

@@ -2,13 +2,13 @@ import { isObject } from '../../../data/is-object.ts'
 import type { Definition, DefinitionNode } from './definition.ts'
 
 /** A node waits for another; if that is a branch, for one of its cases. */
-export interface Edge {
+interface Edge {
   readonly from: string
   readonly to: string
   readonly chosen: string | null
 }
 
-export interface Place {
+interface Place {
   readonly id: string
   /** From 0: how many nodes are done before it. */
   readonly column: number

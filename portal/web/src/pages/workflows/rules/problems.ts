@@ -25,7 +25,7 @@ const KEYWORDS = [
   'maximum',
   'other',
 ] as const
-export type Keyword = (typeof KEYWORDS)[number]
+type Keyword = (typeof KEYWORDS)[number]
 
 /** These only hold others, which say what is wrong. */
 const HOLDERS = new Set([

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { endableIterator } from '../process/endable-iterator.ts'
 import type { Link } from './link.ts'
-import { nameOperation, watchedLink } from './watched-link.ts'
+import { nameOperation, observedLink } from './observed-link.ts'
 
 const context = { caller: null, requestId: 'req_1', signal: new AbortController().signal }
 
@@ -11,7 +11,7 @@ function watched(link: Link) {
     underWay.add(name)
     return () => underWay.delete(name)
   }
-  return { underWay, link: watchedLink(link, 'knowledge', { begin }) }
+  return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { begin } }) }
 }
 
 it('names an operation until it is answered, or has failed', async () => {

@@ -7,6 +7,19 @@ import { readError, startAdapter } from './support.ts'
 const AT = '2026-01-31T12:00:00.000Z'
 const AT_SECONDS = 1769860800
 
+/** A value as REST writes it: names in snake case, moments in seconds, the words of enums in lower case. */
+function inRest(value: unknown): unknown {
+  if (value === AT) return AT_SECONDS
+  if (typeof value === 'string') return /^[A-Z_]{3,}$/.test(value) ? value.toLowerCase() : value
+  if (Array.isArray(value)) return value.map(inRest)
+  return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).map(toField)) : value
+}
+const toField = ([name, value]: [string, unknown]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), inRest(value)]
+/** A record with an id as an object of REST; `more` has the fields that have another name there. */
+function toObject<More extends object>(object: string, { id, ...record }: { readonly id: string }, more: More) {
+  return { ...(inRest(record) as object), id, object, ...more }
+}
+
 const collection = {
   id: 'col_1',
   code: 'hr',
@@ -22,22 +35,11 @@ const collection = {
   chunkCount: 9,
   createdAt: AT,
 }
-const collectionObject = {
-  id: 'col_1',
-  object: 'collection',
-  created_at: AT_SECONDS,
-  collection_code: 'hr',
-  collection_name: 'Handbook',
-  embedding_model: 'e5-small-ar-en',
-  rerank_model: 'rerank-v3.5',
-  transcription_model: 'whisper-1',
-  dimensions: 384,
-  description: null,
-  ocr: 'off',
-  document_count: 2,
-  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
-  chunk_count: 9,
-}
+const { code: _code, name: _name, ...placed } = collection
+const collectionObject = toObject('collection', placed, {
+  ...{ collection_code: 'hr', collection_name: 'Handbook' },
+  ...{ embedding_model: 'e5-small-ar-en', rerank_model: 'rerank-v3.5', transcription_model: 'whisper-1' },
+})
 const file = {
   id: 'file_1',
   name: 'إجازة.txt',
@@ -47,16 +49,8 @@ const file = {
   sizeBytes: 5,
   createdAt: AT,
 }
-const fileObject = {
-  id: 'file_1',
-  object: 'file',
-  created_at: AT_SECONDS,
-  file_name: 'إجازة.txt',
-  media_type: 'text/plain',
-  status: 'uploaded',
-  checksum: 'sha256:00',
-  size_bytes: 5,
-}
+const { name: fileName, ...bytes } = file
+const fileObject = toObject('file', bytes, { file_name: fileName })
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
@@ -79,29 +73,10 @@ const document = {
   attempts: 1,
   createdAt: AT,
 }
-const documentObject = {
-  id: 'doc_1',
-  object: 'document',
-  created_at: AT_SECONDS,
-  collection_id: 'col_1',
-  file_id: 'file_1',
-  parent_id: 'doc_0',
-  file_name: 'a.txt',
-  external_id: null,
-  version: 1,
-  replacement: null,
-  status: 'failed',
-  stage: null,
-  progress: null,
-  error: { code: 'password_required', message: 'The file is encrypted.' },
-  warnings: [],
-  transcription_model: null,
-  page_count: 3,
-  chunk_count: 0,
-  language: 'ar',
-  metadata: { team: 'hr' },
-  attempts: 1,
-}
+const { collection: _in, file: _of, parent: _parent, name: documentName, ...ingested } = document
+const documentObject = toObject('document', ingested, {
+  ...{ collection_id: 'col_1', file_id: 'file_1', parent_id: 'doc_0', file_name: documentName },
+})
 const key = {
   id: 'key_1',
   name: 'app',
@@ -126,27 +101,10 @@ const member = {
   removedAt: null,
   createdAt: AT,
 }
-const memberObject = {
-  id: 'mem_1',
-  object: 'member',
-  created_at: AT_SECONDS,
-  role: 'viewer',
-  email: 'ann@example.org',
-  name: 'Ann',
-  key_id: 'key_1',
-  last_seen_at: AT_SECONDS,
-  removed_at: null,
-}
+const { apiKey: _key, createdApiKeys: _created, ...person } = member
+const memberObject = toObject('member', person, { key_id: 'key_1' })
 const thread = { id: 'thr_1', agentId: 'agt_1', title: 'When?', messageCount: 1, updatedAt: AT, expiresAt: AT }
-const threadObject = {
-  id: 'thr_1',
-  object: 'thread',
-  agent_id: 'agt_1',
-  title: 'When?',
-  message_count: 1,
-  updated_at: AT_SECONDS,
-  expires_at: AT_SECONDS,
-}
+const threadObject = toObject('thread', thread, {})
 const keyObject = {
   id: 'key_1',
   object: 'key',
@@ -171,15 +129,7 @@ const noLimits = {
   concurrency: null,
   ocrPages: 500,
 }
-const limits = {
-  storage_bytes: null,
-  vectors: null,
-  max_file_bytes: null,
-  requests_per_minute: null,
-  tokens_per_minute: null,
-  concurrency: null,
-  ocr_pages: 500,
-}
+const limits = inRest(noLimits) as object
 const organization = {
   id: 'org_1',
   name: 'Acme',
@@ -212,16 +162,10 @@ const managedObject = {
 const ocrQuota = { used: 3, limit: 100 }
 const quota = { storageBytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } }
 const entry = { id: 'ent_1', kind: 'TOP_UP', amount: '12.5', held: '0', balance: '112.5', reference: 'inv-1', at: AT }
-const entryObject = {
-  id: 'ent_1',
-  object: 'ledger_entry',
-  created_at: AT_SECONDS,
-  kind: 'top_up',
-  amount_usd: '12.5',
-  held_usd: '0',
-  balance_usd: '112.5',
-  reference: 'inv-1',
-}
+const { amount, held, balance, at: _at, ...written } = entry
+const entryObject = toObject('ledger_entry', written, {
+  ...{ created_at: AT_SECONDS, amount_usd: amount, held_usd: held, balance_usd: balance },
+})
 const model = {
   id: 'meta/llama',
   kind: 'CHAT',
@@ -434,17 +378,8 @@ const sums = {
   pages: 4,
   amount: '9000000.000000001',
 }
-const sumsObject = {
-  calls: 2,
-  input_tokens: 7,
-  cached_input_tokens: 0,
-  cache_write_tokens: 3,
-  output_tokens: 5,
-  audio_seconds: 1.5,
-  search_units: 2,
-  pages: 4,
-  amount_usd: '9000000.000000001',
-}
+const { amount: sum, ...counted } = sums
+const sumsObject = { ...(inRest(counted) as object), amount_usd: sum }
 const usageObject = {
   id: 'use_1',
   object: 'usage_record',

@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { apiKeyFrom } from '../subgraphs/billing/accounts/domain/api-key.ts'
+import { openPepper } from '../subgraphs/billing/accounts/use-cases/key-pepper.ts'
 import { newSecret } from '../subgraphs/billing/accounts/use-cases/new-api-key.ts'
 import { openCollections } from '../subgraphs/billing/use-cases/tables.ts'
 import { openSqliteDocumentStore } from '../subgraphs/common/adapters/sqlite/documents/document-store.ts'
-import { deriveKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
 import { parseSecret } from '../subgraphs/common/identity/secrets.ts'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { mockCatalog } from '../test/support/catalog.ts'
@@ -32,7 +34,6 @@ const PER_INSERT = 1_000
 /** Nothing may grow faster than its input. Figures of a busy machine scatter. */
 const STEEPEST = 1.05
 const PLOT = fileURLToPath(new URL('../docs/growth.svg', import.meta.url))
-const PEPPER = deriveKeys({ current: parseSecret(TEST_SECRET), next: null, previous: null }, 'api key pepper').current
 const SHORT = makeBody(10)
 
 /** How the CPU of a call grows, with a picture for `docs/measurements.md`. */
@@ -86,7 +87,7 @@ async function withService<R>(use: (service: Measured) => Promise<R>): Promise<R
   await using load = new Child('./load-process.ts')
   // A prompt of 5 MB fits.
   const catalog = mockCatalog(await engine.answer<string>()).replace('context_window: 128000', 'context_window: 10000000')
-  const own = newSecret(PEPPER).key
+  const own = apiKeyFrom(randomBytes(32))
   const start = () =>
     startEmbedded({ folder, catalog, env: { KIS_SECRET: TEST_SECRET, KIS_BOOTSTRAP_API_KEY: own, KIS_BOOTSTRAP_CREDIT_USD: '100000' } })
   let service = await start()
@@ -141,11 +142,14 @@ async function fillLedger({ entries, wallets, bootstrap }: Tables, size: number)
 }
 
 /** Repeats the operator's organization, each with a key and a wallet of its own. */
-async function addOrganizations({ organizations, wallets, apiKeys, bootstrap }: Tables, size: number): Promise<readonly string[]> {
-  const { organizationId, apiKeyId } = (await bootstrap.findOne({ _id: 'operator' }))!
+async function addOrganizations(tables: Tables, size: number): Promise<readonly string[]> {
+  const { organizations, wallets, apiKeys, bootstrap } = tables
+  const first = (await bootstrap.findOne({ _id: 'operator' }))!
+  const { organizationId, apiKeyId } = first
+  const pepper = await openPepper({ collections: tables, secret: parseSecret(TEST_SECRET), madeWith: null }, first)
   const organization = (await organizations.findOne({ _id: organizationId }))!
   const apiKey = (await apiKeys.findOne({ _id: apiKeyId }))!
-  const made = Array.from({ length: size }, (_, i) => ({ id: `org_${size}_${i}`, ...newSecret(PEPPER) }))
+  const made = Array.from({ length: size }, (_, i) => ({ id: `org_${size}_${i}`, ...newSecret(pepper) }))
   await inParts(size, (i) => ({ ...organization, _id: made[i]!.id }), organizations)
   await inParts(
     size,

@@ -1,8 +1,7 @@
 import { BILLING_KINDS } from '../subgraphs/billing/migrations.ts'
+import { requireSecret } from '../subgraphs/billing/portable.ts'
 import { type OwnDocumentsOptions, openOwnDocuments } from '../subgraphs/common/adapters/own-documents.ts'
 import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { deriveKeys, fingerprintsOf } from '../subgraphs/common/identity/accepted-secrets.ts'
-import { ownInstallation } from '../subgraphs/common/identity/installation.ts'
 import { systemClock } from '../subgraphs/common/process/clock.ts'
 import { idSource } from '../subgraphs/common/process/ids.ts'
 import { createLog } from '../subgraphs/common/process/log.ts'
@@ -22,11 +21,10 @@ export async function migrateStores(config: Config, say: (line: string) => void)
   const { billing, inference, knowledge } = config.settings
   const log = createLog('migrate', config.logLevel)
   const files = dataFiles(config.dataDirectory)
-  const fingerprints = fingerprintsOf(deriveKeys(config.secrets, 'fingerprint'))
   const newId = () => idSource(systemClock)('inst')
   let id: string | undefined
   const ask = () => (id === undefined ? null : Promise.resolve(id))
-  const folder = new DataFolder({ files: ownFiles(config, 'all'), fingerprints: () => fingerprints, ask, newId })
+  const folder = new DataFolder({ files: ownFiles(config, 'all'), ask, newId })
   const migrated = async (part: string, options: Omit<OwnDocumentsOptions, 'log'>) => {
     const open = async () => {
       const { store, installation } = await openOwnDocuments({ ...options, log })
@@ -39,10 +37,16 @@ export async function migrateStores(config: Config, say: (line: string) => void)
     id = (await opening.opened).id
     say(`${part}: the documents have the version of this program`)
   }
-  const claim = { ...ownInstallation('', fingerprints), id: null, newId } as const
-  const own = async () => (billing.mongodb ? ownInstallation(id!, fingerprints) : (await folder.look()).installation)
-  await migrated('billing', { mongodb: billing.mongodb, file: files.billing.path, own, claim, kinds: BILLING_KINDS })
+  const claim = { id: null, newId } as const
+  const own = async () => (billing.mongodb ? { id: id! } : (await folder.look()).installation)
+  await migrated('billing', {
+    mongodb: billing.mongodb,
+    file: files.billing.path,
+    own,
+    claim,
+    kinds: BILLING_KINDS,
+    look: requireSecret(config.secret),
+  })
   await migrated('inference', { mongodb: inference.mongodb, file: files.inference.path, own, kinds: INFERENCE_KINDS })
-  const moving = async () => ({ ...(await own()), movesAtOnce: true })
-  await migrated('knowledge', { mongodb: knowledge.mongodb, file: files.knowledge.path, own: moving, kinds: KNOWLEDGE_KINDS })
+  await migrated('knowledge', { mongodb: knowledge.mongodb, file: files.knowledge.path, own, kinds: KNOWLEDGE_KINDS })
 }

@@ -9,12 +9,9 @@ import type { Billing } from '../subgraphs/billing/main.ts'
 import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { deriveKeys, fingerprintsOf, listKeys } from '../subgraphs/common/identity/accepted-secrets.ts'
-import { forgetPrevious } from '../subgraphs/common/identity/kept-secret.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/identity/principal-token.ts'
-import { SealedTexts } from '../subgraphs/common/identity/sealed-text.ts'
-import type { Purpose } from '../subgraphs/common/identity/secrets.ts'
+import { deriveKey, sealedBy } from '../subgraphs/common/identity/secrets.ts'
 import { graphqlBody } from '../subgraphs/common/link/graphql-errors.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
 import { localLink } from '../subgraphs/common/link/local-link.ts'
@@ -153,7 +150,6 @@ class Start {
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
       files: ownFiles(config, role),
-      fingerprints: () => fingerprintsOf(this.#keys('fingerprint')),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
     })
@@ -253,11 +249,11 @@ class Start {
     if (this.#settings.billing.mongodb) this.#askInstallation = () => fetchInstallation(billingLink)
     // The two call each other. Nothing is called before both exist.
     const knowledgeLink = {} as Link
-    const inference = await this.#inference(billingLink, knowledgeLink)
+    // With another secret than that of the data nothing works on it.
+    const inference = await this.#inference(billingLink, knowledgeLink, billing.opened)
     const inferenceLink = this.#local(inference)
-    const knowledge = await this.#knowledge(billingLink, inferenceLink)
+    const knowledge = await this.#knowledge(billingLink, inferenceLink, billing.opened)
     Object.assign(knowledgeLink, this.#local(knowledge))
-    this.#forgetPrevious([billing, inference, knowledge])
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = await this.#restAdapter(observedLink(gateway.link, 'gateway', 'internal', this.#observers()))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
@@ -287,8 +283,7 @@ class Start {
       createBilling(
         {
           ...this.#settings.billing,
-          peppers: this.#keys('api key pepper'),
-          sealed: this.#sealed('webhook secrets'),
+          secret: this.#config.secret,
           plans: this.#settings.catalog.plans,
         },
         { ...this.#basics, folder: this.#folder, telemetry: this.#telemetry },
@@ -296,18 +291,18 @@ class Start {
     )
   }
 
-  async #inference(billing: Link, knowledge: Link): Promise<StoringSubgraph> {
+  async #inference(billing: Link, knowledge: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {
     const { createInference } = await import('../subgraphs/inference/main.ts')
     return this.#stack.use(
       await createInference(this.#settings.inference, {
         billing,
         knowledge,
-        sealed: this.#sealed('secrets of callers'),
-        fingerprints: fingerprintsOf(this.#keys('fingerprint')),
+        secret: this.#config.secret,
         queue: this.#watch,
         folder: this.#folder,
         bytePaths: this.#bytePaths(),
         telemetry: this.#telemetry,
+        ...(after && { after }),
         ...this.#basics,
       }),
     )
@@ -342,7 +337,7 @@ class Start {
         bytePaths: this.#bytePaths(),
         authenticate: authenticateBy(links.billing, issued),
         sessions: sessionsBy(links.billing),
-        people: oidc && { oidc, signIn: signInBy(links.billing), sealed: this.#sealed('sign-ins') },
+        people: oidc && { oidc, signIn: signInBy(links.billing), sealed: sealedBy(this.#config.secret, 'sign-ins') },
         isService,
         loadShedder: this.#loadShedder,
         supergraphSdl: readSdl('supergraph'),
@@ -384,35 +379,12 @@ class Start {
   }
 
   #tokens(): PrincipalTokens {
-    if (!this.#tokensOfAll) {
-      const [current, ...others] = listKeys(this.#keys('principal tokens'))
-      this.#tokensOfAll = principalTokens(current, this.#basics.clock, ...others)
-    }
+    this.#tokensOfAll ??= principalTokens(deriveKey(this.#config.secret, 'principal tokens'), this.#basics.clock)
     return this.#tokensOfAll
   }
 
   #bytePaths(): BytePaths {
-    return bytePaths(this.#basics.clock, ...listKeys(this.#keys('stored bytes')))
-  }
-
-  #keys(purpose: Purpose) {
-    return deriveKeys(this.#config.secrets, purpose)
-  }
-
-  #sealed(purpose: Purpose): SealedTexts {
-    return new SealedTexts(...listKeys(this.#keys(purpose)))
-  }
-
-  /** Removes the previous secret from the data folder once no store depends on it. */
-  #forgetPrevious(parts: readonly StoringSubgraph[]): void {
-    const { dataDirectory, keepsSecrets, secrets } = this.#config
-    const { previous } = secrets
-    if (!keepsSecrets || !previous) return
-    Promise.all(parts.map(({ secretMoved }) => secretMoved))
-      .then(() => forgetPrevious(dataDirectory, previous))
-      .catch((error) =>
-        this.#log.warn({ err: error }, 'the previous secret could not be removed from the data folder; the next start tries again'),
-      )
+    return bytePaths(this.#basics.clock, deriveKey(this.#config.secret, 'stored bytes'))
   }
 
   #local(subgraph: Subgraph): Link {

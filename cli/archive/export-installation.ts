@@ -1,19 +1,17 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
 import { encodeDocument, toStored } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { fingerprintSecret, type Installation } from '../../subgraphs/common/identity/installation.ts'
-import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
-import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
+import { readKeptSecret } from '../../subgraphs/common/identity/kept-secret.ts'
+import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { TASK_LEASES } from '../../subgraphs/common/process/tasks.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
-import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
+import type { StorePlaces } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
 import { FORMAT } from './format.ts'
 import { type Sealed, seal } from './sealed-secret.ts'
-import { kindVersions, listCollections, type NamedCollection, openToRead, type ReadStores, SUBGRAPHS } from './stores.ts'
+import { kindVersions, listCollections, type Marked, type NamedCollection, openToRead, type ReadStores, SUBGRAPHS } from './stores.ts'
 
 /** The kind of the lines that say which key the bytes have that follow. */
 export const CONTENTS = 'knowledge/contents'
@@ -34,7 +32,7 @@ const MAX_LARGE = 1_000_000
 
 interface InstallationExport {
   readonly places: StorePlaces
-  readonly given: GivenSecret | null
+  readonly given: Uint8Array | null
   readonly file: string
   /** Null: the secret stays behind. */
   readonly passphrase: string | null
@@ -156,16 +154,10 @@ async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promis
   await flush()
 }
 
-/** @throws {Error} the secret is missing, another one, or being rotated */
-function sealSecret(dataDirectory: string, installation: Installation, given: GivenSecret | null, passphrase: string): Sealed {
-  const { secret: file, previous } = keptFiles(dataDirectory)
-  if (!given && !existsSync(file)) throw new Error(`${file} is missing. Set KIS_SECRET to the secret of the service.`)
-  if (given?.isRotating || (!given && existsSync(previous)))
-    throw new Error(
-      'The secret is being rotated, and the data depends on two secrets. Export without --with-secret and keep both, or wait until `kis secret` says that nothing is left.',
-    )
-  const bytes = given?.secret ?? parseSecret(readFileSync(file, 'utf8'))
-  if (fingerprintSecret(bytes) !== installation.secretFingerprint)
+/** @throws {Error} the secret is missing, or another one than that of the data */
+function sealSecret(dataDirectory: string, { id, secretFingerprint }: Marked, given: Uint8Array | null, passphrase: string): Sealed {
+  const secret = given ?? readKeptSecret(dataDirectory)
+  if (fingerprintSecret(secret) !== secretFingerprint)
     throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')
-  return seal(bytes, passphrase, installation.id)
+  return seal(secret, passphrase, id)
 }

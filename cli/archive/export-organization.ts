@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { accountsOf, openAccountCollections } from '../../subgraphs/billing/portable.ts'
-import { deriveKeys, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
+import { sealedBy } from '../../subgraphs/common/identity/secrets.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
@@ -47,7 +47,7 @@ export async function exportOrganization({ config, places, organizationId, file,
     secret: key && seal(key, passphrase!, organizationId),
   })
   await accounts.write(archive)
-  const own = { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId }
+  const own = { secrets: sealedBy(config.secret, 'secrets of callers'), organizationId }
   const sealing = key && { own, archive: { secrets: new SealedTexts(key), organizationId } }
   await exportAgents({ collections: openAgentCollections(stores.documents.inference), organizationId, sealing }, archive)
   await exportKnowledge({ store: knowledgeStore(stores.documents.knowledge), blobs: stores.blobs, organizationId }, archive)

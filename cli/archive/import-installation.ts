@@ -4,12 +4,12 @@ import { z } from 'zod'
 import { type AnyDocument, migrated } from '../../subgraphs/common/adapters/documents/kinds.ts'
 import { withDates } from '../../subgraphs/common/adapters/documents/stored-value.ts'
 import { beginImport, endImport, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
-import { fingerprintSecret } from '../../subgraphs/common/identity/installation.ts'
 import { keptFiles } from '../../subgraphs/common/identity/kept-secret.ts'
+import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { fillIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
-import type { GivenSecret, StorePlaces } from '../settings/servers.ts'
+import type { StorePlaces } from '../settings/servers.ts'
 import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
 import { syncFolder } from './archive-writer.ts'
 import { CONTENTS, LARGE_BYTES } from './export-installation.ts'
@@ -45,7 +45,7 @@ interface InstallationImport {
   readonly archive: ArchiveReader
   readonly scope: InstallationScope
   readonly places: StorePlaces
-  readonly given: GivenSecret | null
+  readonly given: Uint8Array | null
   /** Called if the archive has the secret, and the environment has none. */
   passphrase(): Promise<string>
   readonly log: Log
@@ -101,15 +101,14 @@ export async function importInstallation({
 }: InstallationImport): Promise<{ readonly manifest: Manifest; readonly lacking: readonly string[] }> {
   const { id, secretFingerprint } = scope
   const { secret: sealed } = archive.head
-  if (given && !given.isRotating && fingerprintSecret(given.secret) !== secretFingerprint)
+  if (given && fingerprintSecret(given) !== secretFingerprint)
     throw new Error('KIS_SECRET is another secret than that of the archive: with it no API key would work.')
   const secret = sealed && !given ? open(sealed, await passphrase(), id) : null
   if (sealed && !given && !secret) throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
   const { problems } = await checkInstallation(archive, scope)
   for (const problem of problems) say(`${NOT_WHOLE}: ${problem}.`)
   mkdirSync(places.dataDirectory, { recursive: true, mode: 0o700 })
-  const fingerprints = { current: secretFingerprint, next: null, previous: null }
-  await using stores = await openToWrite(places, { installation: { id, secretFingerprint }, fingerprints, log })
+  await using stores = await openToWrite(places, { installation: { id }, log })
   await begin(stores, archive.head.id)
   if (secret) keepSecret(places.dataDirectory, secret)
   const collections = new Map(listCollections(stores.documents).map(({ name, collection }) => [name, collection]))

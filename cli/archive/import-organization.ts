@@ -1,8 +1,8 @@
-import { type ImportedRules, importAccounts, openAccountCollections } from '../../subgraphs/billing/portable.ts'
+import { type ImportedRules, importAccounts, openAccountCollections, pepperOf, requireSecret } from '../../subgraphs/billing/portable.ts'
 import type { CatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
 import { explainHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
-import { deriveKeys, fingerprintsOf, listKeys } from '../../subgraphs/common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../subgraphs/common/identity/sealed-text.ts'
+import { sealedBy } from '../../subgraphs/common/identity/secrets.ts'
 import type { ArchiveTakers, RecordTaker } from '../../subgraphs/common/portable/organization-archive.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
@@ -72,18 +72,17 @@ export async function importOrganization({
   if (secret && !key) throw new Error('The passphrase is not the one that the secrets in the archive were sealed with.')
   const models = new Set<string>()
   const found: ImportedRules[] = []
-  const fingerprints = fingerprintsOf(deriveKeys(config.secrets, 'fingerprint'))
-  await using stores = await openToWrite(places, { installation: null, fingerprints, log })
+  await using stores = await openToWrite(places, { installation: null, look: requireSecret(config.secret), log })
   const problem = await explainHalfImported(stores.documents.billing)
   if (problem) throw new Error(problem)
   const store = knowledgeStore(stores.documents.knowledge)
+  const own = { collections: openAccountCollections(stores.documents.billing), clock: systemClock, ids: idSource(systemClock) }
+  const opening = { ...own, secret: config.secret, madeWith: stores.madeWith }
+  const pepper = await pepperOf(opening, config.settings.billing.bootstrapCreditNanoUsd, check)
   const accounts = importAccounts(
     {
-      collections: openAccountCollections(stores.documents.billing),
       plans: config.settings.catalog.plans,
-      pepper: deriveKeys(config.secrets, 'api key pepper').current,
-      clock: systemClock,
-      ids: idSource(systemClock),
+      ...own,
       onOrganization: (rules) => found.push(rules),
     },
     { organizationId, archive: id },
@@ -95,9 +94,8 @@ export async function importOrganization({
       organizationId,
       sealing: key && {
         archive: { secrets: new SealedTexts(key), organizationId: scope.id },
-        own: { secrets: new SealedTexts(...listKeys(deriveKeys(config.secrets, 'secrets of callers'))), organizationId },
+        own: { secrets: sealedBy(config.secret, 'secrets of callers'), organizationId },
       },
-      fingerprints,
       onModel: (model) => models.add(model),
     }),
     knowledgeTakers({
@@ -122,7 +120,7 @@ export async function importOrganization({
     await archive.read(listener(takers, 'take'))
     await countImported({ store, organizationId })
   }
-  const adminKey = await accounts.finish()
+  const adminKey = await accounts.finish(pepper!)
   const lackingModels = [...models].filter(
     (model) => !config.settings.catalog.models.some(({ id, aliases }) => id === model || aliases.includes(model)),
   )

@@ -18,8 +18,7 @@ import { listCollections, openToRead, openToWrite, type ReadStores, SUBGRAPHS } 
 
 const MONGODB = process.env.KIS_TEST_MONGODB_URL
 const ELASTICSEARCH_URL = process.env[ELASTICSEARCH]
-const INSTALLATION = { id: 'inst_1', secretFingerprint: 'ab'.repeat(8) }
-const FINGERPRINTS = { current: INSTALLATION.secretFingerprint, next: null, previous: null }
+const INSTALLATION = { id: 'inst_1' }
 const ORGANIZATION = `org_${'1'.repeat(32)}`
 const COLLECTION = `col_${'1'.repeat(32)}`
 
@@ -120,6 +119,8 @@ function anyRecord(name: string, { indexes }: CollectionSpec): fc.Arbitrary<Stor
       if (path === 'organizationId' && indexes.every(({ unique }) => !unique)) record[path] = ORGANIZATION
     if (name === 'knowledge/collections') return { ...record, ...known, _id: COLLECTION, dimensions: 8, listed: true } as StoredDocument
     if (name === 'knowledge/documents') return { ...record, ...known, _id: `doc_${id}` } as StoredDocument
+    if (name === 'billing/bootstrap')
+      return { ...record, _id: 'operator', secretFingerprint: 'ab'.repeat(8), sealedPepper: 'sealed' } as StoredDocument
     if (name === 'knowledge/index_marks') return { _id: 'terms', version: 1 } as StoredDocument
     if (name === 'knowledge/blobs')
       return { ...record, dying: true, references: {}, counted: { value: 0 }, _id: id } as unknown as StoredDocument
@@ -149,7 +150,7 @@ let made = 0
 const folderPlaces = (): StorePlaces => readPlacesOfStores({ KIS_DATA_DIR: join(root, `data-${++made}`) }).places
 
 async function fill(places: StorePlaces): Promise<void> {
-  await using stores = await openToWrite(places, { installation: INSTALLATION, fingerprints: FINGERPRINTS, log: silentLog })
+  await using stores = await openToWrite(places, { installation: INSTALLATION, log: silentLog })
   for (const subgraph of SUBGRAPHS) {
     const specs = new Map<string, CollectionSpec>()
     const noting = {

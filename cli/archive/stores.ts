@@ -2,15 +2,15 @@ import { statSync } from 'node:fs'
 import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
-import { openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
+import { type OwnDocumentsOptions, openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
 import { damageSeenAtStart } from '../../subgraphs/common/adapters/sqlite/damage-at-start.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
 import { explainHalfImported, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
-import type { Fingerprints } from '../../subgraphs/common/identity/accepted-secrets.ts'
-import { explainForeign, type Installation, ownInstallation } from '../../subgraphs/common/identity/installation.ts'
+import { explainForeign, type Installation } from '../../subgraphs/common/identity/installation.ts'
+import { HALF_ROTATED } from '../../subgraphs/common/identity/kept-secret.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
@@ -40,12 +40,18 @@ export const SUBGRAPHS = Object.keys(DECLARE) as readonly Subgraph[]
 type Declaring = Pick<DocumentStore, 'collection'>
 type Documents<Store extends Declaring = Declaring> = Readonly<Record<Subgraph, Store>>
 
+const START_FIRST = 'start the service of this version once, then export.'
 /** A store creates missing indexes, or looks at a large file, within this time. */
 const READY_TIMEOUT_MS = 60_000
 
+/** An installation with the secret that its data depends on. */
+export interface Marked extends Installation {
+  readonly secretFingerprint: string
+}
+
 /** The stores of an installation, to read. */
 export interface ReadStores extends AsyncDisposable {
-  readonly installation: Installation
+  readonly installation: Marked
   readonly documents: Documents
   readonly blobs: Pick<BlobStore, 'get' | 'list'>
   /** The moment that all stores show; null: each read shows its own. */
@@ -57,6 +63,8 @@ export interface WriteStores extends AsyncDisposable {
   readonly documents: Documents<DocumentStore>
   readonly blobs: BlobStore
   readonly index: ChunkIndex
+  /** What the mark of billing's store says: see `OwnMark`. */
+  readonly madeWith: string | null
 }
 
 /** A collection of documents, and the name of its kind in archives: `billing/wallets`. */
@@ -103,11 +111,19 @@ export async function openToRead(places: StorePlaces): Promise<ReadStores> {
   const found = mongodb ? await readServers(mongodb, opening) : await readFolder(places.dataDirectory, opening)
   const problem = await explainHalfImported(found.documents.billing).catch((error) => {
     if (!/no such table/.test(error.message)) throw error
-    return `${places.dataDirectory} is of an earlier version: start the service of this version once, then export.`
+    return `${places.dataDirectory} is of an earlier version: ${START_FIRST}`
   })
   if (problem) throw new Error(problem)
+  const first = await openAccountCollections(found.documents.billing).bootstrap.findOne({ _id: 'operator' })
+  if (!first?.secretFingerprint)
+    throw new Error(`${places.mongodb ? 'The data' : places.dataDirectory} is of an earlier version: ${START_FIRST}`)
+  if (first.rotatingTo !== undefined) throw new Error(HALF_ROTATED)
   const closing = opening.move()
-  return { ...found, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return {
+    ...found,
+    installation: { ...found.installation, secretFingerprint: first.secretFingerprint },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
 }
 
 /** @throws {Error} the data folder has no data, where it should */
@@ -186,7 +202,7 @@ function lookAt(dataDirectory: string, files: readonly FolderFile[]): Installati
     const { mark, version } = opened(path)
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
     if (!mark) continue
-    installation ??= { id: mark.id, secretFingerprint: mark.secretFingerprint }
+    installation ??= { id: mark.id }
     refuseForeign(path, mark, installation)
   }
   if (!installation) throw new Error(`${dataDirectory} has files of version 0.1.0: start the service once, then export.`)
@@ -201,16 +217,16 @@ function opened(path: string): ReturnType<typeof markOfFile> {
   }
 }
 
-/** While the secret is rotated, the marks of the stores move one after the other. */
 function refuseForeign(name: string, mark: Installation, installation: Installation): void {
-  const problem = explainForeign(name, mark, { ...installation, secretFingerprint: mark.secretFingerprint })
+  const problem = explainForeign(name, mark, installation)
   if (problem) throw new Error(problem)
 }
 
 interface Writing {
   /** Whose the stores are; null: what they say, or a new installation. */
   readonly installation: Installation | null
-  readonly fingerprints: Fingerprints
+  /** Of `OwnDocumentsOptions`, for billing's documents. */
+  readonly look?: OwnDocumentsOptions['look']
   readonly log: Log
 }
 
@@ -219,24 +235,33 @@ interface Writing {
  * if there are any; with servers it may run.
  * @throws {Error} a file is in use, missing, damaged or of another installation; or a server cannot be reached
  */
-export async function openToWrite(places: StorePlaces, { installation: given, fingerprints, log }: Writing): Promise<WriteStores> {
+export async function openToWrite(places: StorePlaces, { installation: given, look, log }: Writing): Promise<WriteStores> {
   const { mongodb, elasticsearch } = places
   const files = dataFiles(places.dataDirectory)
   const newId = () => idSource(systemClock)('inst')
   await using opening = new AsyncDisposableStack()
   let installation = given
+  let madeWith: string | null = null
   const folder = new DataFolder({
     files: [...(mongodb ? [] : [files.billing, files.knowledge, files.blobs, files.inference]), ...(elasticsearch ? [] : [files.index])],
-    fingerprints: () => fingerprints,
     ask: () => (installation ? Promise.resolve(installation.id) : null),
     newId,
   })
   const own = async () => installation ?? (await folder.look()).installation
   const open = async (subgraph: Subgraph): Promise<DocumentStore> => {
     const database = mongodb ? mongodb[subgraph] : null
-    const claim = installation ?? ({ ...ownInstallation('', fingerprints), id: null, newId } as const)
-    const opened = await openOwnDocuments({ mongodb: database, file: files[subgraph].path, own, claim, kinds: KINDS[subgraph], log })
+    const claim = installation ?? ({ id: null, newId } as const)
+    const opened = await openOwnDocuments({
+      mongodb: database,
+      file: files[subgraph].path,
+      own,
+      claim,
+      kinds: KINDS[subgraph],
+      look: subgraph === 'billing' ? look : undefined,
+      log,
+    })
     if (mongodb) installation ??= opened.installation
+    if (subgraph === 'billing') madeWith = opened.madeWith
     return opened.store
   }
   // Before a file of another installation is opened, or a missing one is made.
@@ -250,7 +275,7 @@ export async function openToWrite(places: StorePlaces, { installation: given, fi
   await index.ping(AbortSignal.timeout(READY_TIMEOUT_MS))
   folder.noteSiblings()
   const closing = opening.move()
-  return { documents, blobs, index, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { documents, blobs, index, madeWith, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 async function openBlobs(mongodb: StorePlaces['mongodb'], file: string, own: () => Promise<Installation>, log: Log) {

@@ -28,7 +28,12 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
       acceptLoss(args[0]!, env, console.log)
       return 0
     }
-    if (command === 'secret') return await secret(args, env)
+    if (command === 'secret') {
+      if (args.join(' ') !== 'rotate') throw wrongArguments('secret', 'kis secret takes `rotate`.')
+      const { rotateSecret } = await import('./rotate-secret.ts')
+      await rotateSecret(env, console.log)
+      return 0
+    }
     if (command === 'export') {
       const { runExport } = await import('../archive/commands.ts')
       await runExport(exportArguments(args), env, console.log)
@@ -44,28 +49,6 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     console.error(error instanceof Error ? error.message : error)
     return 2
   }
-}
-
-async function secret([verb, ...rest]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const { finishRotation, rotateSecret, showRotation } = await import('./secret.ts')
-  if (verb === 'rotate') {
-    if (rest.length > 0) throw wrongArguments('secret', 'kis secret rotate takes no arguments.')
-    rotateSecret(env, console.log)
-    return 0
-  }
-  if (verb === 'finish') {
-    const options = parseOptions('secret', rest, { 'without-unused-keys': { type: 'boolean', default: false } })
-    if (!options['without-unused-keys'])
-      throw wrongArguments(
-        'secret',
-        'kis secret finish revokes keys: repeat it with --without-unused-keys once `kis secret` shows none that you need.',
-      )
-    const service = openService(env)
-    await finishRotation(service, console.log)
-    return (await showRotation(service, false, console.log)) ? 0 : 1
-  }
-  const { json } = parseOptions('secret', verb === undefined ? [] : [verb, ...rest], { json: { type: 'boolean', default: false } })
-  return (await showRotation(openService(env), json === true, console.log)) ? 0 : 1
 }
 
 function verifyOptions(args: readonly string[]) {

@@ -1,15 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../test/support/data/temporary-folder.ts'
 import { checkCatalog } from './catalog-check.ts'
 
 describe('kis catalog check', () => {
-  let place: string
-  beforeAll(() => {
-    place = mkdtempSync(join(tmpdir(), 'catalog-check-'))
-  })
-  afterAll(() => rmSync(place, { recursive: true }))
+  const place = temporaryFolder()
 
   const check = (text: string, env: Readonly<Record<string, string>> = {}) => {
     const file = join(place, 'catalog.yaml')

@@ -187,7 +187,7 @@ describe('the configuration', () => {
       return path
     }
     const secret = 's'.repeat(40)
-    expect(new TextDecoder().decode(read({ KIS_SECRET_FILE: file('secret-file', `${secret}\n`) }).secrets.current)).toBe(secret)
+    expect(new TextDecoder().decode(read({ KIS_SECRET_FILE: file('secret-file', `${secret}\n`) }).secret)).toBe(secret)
     const catalog = file('catalog.yaml', `engines:\n  own: { kind: openai, base_url: "\${OWN_ENGINE}", badge: local }\n`)
     const { settings, ignored } = read({ KIS_CATALOG: catalog, OWN_ENGINE_FILE: file('engine', 'http://127.0.0.1:1') })
     expect([settings.catalog.engines[0]!.on, ignored]).toEqual([true, []])

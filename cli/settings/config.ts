@@ -3,8 +3,7 @@ import type { OidcSettings } from '../../gateway/sign-in/oidc-settings.ts'
 import { type RestConfig, restConfig } from '../../rest-adapter/config.ts'
 import type { BillingSettings } from '../../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
-import { acceptedSecrets, type Secrets } from '../../subgraphs/common/identity/accepted-secrets.ts'
-import { keptSecrets } from '../../subgraphs/common/identity/kept-secret.ts'
+import { keptSecret } from '../../subgraphs/common/identity/kept-secret.ts'
 import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
 import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
 import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
@@ -22,10 +21,8 @@ export interface Config {
   /** 0: any free port. Undefined: the default of the role. */
   readonly port: number | undefined
   readonly dataDirectory: string
-  /** `KIS_SECRET`, `KIS_SECRET_NEXT` and `KIS_SECRET_PREVIOUS`, or what is kept in the data folder. */
-  readonly secrets: Secrets
-  /** The secrets are kept in the data folder, whose first start makes one. */
-  readonly keepsSecrets: boolean
+  /** `KIS_SECRET`, or what is kept in the data folder, whose first start makes one. */
+  readonly secret: Uint8Array
   readonly logLevel: string
   readonly telemetry: TelemetrySettings
   /** How long running requests may go on after SIGTERM before they are ended. */
@@ -74,11 +71,11 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
     }
   }
   const { KIS_DATA_DIR, KIS_CATALOG } = readPlaces(env)
-  const secrets = read(() => readSecrets(env, role, KIS_DATA_DIR))
+  const secret = read(() => readSecret(env, role, KIS_DATA_DIR))
   const catalog = read(() => readCatalogFile(KIS_CATALOG, env))
   const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
   problems.push(...ofFiles())
-  if (problems.length > 0 || !variables.success || !secrets || !catalog || !trustedDocuments)
+  if (problems.length > 0 || !variables.success || !secret || !catalog || !trustedDocuments)
     throw new ConfigError([...new Set(problems), ...ignored()])
   const values = variables.data
   const origins = new Origins(values.KIS_CORS_ORIGINS)
@@ -87,8 +84,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
     host: values.HOST,
     port: values.PORT,
     dataDirectory: values.KIS_DATA_DIR,
-    secrets,
-    keepsSecrets: env.KIS_SECRET === undefined,
+    secret,
     logLevel: values.KIS_LOG_LEVEL,
     telemetry: telemetrySettings(values),
     drainMs: values.KIS_DRAIN_MS,
@@ -123,21 +119,9 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
   }
 }
 
-function readSecrets(
-  { KIS_SECRET: text, KIS_SECRET_NEXT: next, KIS_SECRET_PREVIOUS: previous }: Environment,
-  role: Role | 'all',
-  dataDirectory: string,
-): Secrets {
-  if (text !== undefined)
-    return acceptedSecrets(parseSecret(text), {
-      next: next === undefined ? null : parseSecret(next, 'KIS_SECRET_NEXT'),
-      previous: previous === undefined ? null : parseSecret(previous, 'KIS_SECRET_PREVIOUS'),
-    })
-  if (next !== undefined || previous !== undefined)
-    throw new ConfigError([
-      `${next === undefined ? 'KIS_SECRET_PREVIOUS' : 'KIS_SECRET_NEXT'} needs KIS_SECRET. A secret in the data folder is rotated by \`kis secret rotate\`.`,
-    ])
-  if (role === 'all') return keptSecrets(dataDirectory)
+function readSecret({ KIS_SECRET: text }: Environment, role: Role | 'all', dataDirectory: string): Uint8Array {
+  if (text !== undefined) return parseSecret(text)
+  if (role === 'all') return keptSecret(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** Files that the service itself puts into a data folder. */
 const OWN_FILE =
-  /^(?:secret|[a-z]+\.sqlite(?:-wal|-shm|-journal)?|[a-z]+\.sqlite\.lock(?:-journal)?|[a-z]+\.sqlite\.(?:unreadable|before)-[\dTZ-]+(?:-wal|\.part)?)$/
+  /^(?:secret(?:\.next)?|[a-z]+\.sqlite(?:-wal|-shm|-journal)?|[a-z]+\.sqlite\.lock(?:-journal)?|[a-z]+\.sqlite\.(?:unreadable|before)-[\dTZ-]+(?:-wal|\.part)?)$/
 const GROUP_AND_OTHERS = 0o077
 
 /**

@@ -15,21 +15,16 @@ export interface StorePlaces {
   readonly elasticsearch: ElasticsearchConfig | null
 }
 
-/** The secret that the environment gives. */
-export interface GivenSecret {
-  readonly secret: Uint8Array
-  /** Another one is set beside it, so that the data may depend on both. */
-  readonly isRotating: boolean
-}
-
 /**
  * Reads where the data is, and the secret, as the roles read them. Makes nothing, unlike `readConfig`.
  * @throws {ConfigError} a variable is wrong; it lists every problem
  */
 export function readPlacesOfStores(environment: NodeJS.ProcessEnv): {
   readonly places: StorePlaces
-  /** Null: it is in the data folder. */
-  readonly given: GivenSecret | null
+  /** `KIS_SECRET`; null: the secret is in the data folder. */
+  readonly given: Uint8Array | null
+  /** `KIS_NEW_SECRET`. */
+  readonly next: Uint8Array | null
   readonly logLevel: string
 } {
   const { env, problems: ofFiles } = trackReads(environment)
@@ -37,16 +32,16 @@ export function readPlacesOfStores(environment: NodeJS.ProcessEnv): {
   const problems = (error?.issues ?? []).map(({ path, message }) => `${String(path[0])} ${message}`)
   problems.push(...ofFiles())
   if (!values || problems.length > 0) throw new ConfigError([...new Set(problems)])
-  const { KIS_DATA_DIR: dataDirectory, KIS_SECRET: secret, KIS_SECRET_NEXT: next, KIS_SECRET_PREVIOUS: previous } = values
+  const { KIS_DATA_DIR: dataDirectory, KIS_SECRET: secret, KIS_NEW_SECRET: next } = values
   const [billing, inference, knowledge] = ['billing', 'inference', 'knowledge'].map((subgraph) => toDatabase(values, subgraph))
-  const isRotating = [next, previous].some((other) => other !== undefined && other !== secret)
   return {
     places: {
       dataDirectory,
       mongodb: billing && inference && knowledge ? { billing, inference, knowledge } : null,
       elasticsearch: elasticsearchSettings(values),
     },
-    given: secret === undefined ? null : { secret: parseSecret(secret), isRotating },
+    given: secret === undefined ? null : parseSecret(secret),
+    next: next === undefined ? null : parseSecret(next, 'KIS_NEW_SECRET'),
     logLevel: values.KIS_LOG_LEVEL,
   }
 }

@@ -13,11 +13,8 @@ kis verify           check the files, the ledger, the stored bytes and the chunk
 kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
 kis reindex          build the chunk index anew while the service runs, then verify it
     --json           lines of JSON instead of text
-kis secret           how far a rotation of the secret is, and which keys are left
-    --json           a line of JSON instead of text
-kis secret rotate    give the data folder a new secret, which the next start uses
-kis secret finish --without-unused-keys
-                     revoke the keys and invitations that are left
+kis secret rotate    make all data depend on a new secret, while the service is stopped; run it again if it is
+                     interrupted
 kis export FILE      write all data, of a running service too, into one archive
     --organization ID  only that of one organization
     --with-secret    with the secret, or of one organization the headers of MCP servers, under the passphrase in

@@ -23,13 +23,13 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- define "kis.secretKeys" -}}
 {{- $root := index . 0 -}}
 {{- $wanted := dict
-  "billing" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL" "KIS_BOOTSTRAP_API_KEY")
-  "knowledge" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL" "KIS_ELASTICSEARCH_URL" "KIS_ELASTICSEARCH_API_KEY")
-  "inference" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL")
-  "gateway" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_OIDC_CLIENT_SECRET")
-  "rest-adapter" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS")
-  "migrate" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_MONGODB_URL")
-  "embedded" (list "KIS_SECRET" "KIS_SECRET_NEXT" "KIS_SECRET_PREVIOUS" "KIS_BOOTSTRAP_API_KEY" "KIS_OIDC_CLIENT_SECRET") }}
+  "billing" (list "KIS_SECRET" "KIS_MONGODB_URL" "KIS_BOOTSTRAP_API_KEY")
+  "knowledge" (list "KIS_SECRET" "KIS_MONGODB_URL" "KIS_ELASTICSEARCH_URL" "KIS_ELASTICSEARCH_API_KEY")
+  "inference" (list "KIS_SECRET" "KIS_MONGODB_URL")
+  "gateway" (list "KIS_SECRET" "KIS_OIDC_CLIENT_SECRET")
+  "rest-adapter" (list "KIS_SECRET")
+  "migrate" (list "KIS_SECRET" "KIS_MONGODB_URL")
+  "embedded" (list "KIS_SECRET" "KIS_BOOTSTRAP_API_KEY" "KIS_OIDC_CLIENT_SECRET") }}
 {{- $keys := list }}
 {{- if $root.Values.secret.name }}{{ range get $wanted (index . 1) }}{{ if has . $root.Values.secret.keys }}{{ $keys = append $keys . }}{{ end }}{{ end }}{{ end }}
 {{- toJson $keys }}

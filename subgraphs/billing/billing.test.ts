@@ -11,7 +11,7 @@ import { silentLog } from '../common/process/log.ts'
 import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
-import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK, TEST_SECRETS } from './test-support/world.ts'
+import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
@@ -24,6 +24,8 @@ function shared(store: DocumentStore): DocumentStore {
   return { collection: (spec) => store.collection(spec), ping: (signal) => store.ping(signal), async [Symbol.asyncDispose]() {} }
 }
 
+const SECRET = new Uint8Array(32).fill(7)
+
 for (const { name, open } of STORES)
   describe(`the billing subgraph on ${name}`, () => {
     let store: DocumentStore
@@ -31,25 +33,18 @@ for (const { name, open } of STORES)
     let billing: Billing
     let operator: Principal
 
-    const start = async (bootstrapApiKey: string | null = null) => {
-      const started = billingOn(
-        async () => shared(store),
+    const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, secret: SECRET, plans: [SELF_HOSTED, SMALL_PLAN], ...WEBHOOKS }
+    const billingOf = (of: DocumentStore, more: Partial<Parameters<typeof billingOn>[1]>) =>
+      billingOn(
+        async () => shared(of),
+        { ...config, ...more },
         {
-          bootstrapApiKey,
-          bootstrapCreditNanoUsd: 100_000_000_000n,
-          ...TEST_SECRETS,
-          plans: [SELF_HOSTED, SMALL_PLAN],
-          ...WEBHOOKS,
-        },
-        {
-          clock,
-          ids: idSource(clock),
-          log: silentLog,
-          installationId: async () => 'inst_1',
-          secretMark: TEST_MARK,
-          files: new FileChecks([]),
+          ...{ clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' },
+          ...{ mark: TEST_MARK, files: new FileChecks([]) },
         },
       )
+    const start = async (bootstrapApiKey: string | null = null) => {
+      const started = billingOf(store, { bootstrapApiKey, bootstrapCreditNanoUsd: 100_000_000_000n })
       await started.opened
       return started
     }
@@ -145,17 +140,9 @@ for (const { name, open } of STORES)
         await restart()
         expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
-          await using unused = billingOn(async () => shared(fresh), config, {
-            clock,
-            ids: idSource(clock),
-            log: silentLog,
-            installationId: async () => 'inst_1',
-            secretMark: TEST_MARK,
-            files: new FileChecks([]),
-          })
+          await using unused = billingOf(fresh, {})
           keys.push(await unused.bootstrapKey)
         }
         expect(new Set(keys).size).toBe(1)
@@ -166,19 +153,9 @@ for (const { name, open } of STORES)
       it('takes the key that the operator brings, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
-        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SELF_HOSTED], ...WEBHOOKS }
-        const runtime = {
-          clock,
-          ids: idSource(clock),
-          log: silentLog,
-          installationId: async () => 'inst_1',
-          secretMark: TEST_MARK,
-          files: new FileChecks([]),
-        }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
-        const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
-        for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
-          await using started = billingOn(async () => shared(fresh), each, runtime)
+        for (const bootstrapApiKey of [key, key, apiKeyFrom(randomBytes(32)), null]) {
+          await using started = billingOf(fresh, { bootstrapApiKey })
           expect(await started.bootstrapKey).toBeNull()
           const context = started.toResolverContext({ caller: GATEWAY, requestId: 'req_1', signal: new AbortController().signal })
           expect((await graphql({ schema: started.schema, source, contextValue: context })).errors).toBeUndefined()
@@ -186,17 +163,7 @@ for (const { name, open } of STORES)
       })
 
       it('does not start without the plan of its first organization', () => {
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, ...TEST_SECRETS, plans: [SMALL_PLAN], ...WEBHOOKS }
-        expect(() =>
-          billingOn(async () => store, config, {
-            clock,
-            ids: idSource(clock),
-            log: silentLog,
-            installationId: async () => 'inst_1',
-            secretMark: TEST_MARK,
-            files: new FileChecks([]),
-          }),
-        ).toThrow('self-hosted')
+        expect(() => billingOf(store, { plans: [SMALL_PLAN] })).toThrow('self-hosted')
       })
     })
 

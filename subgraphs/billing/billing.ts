@@ -1,7 +1,9 @@
+import type { OwnMark } from '../common/adapters/own-documents.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { SiftBudget } from '../common/documents/list-sifted.ts'
 import { Egress } from '../common/egress/egress.ts'
-import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
+import { ServiceUnavailable } from '../common/errors.ts'
+import { sealedBy } from '../common/identity/secrets.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
 import type { StoreFiles } from '../common/ports/store-files.ts'
@@ -10,19 +12,17 @@ import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
 import { Tasks } from '../common/process/tasks.ts'
-import type { SecretMark } from '../common/rotation/secret-mark.ts'
-import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { keyReads } from './accounts/use-cases/api-keys.ts'
-import { bootstrap } from './accounts/use-cases/bootstrap.ts'
+import { bootstrap, decideFirst } from './accounts/use-cases/bootstrap.ts'
 import { DEFAULT_PLAN } from './accounts/use-cases/create-organization.ts'
+import { openPepper } from './accounts/use-cases/key-pepper.ts'
 import type { BillingConfig } from './config.ts'
 import { watchHolds } from './ledger/holds/hold-metrics.ts'
 import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
-import { secretDependents } from './secret-dependents.ts'
 import type { BillingDeps } from './use-cases/deps.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WebhookSender } from './webhooks/use-cases/webhook-sender.ts'
@@ -35,10 +35,8 @@ export interface Billing extends StoringSubgraph {
 }
 
 export interface BillingRuntime {
-  /** The installation that the store belongs to. The other subgraphs ask for it. */
-  readonly installationId: () => Promise<string>
-  /** The secret in the mark of the store. */
-  readonly secretMark: SecretMark
+  /** What the mark of the store says. @throws {ServiceUnavailable} the store is not open yet */
+  readonly mark: () => OwnMark
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -57,8 +55,7 @@ export function billingOn(
   open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,
   {
-    installationId,
-    secretMark,
+    mark,
     clock,
     ids,
     log,
@@ -76,14 +73,11 @@ export function billingOn(
   gauges.use(watchHolds(telemetry.metrics, collections))
   gauges.use(telemetry.metrics.gauge('kis_outbox_wallets', () => [[pump.waiting.wallets]]))
   gauges.use(telemetry.metrics.gauge('kis_outbox_lag_seconds', () => [[pump.waiting.oldestMs / 1_000]]))
-  const { peppers, sealed } = config
-  const rotation = new SecretRotation({
-    dependents: secretDependents({ collections, peppers, sealed, secretMark, clock }),
-    fingerprints: fingerprintsOf(peppers),
-    mark: secretMark,
-    clock,
-    log,
-  })
+  let opened: Uint8Array | undefined
+  const pepper = () => {
+    if (!opened) throw new ServiceUnavailable('The store of billing')
+    return opened
+  }
   const deps: BillingDeps = {
     collections,
     isExclusive,
@@ -91,15 +85,14 @@ export function billingOn(
     pump,
     writer: new WalletWriter(collections, pump),
     plans: config.plans,
-    peppers,
-    sealed,
-    secretMark,
-    rotation,
+    pepper,
+    sealed: sealedBy(config.secret, 'webhook secrets'),
     egress: new Egress({ allowed: config.egressAllowed }),
     publicUrl: config.publicUrl,
     retryBackoffMs: config.retryBackoffMs,
     webhooksDue: () => sender.wake(),
-    installationId,
+    // Who asks opens a store, which the right secret alone may do.
+    installationId: async () => pepper() && mark().installation.id,
     clock,
     ids,
     log,
@@ -108,12 +101,14 @@ export function billingOn(
   const tasks = new Tasks({ part: 'billing', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics })
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
   const begin = async () => {
-    await rotation.requireAccepted()
-    return bootstrap(deps, settings)
+    const parts = { ...deps, secret: config.secret, madeWith: mark().madeWith }
+    const first = await decideFirst(parts, settings)
+    opened = await openPepper(parts, first)
+    return bootstrap(deps, settings, first)
   }
   const first = new Opening({ part: 'document store', open: begin, after: store.opened, clock, signal })
   const background = first.opened.then(
-    () => Promise.all([work(deps, sender, tasks, signal), tasks.run(rotation.tasks, signal)]),
+    () => work(deps, sender, tasks, signal),
     () => undefined,
   )
   const problems = async () => {
@@ -125,7 +120,6 @@ export function billingOn(
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
-    secretMoved: rotation.moved,
     toResolverContext: (context): Context => ({ ...context, deps, keys: keyReads(deps), sifting: new SiftBudget(), problems }),
     problems,
     async [Symbol.asyncDispose]() {

@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
-import type { DerivedKeys } from '../common/identity/accepted-secrets.ts'
 import type { Plan } from '../common/identity/principal.ts'
-import type { SealedTexts } from '../common/identity/sealed-text.ts'
 
 /** Settings of billing that an operator can change. */
 export interface BillingSettings {
@@ -24,10 +22,8 @@ export interface BillingSettings {
 
 /** With what the whole installation shares. */
 export interface BillingConfig extends BillingSettings {
-  /** Derived from the installation's secrets. With another secret, no key works. */
-  readonly peppers: DerivedKeys
-  /** Seals the secrets of webhooks that were derived from a pepper before the current one. */
-  readonly sealed: SealedTexts
+  /** The installation's secret. With another one, no key works. */
+  readonly secret: Uint8Array
   /** The catalog's plans, which include `self-hosted`. */
   readonly plans: readonly Plan[]
 }

@@ -1,13 +1,11 @@
-import { openOwnDocuments } from '../common/adapters/own-documents.ts'
+import { type OwnMark, openOwnDocuments } from '../common/adapters/own-documents.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { explainHalfImported } from '../common/documents/import-mark.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
-import { fingerprintsOf } from '../common/identity/accepted-secrets.ts'
-import { type Installation, ownInstallation } from '../common/identity/installation.ts'
 import type { SharedClock } from '../common/link/shared-clock.ts'
 import { Unfit } from '../common/process/opening.ts'
-import { LateMark } from '../common/rotation/secret-mark.ts'
+import { requireSecret } from './accounts/use-cases/key-pepper.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
 import { BILLING_KINDS } from './migrations.ts'
@@ -16,7 +14,7 @@ export type { Billing, BillingRuntime } from './billing.ts'
 
 const PING_TIMEOUT_MS = 2_000
 
-export interface BillingStart extends Omit<BillingRuntime, 'installationId' | 'secretMark'> {
+export interface BillingStart extends Omit<BillingRuntime, 'mark'> {
   readonly clock: SharedClock
   readonly folder: DataFolder
 }
@@ -29,29 +27,26 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDirectory).documents
-  const fingerprints = fingerprintsOf(config.peppers)
-  let installation: Installation | undefined
-  const secretMark = new LateMark()
+  let opened: OwnMark | undefined
   const open = async () => {
     const own = async () => (await folder.look()).installation
-    const claim = { ...ownInstallation('', fingerprints), id: null, newId: () => ids('inst') } as const
-    const { store, ...opened } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, isOfService: true, log })
+    const look = requireSecret(config.secret)
+    const claim = { id: null, newId: () => ids('inst') } as const
+    const { store, ...mark } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, look, isOfService: true, log })
     const problem = await explainHalfImported(store)
     if (problem) throw mongodb ? new Unfit([problem]) : new Error(problem)
-    secretMark.set(opened.secretMark)
-    installation = opened.installation
+    opened = mark
     if (mongodb) await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
-  const installationId = async () => {
-    if (!installation) throw new ServiceUnavailable('The store of billing')
-    return installation.id
+  const mark = () => {
+    if (!opened) throw new ServiceUnavailable('The store of billing')
+    return opened
   }
   // A data folder belongs to one process.
   return billingOn(open, config, {
     ...runtime,
-    installationId,
-    secretMark,
+    mark,
     isExclusive: mongodb === null,
     files: new FileChecks(mongodb ? [] : [file]),
   })

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../test/support/data/temporary-folder.ts'
 import { bytePaths } from '../common/bytes/byte-paths.ts'
 import { parseCatalog } from '../common/catalog/catalog-file.ts'
-import { SealedTexts } from '../common/identity/sealed-text.ts'
 import type { Link } from '../common/link/link.ts'
 import { localLink } from '../common/link/local-link.ts'
 import { systemClock } from '../common/process/clock.ts'
@@ -14,11 +13,7 @@ import type { InferenceConfig } from './config.ts'
 import { createInference } from './main.ts'
 import { asking } from './test-support/parts.ts'
 
-let place: string
-beforeAll(() => {
-  place = mkdtempSync(join(tmpdir(), 'inference-'))
-})
-afterAll(() => rmSync(place, { recursive: true }))
+const place = temporaryFolder()
 
 function makeConfig(catalog: string): InferenceConfig {
   return {
@@ -50,10 +45,9 @@ const runtime = {
     },
   },
   billing: {} as Link,
-  folder: { look: async () => ({ installation: { id: 'inst_1', secretFingerprint: '0' }, lost: [] }) },
+  folder: { look: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
   bytePaths: bytePaths(systemClock, new Uint8Array(32)),
-  sealed: new SealedTexts(new Uint8Array(32)),
-  fingerprints: { current: '0', next: null, previous: null },
+  secret: new Uint8Array(32),
   queue: { wait: () => () => undefined },
   clock: systemClock,
   ids: idSource(systemClock),

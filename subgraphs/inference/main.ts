@@ -11,8 +11,8 @@ import { erasureQueueOver } from '../common/erasure/erasure-queue-link.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { webhookPump } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
-import type { Fingerprints } from '../common/identity/accepted-secrets.ts'
-import type { SealedTexts } from '../common/identity/sealed-text.ts'
+import { requireOneSecret } from '../common/identity/earlier-rotation.ts'
+import { fingerprintSecret, sealedBy } from '../common/identity/secrets.ts'
 import type { Link } from '../common/link/link.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { Clock } from '../common/process/clock.ts'
@@ -20,8 +20,6 @@ import type { IdSource } from '../common/process/ids.ts'
 import type { Log } from '../common/process/log.ts'
 import { Opening } from '../common/process/opening.ts'
 import { Tasks } from '../common/process/tasks.ts'
-import { LateMark } from '../common/rotation/secret-mark.ts'
-import { SecretRotation } from '../common/rotation/secret-rotation.ts'
 import type { QueueWatch } from '../common/server/queue-watch.ts'
 import { noTelemetry, type Telemetry } from '../common/telemetry/telemetry.ts'
 import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
@@ -48,7 +46,6 @@ import type { EngineParts } from './ports/engines.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
-import { secretDependents } from './use-cases/agents/agent-secrets.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { OwnRates } from './use-cases/calls/kept-rates.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
@@ -75,16 +72,16 @@ export interface InferenceRuntime {
   readonly knowledge: Link
   readonly folder: Pick<DataFolder, 'look'>
   readonly bytePaths: BytePaths
-  /** For what callers trust the service with. */
-  readonly sealed: SealedTexts
-  /** Of the installation's secrets, from which `sealed` has its keys. */
-  readonly fingerprints: Fingerprints
+  /** The installation's, under which what callers trust the service with is sealed. */
+  readonly secret: Uint8Array
   readonly queue: Pick<QueueWatch, 'wait'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
   /** Default: nothing is told. */
   readonly telemetry?: Telemetry
+  /** Work waits for it. */
+  readonly after?: Promise<unknown>
 }
 
 /** `problems()` promises an answer within 2 s. */
@@ -96,13 +93,13 @@ const PING_TIMEOUT_MS = 1_500
  * then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, folder, bytePaths, fingerprints, queue, clock, ids, log, telemetry = noTelemetry } = runtime
+  const { billing, knowledge, folder, bytePaths, secret, queue, clock, ids, log, telemetry = noTelemetry, after } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
   const open = async (entry: EngineEntry): Promise<EngineParts> => {
     if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock, log))
-    embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
+    embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock }))
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
@@ -116,22 +113,18 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const file = inferenceFiles(dataDirectory).documents
-  const mark = new LateMark()
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const own = async () => (await folder.look()).installation
-      const { store, secretMark } = await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, isOfService: true, log })
-      mark.set(secretMark)
-      return store
+      return (await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, isOfService: true, log })).store
     },
     observer: { subgraph: 'inference', telemetry },
     clock,
     signal,
   })
   stack.use(store)
-  const dependents = secretDependents({ collections, secrets: runtime.sealed, fingerprints })
-  const rotation = new SecretRotation({ dependents, fingerprints, mark, clock, log })
-  const checked = new Opening({ part: 'document store', open: () => rotation.requireAccepted(), after: store.opened, clock, signal })
+  const check = () => requireOneSecret([collections.agents, collections.agentVersions], fingerprintSecret(secret))
+  const checked = new Opening({ part: 'document store', open: check, after: Promise.all([store.opened, after]), clock, signal })
   // A data folder belongs to one process.
   const isExclusive = mongodb === null
   const replicas = isExclusive ? null : stack.use(new LiveReplicas(collections.replicas, clock))
@@ -157,8 +150,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     // Of its own, so that servers that keep agents waiting take no place of an image.
     mcp: mcpClientsOver(new Egress({ allowed: config.egressAllowed }), config.localMcpServers),
     schemas: stack.use(new AjvSchemaJudge()),
-    secrets: runtime.sealed,
-    fingerprints,
+    secrets: sealedBy(secret, 'secrets of callers'),
     bytePaths,
     background: stack.use(new Background()),
     holder: sole ?? UNKNOWN_HOLDER,
@@ -172,7 +164,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   const runEnds = stack.use(openRunEnds(collections, log))
   const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, isExclusive)), runEnds }
-  const ofRuns = { opened: store.opened, isExclusive, suspects: new Suspects(clock), tasks }
+  const ofRuns = { opened: checked.opened, isExclusive, suspects: new Suspects(clock), tasks }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const chatStreams = stack.use(new ChatStreams(deps))
@@ -185,7 +177,6 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
           [
             ...(replicas ? [replicas.task] : []),
             ...(sharedRates ? [idleRatesSweep(sharedRates)] : []),
-            ...rotation.tasks,
             keyedCallsSweep(deps),
             erasing({
               ...{ clock, log, queue: erasureQueueOver(billing, 'inference') },
@@ -208,7 +199,6 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: checked.opened,
-    secretMoved: rotation.moved,
     toResolverContext: ({ caller, requestId, signal, isCut }): Context => ({
       deps: served,
       caller,
@@ -219,7 +209,6 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       definitions: new DefinitionReads(served.collections),
       nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
       problems,
-      rotation,
     }),
     openBytes: (request, context) => openResponse(served, context, request),
     problems,

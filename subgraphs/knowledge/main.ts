@@ -82,7 +82,7 @@ export async function createKnowledge(
   const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
-  const own = async () => ({ ...(await folder.look()).installation, movesAtOnce: true })
+  const own = async () => (await folder.look()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, isOfService: true, log })).store
@@ -187,8 +187,6 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    // The mark of a store moves as it opens.
-    secretMoved: opened,
     toResolverContext: (context): Context => ({
       deps,
       ...context,

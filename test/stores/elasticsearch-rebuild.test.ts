@@ -7,6 +7,7 @@ import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/
 import { termMark } from '../../subgraphs/knowledge/adapters/elasticsearch/term-counts.ts'
 import type { ChunkIndex, IndexedChunk, ToTerms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import type { Json } from '../support/client.ts'
+import { plainChunk } from '../support/data/chunks.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 
@@ -16,21 +17,9 @@ const signal = new AbortController().signal
 const toTerms: ToTerms = async (passages) => passages.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
 
 function makeChunk(ordinal: number, text: string): IndexedChunk {
-  return {
-    chunkId: `chunk-${ordinal}`,
-    ordinal,
-    text,
-    context: 'about',
-    headingPath: ['A', 'B'],
-    pageStart: null,
-    pageEnd: null,
-    charStart: 0,
-    charEnd: text.length,
-    language: 'en',
-    vector: Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0)),
-    words: text.split(' '),
-    grams: [],
-  }
+  const vector = Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0))
+  const more = { context: 'about', headingPath: ['A', 'B'], vector, words: text.split(' '), grams: [] }
+  return plainChunk(`chunk-${ordinal}`, ordinal, text, more)
 }
 
 async function rebuilt(index: ChunkIndex): Promise<void> {

@@ -47,8 +47,6 @@ export type Query = {
   readonly verifyLedger: LedgerVerification;
   readonly verifyBillingFiles: FileVerification;
   readonly billingHealth: PartHealth;
-  readonly billingSecretRotation: SecretRotation;
-  readonly keysOfPreviousSecret: ReadonlyArray<KeyOfPreviousSecret>;
   readonly erasuresToDo: ReadonlyArray<ErasureToDo>;
   readonly webhookFeeds: ReadonlyArray<WebhookFeed>;
   readonly principalOfApiKey?: Maybe<Principal>;
@@ -185,7 +183,6 @@ export type Mutation = {
   readonly createOrganization: CreateOrganizationPayload;
   readonly assignPlan: OrganizationPayload;
   readonly suspendOrganization: OrganizationPayload;
-  readonly finishSecretRotation: FinishSecretRotationPayload;
   readonly resumeOrganization: OrganizationPayload;
   readonly deleteOrganization: OrganizationPayload;
   readonly erase: ErasurePayload;
@@ -1441,43 +1438,6 @@ export type HoldOutcome = {
   readonly freed: Scalars['USD']['output'];
 };
 
-export type SecretRotation = {
-  readonly state: SecretRotationState;
-  readonly parts: ReadonlyArray<SecretRotationPart>;
-};
-
-export type SecretRotationState =
-  | 'none'
-  | 'next_accepted'
-  | 'moving'
-  | 'moved';
-
-export type SecretRotationPart = {
-  readonly kind: SecretDependentKind;
-  readonly current: Scalars['Int']['output'];
-  readonly left: Scalars['Int']['output'];
-};
-
-export type SecretDependentKind =
-  | 'api_keys'
-  | 'invitations'
-  | 'webhook_endpoints'
-  | 'agents'
-  | 'agent_versions';
-
-export type KeyOfPreviousSecret = {
-  readonly apiKeyId: Scalars['ID']['output'];
-  readonly organizationId: Scalars['ID']['output'];
-  readonly name: Scalars['String']['output'];
-  readonly lastUsedAt?: Maybe<Scalars['DateTime']['output']>;
-};
-
-export type FinishSecretRotationPayload = {
-  readonly revokedKeys: Scalars['Int']['output'];
-  readonly revokedInvitations: Scalars['Int']['output'];
-  readonly hasMore: Scalars['Boolean']['output'];
-};
-
 export type PartHealth = {
   readonly isReady: Scalars['Boolean']['output'];
   readonly problems: ReadonlyArray<Scalars['String']['output']>;
@@ -1752,12 +1712,6 @@ export type ResolversTypes = {
   Hold: ResolverTypeWrapper<Omit<Hold, 'state'> & { state: ResolversTypes['HoldState'] }>;
   HoldQuote: ResolverTypeWrapper<HoldQuote>;
   HoldOutcome: ResolverTypeWrapper<Omit<HoldOutcome, 'state'> & { state: ResolversTypes['HoldState'] }>;
-  SecretRotation: ResolverTypeWrapper<Omit<SecretRotation, 'state' | 'parts'> & { state: ResolversTypes['SecretRotationState'], parts: ReadonlyArray<ResolversTypes['SecretRotationPart']> }>;
-  SecretRotationState: ResolverTypeWrapper<'none' | 'next_accepted' | 'moving' | 'moved'>;
-  SecretRotationPart: ResolverTypeWrapper<Omit<SecretRotationPart, 'kind'> & { kind: ResolversTypes['SecretDependentKind'] }>;
-  SecretDependentKind: ResolverTypeWrapper<'api_keys' | 'invitations' | 'webhook_endpoints' | 'agents' | 'agent_versions'>;
-  KeyOfPreviousSecret: ResolverTypeWrapper<KeyOfPreviousSecret>;
-  FinishSecretRotationPayload: ResolverTypeWrapper<FinishSecretRotationPayload>;
   PartHealth: ResolverTypeWrapper<PartHealth>;
 };
 
@@ -1892,10 +1846,6 @@ export type ResolversParentTypes = {
   Hold: Hold;
   HoldQuote: HoldQuote;
   HoldOutcome: HoldOutcome;
-  SecretRotation: Omit<SecretRotation, 'parts'> & { parts: ReadonlyArray<ResolversParentTypes['SecretRotationPart']> };
-  SecretRotationPart: SecretRotationPart;
-  KeyOfPreviousSecret: KeyOfPreviousSecret;
-  FinishSecretRotationPayload: FinishSecretRotationPayload;
   PartHealth: PartHealth;
 };
 
@@ -1933,8 +1883,6 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   verifyLedger?: Resolver<ResolversTypes['LedgerVerification'], ParentType, ContextType, Partial<QueryVerifyLedgerArgs>>;
   verifyBillingFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyBillingFilesArgs>>;
   billingHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
-  billingSecretRotation?: Resolver<ResolversTypes['SecretRotation'], ParentType, ContextType>;
-  keysOfPreviousSecret?: Resolver<ReadonlyArray<ResolversTypes['KeyOfPreviousSecret']>, ParentType, ContextType>;
   erasuresToDo?: Resolver<ReadonlyArray<ResolversTypes['ErasureToDo']>, ParentType, ContextType>;
   webhookFeeds?: Resolver<ReadonlyArray<ResolversTypes['WebhookFeed']>, ParentType, ContextType, Partial<QueryWebhookFeedsArgs>>;
   principalOfApiKey?: Resolver<Maybe<ResolversTypes['Principal']>, ParentType, ContextType, RequireFields<QueryPrincipalOfApiKeyArgs, 'apiKey'>>;
@@ -1960,7 +1908,6 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   createOrganization?: Resolver<ResolversTypes['CreateOrganizationPayload'], ParentType, ContextType, RequireFields<MutationCreateOrganizationArgs, 'input'>>;
   assignPlan?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationAssignPlanArgs, 'input'>>;
   suspendOrganization?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationSuspendOrganizationArgs, 'input'>>;
-  finishSecretRotation?: Resolver<ResolversTypes['FinishSecretRotationPayload'], ParentType, ContextType>;
   resumeOrganization?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationResumeOrganizationArgs, 'id'>>;
   deleteOrganization?: Resolver<ResolversTypes['OrganizationPayload'], ParentType, ContextType, RequireFields<MutationDeleteOrganizationArgs, 'id'>>;
   erase?: Resolver<ResolversTypes['ErasurePayload'], ParentType, ContextType, RequireFields<MutationEraseArgs, 'input'>>;
@@ -2616,34 +2563,6 @@ export type HoldOutcomeResolvers<ContextType = Context, ParentType extends Resol
   freed?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
-export type SecretRotationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SecretRotation'] = ResolversParentTypes['SecretRotation']> = {
-  state?: Resolver<ResolversTypes['SecretRotationState'], ParentType, ContextType>;
-  parts?: Resolver<ReadonlyArray<ResolversTypes['SecretRotationPart']>, ParentType, ContextType>;
-};
-
-export type SecretRotationStateResolvers = { NONE: 'none', NEXT_ACCEPTED: 'next_accepted', MOVING: 'moving', MOVED: 'moved' };
-
-export type SecretRotationPartResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SecretRotationPart'] = ResolversParentTypes['SecretRotationPart']> = {
-  kind?: Resolver<ResolversTypes['SecretDependentKind'], ParentType, ContextType>;
-  current?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
-
-export type SecretDependentKindResolvers = { API_KEYS: 'api_keys', INVITATIONS: 'invitations', WEBHOOK_ENDPOINTS: 'webhook_endpoints', AGENTS: 'agents', AGENT_VERSIONS: 'agent_versions' };
-
-export type KeyOfPreviousSecretResolvers<ContextType = Context, ParentType extends ResolversParentTypes['KeyOfPreviousSecret'] = ResolversParentTypes['KeyOfPreviousSecret']> = {
-  apiKeyId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  organizationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
-  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-  lastUsedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-};
-
-export type FinishSecretRotationPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['FinishSecretRotationPayload'] = ResolversParentTypes['FinishSecretRotationPayload']> = {
-  revokedKeys?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  revokedInvitations?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  hasMore?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
-
 export type PartHealthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PartHealth'] = ResolversParentTypes['PartHealth']> = {
   isReady?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   problems?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
@@ -2754,12 +2673,6 @@ export type Resolvers<ContextType = Context> = {
   Hold?: HoldResolvers<ContextType>;
   HoldQuote?: HoldQuoteResolvers<ContextType>;
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
-  SecretRotation?: SecretRotationResolvers<ContextType>;
-  SecretRotationState?: SecretRotationStateResolvers;
-  SecretRotationPart?: SecretRotationPartResolvers<ContextType>;
-  SecretDependentKind?: SecretDependentKindResolvers;
-  KeyOfPreviousSecret?: KeyOfPreviousSecretResolvers<ContextType>;
-  FinishSecretRotationPayload?: FinishSecretRotationPayloadResolvers<ContextType>;
   PartHealth?: PartHealthResolvers<ContextType>;
 };
 

@@ -5,7 +5,6 @@ import { createApiKey } from '../accounts/use-cases/create-api-key.ts'
 import { createOrganization } from '../accounts/use-cases/create-organization.ts'
 import type { OtherEraser } from '../accounts/use-cases/erasures/erase-organization.ts'
 import { noteFound, notePartEnded, requestErasure } from '../accounts/use-cases/erasures/erasures.ts'
-import { finishSecretRotation } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../accounts/use-cases/update-api-key.ts'
@@ -51,8 +50,6 @@ export const Mutation: MutationResolvers = {
   async revokeApiKey(_parent, { id }, { deps, caller }) {
     return { apiKey: await revokeApiKey(deps, requirePrincipal(caller), id) }
   },
-
-  finishSecretRotation: (_parent, _args, { deps, caller }) => finishSecretRotation(deps, requirePrincipal(caller)),
 
   async revokeSession(_parent, { id }, { deps, caller }) {
     return { session: await revokeSession(deps, requirePrincipal(caller), id) }

@@ -5,7 +5,6 @@ import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listErasuresToDo } from '../accounts/use-cases/erasures/erase-organization.ts'
 import { findErasure } from '../accounts/use-cases/erasures/erasures.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
-import { listUnmovedKeys } from '../accounts/use-cases/finish-secret-rotation.ts'
 import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
 import { listUsage } from '../ledger/use-cases/read-ledger.ts'
@@ -66,16 +65,6 @@ export const Query: QueryResolvers = {
   },
 
   billingHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
-
-  billingSecretRotation(_parent, _args, { deps, caller }) {
-    requireScope(caller, 'operator')
-    return deps.rotation.progress()
-  },
-
-  async keysOfPreviousSecret(_parent, _args, { deps, caller }) {
-    const keys = await listUnmovedKeys(deps, caller)
-    return keys.map(({ _id: apiKeyId, organizationId, name, lastUsedAt = null }) => ({ apiKeyId, organizationId, name, lastUsedAt }))
-  },
 
   quoteHolds(_parent, { holds }, { deps, caller }) {
     return quoteHolds(deps, requirePrincipal(caller), holds)

@@ -7,6 +7,7 @@ import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { type IdSource, idSource } from '../../common/process/ids.ts'
 import { silentLog } from '../../common/process/log.ts'
+import type { Rates } from '../ledger/domain/money.ts'
 import { emptyWallet } from '../ledger/domain/wallet.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
 import { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
@@ -60,22 +61,13 @@ export const SELF_HOSTED: Plan = {
 
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
-/** What billing derives from a secret that is not under rotation. */
-export const TEST_SECRETS = {
-  peppers: { current: { secretFingerprint: 'f7', key: new Uint8Array(32).fill(7) }, next: null, previous: null },
-  sealed: new SealedTexts(new Uint8Array(32).fill(8)),
-} as const
+const PEPPER = new Uint8Array(32).fill(7)
 
-/** The mark of a store that was made with that secret. */
-export const TEST_MARK = { store: 'a store of a test', fingerprint: 'f7', move: async () => {} }
+/** What the mark of a store says. */
+export const TEST_MARK = () => ({ installation: { id: 'inst_1' }, madeWith: null })
 
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
-export function openBilling(
-  store: DocumentStore,
-  clock: Clock,
-  ids: IdSource = idSource(clock),
-  secrets: Partial<Pick<BillingDeps, 'peppers' | 'sealed' | 'secretMark'>> = {},
-): BillingDeps {
+export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
   const writer = new WalletWriter(collections, pump)
@@ -86,10 +78,8 @@ export function openBilling(
     pump,
     writer,
     plans: [SELF_HOSTED, SMALL_PLAN],
-    ...TEST_SECRETS,
-    secretMark: TEST_MARK,
-    ...secrets,
-    rotation: { progress: async () => ({ state: 'none', parts: [] }), isLooked: true },
+    pepper: () => PEPPER,
+    sealed: new SealedTexts(new Uint8Array(32).fill(8)),
     egress: new Egress(),
     publicUrl: 'https://kis.example',
     retryBackoffMs: 1_000,
@@ -100,6 +90,14 @@ export function openBilling(
     log: silentLog,
   }
 }
+
+export const FREE: Rates = {
+  ...{ inputTokens: 0n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n },
+  ...{ audioMilliseconds: 0n, searchUnits: 0n, pages: 0n },
+}
+
+/** A rate card without tiers, on which all else is free. */
+export const makeCard = (rates: Partial<Rates>) => ({ version: 'v1', ...FREE, ...rates, tiers: [] })
 
 export function makePrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
   return {

@@ -1,13 +1,10 @@
 import type { Egress } from '../../common/egress/egress.ts'
-import type { DerivedKeys } from '../../common/identity/accepted-secrets.ts'
 import type { Plan } from '../../common/identity/principal.ts'
 import type { SealedTexts } from '../../common/identity/sealed-text.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import type { IdSource } from '../../common/process/ids.ts'
 import type { Log } from '../../common/process/log.ts'
-import type { SecretMark } from '../../common/rotation/secret-mark.ts'
-import type { SecretRotation } from '../../common/rotation/secret-rotation.ts'
 import type { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
 import type { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
 import type { Collections } from './tables.ts'
@@ -22,13 +19,13 @@ export interface BillingDeps {
   readonly writer: WalletWriter
   /** The plans of the operator's catalog. */
   readonly plans: readonly Plan[]
-  /** The secrets in the digests of keys and of invitations, and in the secrets of webhooks. */
-  readonly peppers: DerivedKeys
-  /** Seals the secrets of webhooks that were derived from a pepper before the current one. */
+  /**
+   * The key of the digests of keys and of invitations, and of the secrets of webhooks.
+   * @throws {ServiceUnavailable} the store is not open yet
+   */
+  readonly pepper: () => Uint8Array
+  /** Has sealed secrets of webhooks. */
   readonly sealed: SealedTexts
-  /** Its fingerprint is that of the secret on which documents depend that name none. */
-  readonly secretMark: SecretMark
-  readonly rotation: Pick<SecretRotation, 'progress' | 'isLooked'>
   /** Calls the addresses of webhooks. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
   /** The address at which people reach the service, without a slash at its end; null: the operator has not said. */

@@ -1,7 +1,7 @@
+import { LABELS } from '../../common/identity/earlier-rotation.ts'
 import type { Plan, ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
-import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
-import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { MemberRole } from '../accounts/domain/member-role.ts'
 import type { LedgerEntry } from '../ledger/domain/ledger.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
@@ -93,11 +93,6 @@ export type ApiKey = {
   readonly leavesDescendants?: boolean
   /** HMAC-SHA-256 of the key. For the key of a member, a text that is no digest. */
   readonly digest: string
-  /**
-   * The secret that the digest was made with. Absent: the one in the mark of the store. That of a key that does not work
-   * any more means nothing.
-   */
-  readonly secretFingerprint?: string
   readonly last4: string
   /** How often the secret was replaced. Absent: never. */
   readonly rotations?: number
@@ -133,8 +128,6 @@ export type Invitation = {
   readonly _id: string
   /** HMAC-SHA-256 of the token. */
   readonly digest: string
-  /** As that of a key. */
-  readonly secretFingerprint?: string
   readonly organizationId: string
   readonly email: string
   readonly role: MemberRole
@@ -213,6 +206,12 @@ export type Bootstrap = {
   /** Nano-USD of the first credit. */
   readonly credit: number
   readonly at: Date
+  /** Of the secret that has sealed the pepper. Absent as the pepper is. */
+  readonly secretFingerprint?: string
+  /** The pepper. Absent until this version has started on the data of an earlier one. */
+  readonly sealedPepper?: string
+  /** The fingerprint of the next secret, from the beginning of a rotation to its end. */
+  readonly rotatingTo?: string
 }
 
 export interface Collections {
@@ -236,6 +235,8 @@ export interface Collections {
   readonly taskLeases: DocumentCollection<TaskLease>
 }
 
+export const BOOTSTRAP: CollectionSpec = { name: 'bootstrap', indexes: [] }
+
 /** By time, each with one of the filters first. */
 const USAGE_INDEXES: readonly IndexSpec[] = [
   { fields: ['organizationId', 'position'] },
@@ -255,7 +256,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId'] },
         { fields: ['organizationId', 'revokedAt'] },
         { fields: ['organizationId', 'memberId'] },
-        SECRET_INDEX,
+        LABELS,
       ],
     }),
     members: store.collection({
@@ -274,7 +275,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId', 'acceptedAt', 'revokedAt'] },
         { fields: ['organizationId', 'acceptedAt', 'revokedAt', 'expiresAt'] },
         { fields: ['organizationId', 'expiresAt'] },
-        SECRET_INDEX,
+        LABELS,
       ],
     }),
     sessions: store.collection({
@@ -297,8 +298,8 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [...USAGE_INDEXES, { fields: ['organizationId', 'requestId', 'position'] }],
     }),
     usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
-    bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
-    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }, SECRET_INDEX] }),
+    bootstrap: store.collection(BOOTSTRAP),
+    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }, LABELS] }),
     webhookFeeds: store.collection({ name: 'webhook_feeds', indexes: [{ fields: ['source', 'organizationId'], unique: true }] }),
     webhookEvents: store.collection({
       name: 'webhook_events',

@@ -1,37 +1,74 @@
+import { statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import type { MongoDatabase } from '../documents/mongodb-url.ts'
-import type { OwnInstallation } from '../identity/installation.ts'
+import type { Installation } from '../identity/installation.ts'
+import type { DocumentStore } from '../ports/document-store.ts'
 import type { Log } from '../process/log.ts'
 import type { Kind } from './documents/kinds.ts'
-import type { OwnDocuments } from './mongodb/own-store.ts'
 import type { Claim } from './mongodb/store-mark.ts'
+import { toOpeningFailure } from './sqlite/database.ts'
 import { openSqliteDocumentStore } from './sqlite/documents/document-store.ts'
-import { secretMarkOf } from './sqlite/store-mark.ts'
+import { readOnlyDocuments } from './sqlite/documents/read-only-documents.ts'
+import { markOfFile } from './sqlite/store-mark.ts'
 
 export interface OwnDocumentsOptions {
   /** Null: the documents are in `file`. */
   readonly mongodb: MongoDatabase | null
   readonly file: string
   /** The installation. A server is checked before it is asked for, so that its problems come first. */
-  own(): Promise<OwnInstallation>
+  own(): Promise<Installation>
   /** Default: as `own`. For the database that names the installation. */
   readonly claim?: Claim | undefined
   readonly kinds: readonly Kind[]
+  /** Looks at the documents before they are migrated, and may refuse them. `madeWith`: as in `OwnMark`. */
+  readonly look?: ((documents: Pick<DocumentStore, 'collection'>, madeWith: string | null) => Promise<void>) | undefined
   /** The log says where documents are, and warns of a MongoDB server that is alone. Default: it does not. */
   readonly isOfService?: boolean | undefined
   readonly log: Log
 }
 
+/** What the mark of a store says. */
+export interface OwnMark {
+  readonly installation: Installation
+  /** The fingerprint of the secret with which version 0.2 made the store; null: a later one did, or 0.1. */
+  readonly madeWith: string | null
+}
+
+/** The documents of an installation. */
+export type OwnDocuments = OwnMark & { readonly store: DocumentStore }
+
 /**
  * Opens the documents of this installation, and migrates them.
- * @throws {Error} they are of another installation or another secret, damaged, or of a newer version
+ * @throws {Error} they are of another installation, damaged, or of a newer version
  * @throws {Unfit} the storage fails or the server cannot serve, or other processes must finish first
  */
-export async function openOwnDocuments({ mongodb, file, own, claim, kinds, isOfService, log }: OwnDocumentsOptions): Promise<OwnDocuments> {
+export async function openOwnDocuments({
+  mongodb,
+  file,
+  own,
+  claim,
+  kinds,
+  look,
+  isOfService,
+  log,
+}: OwnDocumentsOptions): Promise<OwnDocuments> {
   if (mongodb) {
     const { openOwnMongoStore } = await import('./mongodb/own-store.ts')
-    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, isOfService, log })
+    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, look, isOfService, log })
   }
   const installation = await own()
+  if (look) await lookAtFile(file, look)
   const store = await openSqliteDocumentStore({ file, installation, kinds, log })
-  return { store, installation, secretMark: secretMarkOf(file, installation) }
+  return { store, installation, madeWith: markOfFile(file).mark?.madeWith ?? null }
+}
+
+async function lookAtFile(file: string, look: NonNullable<OwnDocumentsOptions['look']>): Promise<void> {
+  if (!statSync(file, { throwIfNoEntry: false })?.size) return
+  try {
+    using database = new DatabaseSync(file, { readOnly: true })
+    await look(readOnlyDocuments(database), markOfFile(file).mark?.madeWith ?? null)
+  } catch (error) {
+    // Before the first write of a first start.
+    if (!(error instanceof Error && /no such table/.test(error.message))) throw toOpeningFailure(file, error)
+  }
 }

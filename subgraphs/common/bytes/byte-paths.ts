@@ -45,8 +45,8 @@ export function ownerOf({ kind }: ByteReference): (typeof OWNERS)[ByteKind] {
 /** Loaded by the first download. */
 const loadJose = () => import('jose')
 
-/** The first key signs; all of them verify (JWT, HS256). So any replica serves what any other has signed. */
-export function bytePaths(clock: Clock, ...keys: readonly [Uint8Array, ...Uint8Array[]]): BytePaths {
+/** Signed tokens (JWT, HS256): any replica serves what any other has signed. */
+export function bytePaths(clock: Clock, secret: Uint8Array): BytePaths {
   return {
     async sign({ kind, organizationId, key }) {
       const { SignJWT } = await loadJose()
@@ -56,7 +56,7 @@ export function bytePaths(clock: Clock, ...keys: readonly [Uint8Array, ...Uint8A
         .setAudience(AUDIENCE)
         .setJti(randomUUID())
         .setExpirationTime(expires)
-        .sign(keys[0])
+        .sign(secret)
       return { path: `${BYTES_PATH}?${new URLSearchParams({ token })}`, expiresAt: new Date(expires * 1_000) }
     },
 
@@ -65,18 +65,11 @@ export function bytePaths(clock: Clock, ...keys: readonly [Uint8Array, ...Uint8A
       const token = new URLSearchParams(query).get('token') ?? ''
       if (address === BYTES_PATH && token.length <= MAX_TOKEN_LENGTH) {
         const { jwtVerify } = await loadJose()
-        for (const key of keys) {
-          try {
-            const { payload } = await jwtVerify<ByteReference>(token, key, {
-              audience: AUDIENCE,
-              algorithms: ['HS256'],
-              requiredClaims: ['exp', 'jti'],
-              currentDate: clock.now(),
-            })
-            return { kind: payload.kind, organizationId: payload.organizationId, key: payload.key, id: payload.jti! }
-          } catch {
-            // Another key may have signed it.
-          }
+        const options = { audience: AUDIENCE, algorithms: ['HS256'], requiredClaims: ['exp', 'jti'], currentDate: clock.now() }
+        const checked = await jwtVerify<ByteReference>(token, secret, options).catch(() => null)
+        if (checked) {
+          const { kind, organizationId, key, jti } = checked.payload
+          return { kind, organizationId, key, id: jti! }
         }
       }
       throw new KisError('permission_denied', 'This download path is not valid, or has expired. Ask for a new one.')

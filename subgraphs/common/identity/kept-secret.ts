@@ -2,25 +2,25 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError } from '../process/config-error.ts'
-import { acceptedSecrets, type Secrets } from './accepted-secrets.ts'
 import { MIN_LENGTH, parseSecret } from './secrets.ts'
 
-/** The files of a data folder with the secret, and while it is rotated with the one before. */
+/** The files of a data folder with the secret, and the next one while it is rotated. */
 export const keptFiles = (dataDirectory: string) => ({
   secret: join(dataDirectory, 'secret'),
-  previous: join(dataDirectory, 'secret.previous'),
+  next: join(dataDirectory, 'secret.next'),
 })
 
 /** A new secret, as it is kept. */
 export const newSecretText = () => randomBytes(32).toString('hex')
 
 /**
- * Gives the secrets of an embedded installation. The first start creates one in the data folder, readable only by its
+ * Gives the secret of an embedded installation. The first start creates one in the data folder, readable only by its
  * owner.
- * @throws {ConfigError} it cannot be written or read, or is missing although stores exist that were made with it
+ * @throws {ConfigError} it cannot be written, or is missing although stores exist that were made with it; or as
+ * `readKeptSecret`
  */
-export function keptSecrets(dataDirectory: string): Secrets {
-  const { secret: file, previous } = keptFiles(dataDirectory)
+export function keptSecret(dataDirectory: string): Uint8Array {
+  const { secret: file } = keptFiles(dataDirectory)
   try {
     mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
     if (!existsSync(file) && readdirSync(dataDirectory).some((name) => name.endsWith('.sqlite'))) throw lostSecret(file)
@@ -32,19 +32,30 @@ export function keptSecrets(dataDirectory: string): Secrets {
     if (code === 'ENOSPC') rmSync(file, { force: true })
     if (code !== 'EEXIST') throw unusable(dataDirectory, `cannot keep the secret: ${message}`)
   }
-  return acceptedSecrets(readSecret(file, dataDirectory), {
-    next: null,
-    previous: existsSync(previous) ? readSecret(previous, dataDirectory) : null,
-  })
+  return readKeptSecret(dataDirectory)
 }
 
-/** Removes the file with this previous secret, once nothing depends on it. Idempotent. */
-export function forgetPrevious(dataDirectory: string, previous: Uint8Array): void {
-  const { previous: file } = keptFiles(dataDirectory)
-  if (existsSync(file) && readFileSync(file).equals(previous)) rmSync(file)
+/**
+ * Gives the secret of an embedded installation that was started before.
+ * @throws {ConfigError} it cannot be read, or is being rotated
+ */
+export function readKeptSecret(dataDirectory: string): Uint8Array {
+  const { secret, next } = keptFiles(dataDirectory)
+  if (existsSync(next)) throw new ConfigError([`${HALF_ROTATED} It removes ${next} at its end.`])
+  const earlier = `${secret}.previous`
+  if (existsSync(earlier) && Buffer.compare(readKept(earlier, dataDirectory), readKept(secret, dataDirectory)) !== 0)
+    throw new ConfigError([`${HALF_ROTATED_EARLIER} It removes ${earlier} at its end.`])
+  return readKept(secret, dataDirectory)
 }
 
-function readSecret(file: string, dataDirectory: string): Uint8Array {
+/** What to do when `kis secret rotate` was interrupted. */
+export const HALF_ROTATED = 'A rotation of the secret has not ended. Run `kis secret rotate` again: it continues.'
+/** What to do when a rotation of version 0.2 was not finished. */
+export const HALF_ROTATED_EARLIER =
+  'A rotation of the secret that version 0.2 has begun has not ended. Start that version again, wait until its `kis secret` says that nothing is left, and upgrade then.'
+
+/** Gives the secret in a file. @throws {ConfigError} it cannot be read, or is too short */
+export function readKept(file: string, dataDirectory: string): Uint8Array {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

@@ -25,11 +25,8 @@ export interface PrincipalTokens {
 /** Loaded by the first token: a service of one process has none. */
 const loadJose = () => import('jose')
 
-/**
- * Callers as short-lived signed tokens (JWT, HS256), for calls between processes. The first key signs; all of them
- * verify.
- */
-export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: readonly Uint8Array[]): PrincipalTokens {
+/** Callers as short-lived signed tokens (JWT, HS256), for calls between processes. */
+export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens {
   const signed = new LRUCache<string, { token: Promise<string>; until: number }>({ max: MAX_CACHED })
   const texts = new WeakMap<Caller, string>()
   const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_CACHED })
@@ -62,22 +59,12 @@ export function principalTokens(key: Uint8Array, clock: Clock, ...accepted: read
       const known = verified.get(cacheKey)
       if (known && known.until > now.getTime()) return known.caller
       const { jwtVerify } = await loadJose()
-      for (const each of [key, ...accepted]) {
-        try {
-          const { payload } = await jwtVerify(token, each, {
-            audience,
-            algorithms: ['HS256'],
-            clockTolerance: CLOCK_TOLERANCE_S,
-            currentDate: now,
-          })
-          const caller = payload.caller as Caller
-          verified.set(cacheKey, { caller, until: payload.exp! * 1000 })
-          return caller
-        } catch {
-          // Another key may have signed it.
-        }
-      }
-      throw new InvalidApiKey()
+      const options = { audience, algorithms: ['HS256'], clockTolerance: CLOCK_TOLERANCE_S, currentDate: now }
+      const checked = await jwtVerify(token, key, options).catch(() => null)
+      if (!checked) throw new InvalidApiKey()
+      const caller = checked.payload.caller as Caller
+      verified.set(cacheKey, { caller, until: checked.payload.exp! * 1000 })
+      return caller
     },
   }
 }

@@ -15,6 +15,16 @@ it('gives back what was sealed, and never seals it twice alike', () => {
   )
 })
 
+it('seals anew what the key before has sealed, and leaves what it has sealed itself', () => {
+  const after = new SealedTexts(randomBytes(32))
+  const sealed = texts.seal('a text', 'a place')
+  const resealed = after.reseal(sealed, 'a place', texts)
+  expect(after.open(resealed, 'a place')).toBe('a text')
+  expect(after.reseal(resealed, 'a place', texts)).toBe(resealed)
+  expect(() => after.reseal(sealed, 'another place', texts)).toThrow()
+  expect(() => texts.open(resealed, 'a place')).toThrow()
+})
+
 it('opens nothing that was sealed for another place, by another key, or changed since', () => {
   const sealed = texts.seal('Bearer of a secret', 'org_a https://one.test/')
   expect(sealed).not.toContain(Buffer.from('secret').toString('base64').slice(0, 6))

@@ -7,55 +7,41 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Encrypts secrets of callers in the store, with keys derived from the installation's secrets. */
+/** Encrypts secrets in the store, with a key derived from the installation's secret. */
 export class SealedTexts {
-  readonly #current: Uint8Array
-  readonly #accepted: readonly Uint8Array[]
+  readonly #key: Uint8Array
 
-  /** @param current 32 bytes from `deriveKey`; `accepted`: others of them, which only open */
-  constructor(current: Uint8Array, ...accepted: readonly Uint8Array[]) {
-    this.#current = current
-    this.#accepted = accepted
+  /** @param key 32 bytes from `deriveKey` */
+  constructor(key: Uint8Array) {
+    this.#key = key
   }
 
   /** @param place the owner and purpose of the text; it cannot be opened for another place */
   seal(text: string, place: string): string {
     const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv('aes-256-gcm', this.#current, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
     return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
   }
 
   /** @throws {Error} it was sealed with another key or for another place, or is damaged */
   open(sealed: string, place: string): string {
-    let failure: unknown
-    for (const key of [this.#current, ...this.#accepted]) {
-      try {
-        return openBy(key, sealed, place)
-      } catch (error) {
-        failure = error
-      }
-    }
-    throw failure
+    const bytes = Buffer.from(sealed, 'base64')
+    const nonce = bytes.subarray(0, NONCE_BYTES)
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+    return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8')
   }
 
   /**
-   * Gives the text sealed with the current key; the same one if it is already.
-   * @throws {Error} as `open`
+   * Gives a text that `before` has sealed, sealed with this key; one that this key has sealed stays the same.
+   * @throws {Error} neither opens it
    */
-  renew(sealed: string, place: string): string {
+  reseal(sealed: string, place: string, before: SealedTexts): string {
     try {
-      openBy(this.#current, sealed, place)
+      this.open(sealed, place)
       return sealed
     } catch {
-      return this.seal(this.open(sealed, place), place)
+      return this.seal(before.open(sealed, place), place)
     }
   }
-}
-
-function openBy(key: Uint8Array, sealed: string, place: string): string {
-  const bytes = Buffer.from(sealed, 'base64')
-  const nonce = bytes.subarray(0, NONCE_BYTES)
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
-  decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
-  return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8')
 }

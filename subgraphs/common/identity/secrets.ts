@@ -1,11 +1,13 @@
 import { hkdfSync } from 'node:crypto'
 import { ConfigError } from '../process/config-error.ts'
+import { SealedTexts } from './sealed-text.ts'
 
 export const MIN_LENGTH = 32
 
 /** What keys are derived for. */
 export type Purpose =
   | 'principal tokens'
+  // Version 0.2 derived the key pepper for it.
   | 'api key pepper'
   | 'secrets of callers'
   | 'webhook secrets'
@@ -16,6 +18,16 @@ export type Purpose =
 /** Derives a key for one purpose from the installation's secret (HKDF-SHA-256, RFC 5869). */
 export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, 'kis', purpose, 32))
+}
+
+/** Seals what is for one purpose under the installation's secret. */
+export function sealedBy(secret: Uint8Array, purpose: Purpose): SealedTexts {
+  return new SealedTexts(deriveKey(secret, purpose))
+}
+
+/** Identifies the secret without revealing it. */
+export function fingerprintSecret(secret: Uint8Array): string {
+  return Buffer.from(deriveKey(secret, 'fingerprint')).toString('hex').slice(0, 16)
 }
 
 /**

@@ -33,8 +33,6 @@ export interface Subgraph extends AsyncDisposable {
 export interface StoringSubgraph extends Subgraph {
   /** Resolves when its stores are open, which may be long after it serves. Rejects when waiting cannot help. */
   readonly opened: Promise<unknown>
-  /** If a previous secret is accepted: resolves when nothing in its stores depends on it any more, nor their marks do. */
-  readonly secretMoved: Promise<unknown>
 }
 
 /** By their resolvers: a subgraph that opens many times in one process builds its schema once. */

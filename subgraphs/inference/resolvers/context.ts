@@ -1,6 +1,5 @@
 import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
-import type { SecretRotation } from '../../common/rotation/secret-rotation.ts'
 import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { DefinitionReads } from '../use-cases/definition-reads.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
@@ -13,5 +12,4 @@ export type Context = ResolverContext<ServedDeps> & {
   readonly nodes: OwnedNodes
   /** As the subgraph's own. */
   readonly problems: Subgraph['problems']
-  readonly rotation: Pick<SecretRotation, 'progress'>
 }

@@ -57,7 +57,6 @@ export type Query = {
   readonly rateLimits?: Maybe<RateLimits>;
   readonly verifyInferenceFiles: FileVerification;
   readonly inferenceHealth: PartHealth;
-  readonly inferenceSecretRotation: SecretRotation;
   readonly agent?: Maybe<Agent>;
   readonly agents: AgentConnection;
   readonly agentRun?: Maybe<AgentRun>;
@@ -1395,30 +1394,6 @@ export type WebhookDelivery = Node & {
   readonly id: Scalars['ID']['output'];
 };
 
-export type SecretRotation = {
-  readonly state: SecretRotationState;
-  readonly parts: ReadonlyArray<SecretRotationPart>;
-};
-
-export type SecretRotationState =
-  | 'none'
-  | 'next_accepted'
-  | 'moving'
-  | 'moved';
-
-export type SecretRotationPart = {
-  readonly kind: SecretDependentKind;
-  readonly current: Scalars['Int']['output'];
-  readonly left: Scalars['Int']['output'];
-};
-
-export type SecretDependentKind =
-  | 'api_keys'
-  | 'invitations'
-  | 'webhook_endpoints'
-  | 'agents'
-  | 'agent_versions';
-
 export type PartHealth = {
   readonly isReady: Scalars['Boolean']['output'];
   readonly problems: ReadonlyArray<Scalars['String']['output']>;
@@ -1747,10 +1722,6 @@ export type ResolversTypes = {
   UsageRecord: ResolverTypeWrapper<UsageRecord>;
   WebhookEndpoint: ResolverTypeWrapper<WebhookEndpoint>;
   WebhookDelivery: ResolverTypeWrapper<WebhookDelivery>;
-  SecretRotation: ResolverTypeWrapper<Omit<SecretRotation, 'state' | 'parts'> & { state: ResolversTypes['SecretRotationState'], parts: ReadonlyArray<ResolversTypes['SecretRotationPart']> }>;
-  SecretRotationState: ResolverTypeWrapper<'none' | 'next_accepted' | 'moving' | 'moved'>;
-  SecretRotationPart: ResolverTypeWrapper<Omit<SecretRotationPart, 'kind'> & { kind: ResolversTypes['SecretDependentKind'] }>;
-  SecretDependentKind: ResolverTypeWrapper<'api_keys' | 'invitations' | 'webhook_endpoints' | 'agents' | 'agent_versions'>;
   PartHealth: ResolverTypeWrapper<PartHealth>;
   AgentVersionConnection: ResolverTypeWrapper<Omit<AgentVersionConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['AgentVersionEdge']> }>;
   AgentVersionEdge: ResolverTypeWrapper<Omit<AgentVersionEdge, 'node'> & { node: ResolversTypes['AgentVersion'] }>;
@@ -1893,8 +1864,6 @@ export type ResolversParentTypes = {
   UsageRecord: UsageRecord;
   WebhookEndpoint: WebhookEndpoint;
   WebhookDelivery: WebhookDelivery;
-  SecretRotation: Omit<SecretRotation, 'parts'> & { parts: ReadonlyArray<ResolversParentTypes['SecretRotationPart']> };
-  SecretRotationPart: SecretRotationPart;
   PartHealth: PartHealth;
   AgentVersionConnection: Omit<AgentVersionConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['AgentVersionEdge']> };
   AgentVersionEdge: Omit<AgentVersionEdge, 'node'> & { node: ResolversParentTypes['AgentVersion'] };
@@ -1956,7 +1925,6 @@ export type QueryResolvers<ContextType = Context, ParentType extends ResolversPa
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   verifyInferenceFiles?: Resolver<ResolversTypes['FileVerification'], ParentType, ContextType, Partial<QueryVerifyInferenceFilesArgs>>;
   inferenceHealth?: Resolver<ResolversTypes['PartHealth'], ParentType, ContextType>;
-  inferenceSecretRotation?: Resolver<ResolversTypes['SecretRotation'], ParentType, ContextType>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType, RequireFields<QueryAgentArgs, 'id'>>;
   agents?: Resolver<ResolversTypes['AgentConnection'], ParentType, ContextType, RequireFields<QueryAgentsArgs, 'order'>>;
   agentRun?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType, RequireFields<QueryAgentRunArgs, 'id'>>;
@@ -2726,21 +2694,6 @@ export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends R
   __isTypeOf?: IsTypeOfResolverFn<ParentType, ContextType>;
 };
 
-export type SecretRotationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SecretRotation'] = ResolversParentTypes['SecretRotation']> = {
-  state?: Resolver<ResolversTypes['SecretRotationState'], ParentType, ContextType>;
-  parts?: Resolver<ReadonlyArray<ResolversTypes['SecretRotationPart']>, ParentType, ContextType>;
-};
-
-export type SecretRotationStateResolvers = { NONE: 'none', NEXT_ACCEPTED: 'next_accepted', MOVING: 'moving', MOVED: 'moved' };
-
-export type SecretRotationPartResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SecretRotationPart'] = ResolversParentTypes['SecretRotationPart']> = {
-  kind?: Resolver<ResolversTypes['SecretDependentKind'], ParentType, ContextType>;
-  current?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-  left?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
-
-export type SecretDependentKindResolvers = { API_KEYS: 'api_keys', INVITATIONS: 'invitations', WEBHOOK_ENDPOINTS: 'webhook_endpoints', AGENTS: 'agents', AGENT_VERSIONS: 'agent_versions' };
-
 export type PartHealthResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PartHealth'] = ResolversParentTypes['PartHealth']> = {
   isReady?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   problems?: Resolver<ReadonlyArray<ResolversTypes['String']>, ParentType, ContextType>;
@@ -2909,10 +2862,6 @@ export type Resolvers<ContextType = Context> = {
   UsageRecord?: UsageRecordResolvers<ContextType>;
   WebhookEndpoint?: WebhookEndpointResolvers<ContextType>;
   WebhookDelivery?: WebhookDeliveryResolvers<ContextType>;
-  SecretRotation?: SecretRotationResolvers<ContextType>;
-  SecretRotationState?: SecretRotationStateResolvers;
-  SecretRotationPart?: SecretRotationPartResolvers<ContextType>;
-  SecretDependentKind?: SecretDependentKindResolvers;
   PartHealth?: PartHealthResolvers<ContextType>;
   AgentVersionConnection?: AgentVersionConnectionResolvers<ContextType>;
   AgentVersionEdge?: AgentVersionEdgeResolvers<ContextType>;

@@ -1,5 +1,4 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
-import { requireScope } from '../../common/identity/principal.ts'
 import { partHealth } from '../../common/server/health/part-health.ts'
 import {
   AgentRunErrorFields,
@@ -65,10 +64,6 @@ export const resolvers: Resolvers = {
     ...workflowRunQueries,
     verifyInferenceFiles: (_parent, { after }, { deps, caller }) => verifyFiles(deps.files, caller, after ?? null),
     inferenceHealth: (_parent, _args, { problems, caller }) => partHealth(problems, caller),
-    inferenceSecretRotation(_parent, _args, { rotation, caller }) {
-      requireScope(caller, 'operator')
-      return rotation.progress()
-    },
   },
   Mutation: {
     ...chatMutations,

@@ -159,7 +159,6 @@ export function parts({
     mcp,
     schemas,
     secrets: new SealedTexts(new Uint8Array(32)),
-    fingerprints: { current: 'f0', next: null, previous: null },
     billing,
     principals: new Principals(billing, clock),
     knowledge,

@@ -1,6 +1,5 @@
 import type { BytePaths } from '../../common/bytes/byte-paths.ts'
 import type { Egress } from '../../common/egress/egress.ts'
-import type { Fingerprints } from '../../common/identity/accepted-secrets.ts'
 import type { Caller } from '../../common/identity/principal.ts'
 import type { SealedTexts } from '../../common/identity/sealed-text.ts'
 import type { StoreFiles } from '../../common/ports/store-files.ts'
@@ -54,8 +53,6 @@ export interface Ports {
   readonly schemas: SchemaJudge
   /** Seals the secrets that callers give to the service. */
   readonly secrets: SealedTexts
-  /** Of the installation's secrets, from which `secrets` has its keys. */
-  readonly fingerprints: Fingerprints
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -1,9 +1,9 @@
 import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/events/event-log.ts'
+import { LABELS } from '../../common/identity/earlier-rotation.ts'
 import type { Scope } from '../../common/identity/principal.ts'
 import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
-import { SECRET_INDEX } from '../../common/rotation/secret-rotation.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
 
@@ -79,8 +79,6 @@ export type AgentRecord = {
   readonly version: number
   /** The text that `storedDefinition` returns. */
   readonly definition: string
-  /** The secret that sealed its headers. Absent: that in the mark of the store, or it has none. */
-  readonly secretFingerprint?: string
   readonly createdAt: Date
   readonly updatedAt: Date
 }
@@ -91,8 +89,6 @@ export type AgentVersion = {
   readonly _id: string
   readonly organizationId: string
   readonly definition: string
-  /** As an agent's. */
-  readonly secretFingerprint?: string
   readonly createdAt: Date
 }
 
@@ -288,9 +284,9 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
   return {
     agents: store.collection({
       name: 'agents',
-      indexes: [...OWNED_INDEXES, SECRET_INDEX],
+      indexes: [...OWNED_INDEXES, LABELS],
     }),
-    agentVersions: store.collection({ name: 'agent_versions', indexes: [SECRET_INDEX] }),
+    agentVersions: store.collection({ name: 'agent_versions', indexes: [LABELS] }),
     runs: store.collection({
       name: 'runs',
       indexes: [

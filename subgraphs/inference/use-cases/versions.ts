@@ -16,15 +16,11 @@ const KEPT_VERSIONS = 100
  */
 export async function keepVersion(
   versions: DocumentCollection<AgentVersion>,
-  { _id, version, organizationId, definition, updatedAt, ...record }: AgentRecord | WorkflowRecord,
+  { _id, version, organizationId, definition, updatedAt }: AgentRecord | WorkflowRecord,
 ): Promise<void> {
-  const label = 'secretFingerprint' in record ? { secretFingerprint: record.secretFingerprint } : {}
   await versions.findOneAndUpdate(
     { _id: `${_id}_${version}` },
-    {
-      $set: { organizationId, definition, createdAt: updatedAt, ...label },
-      ...(label.secretFingerprint === undefined && { $unset: { secretFingerprint: '' } }),
-    },
+    { $set: { organizationId, definition, createdAt: updatedAt } },
     { upsert: true },
   )
   if (version > KEPT_VERSIONS) await versions.findOneAndDelete({ _id: `${_id}_${version - KEPT_VERSIONS}` })

@@ -1,7 +1,7 @@
 import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
-import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { newWorld } from '../../../test/support/data/knowledge-library.ts'
+import { base64, depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
 import { SiftBudget } from '../../common/documents/list-sifted.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { subgraphSchema } from '../../common/link/subgraph.ts'
@@ -16,7 +16,7 @@ import { resolvers } from './index.ts'
 
 async function stored() {
   const index = { createCollection: async () => undefined } as unknown as ChunkIndex
-  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index }
+  const world = newWorld({ index })
   const deps = depsOn({ ...world, inference: new FakeInference(), clock: new ManualClock() })
   const context = makeContext()
   const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })

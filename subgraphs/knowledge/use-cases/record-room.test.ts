@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { depsOn, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { newWorld } from '../../../test/support/data/knowledge-library.ts'
+import { depsOn, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
 import { createDocument, deleteDocument } from './documents/documents.ts'
 import { uploadFile } from './files/files.ts'
 import { RecordRoom } from './record-room.ts'
@@ -9,7 +9,7 @@ function makeWorld() {
   const clock = new ManualClock()
   const inference = { embeddingModel: async (id: string) => ({ id, dimensions: 3 }) } as never
   const index = { dropCollection: async () => {}, deleteDocument: async () => {} } as never
-  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock })
+  const deps = depsOn(newWorld({ index, inference, clock }))
   return { clock, deps }
 }
 const FULL = { code: 'storage_quota_exceeded', message: expect.stringMatching(/^An organization has at most 3 (files|documents)\. Delete/) }

@@ -3,9 +3,9 @@ import { METRICS } from '../../../subgraphs/common/telemetry/metric-list.ts'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
+import { type Sample, scrape, sumOf } from '../../support/engines/prometheus.ts'
 import { eventually } from '../../support/eventually.ts'
 import { freePorts, type Service, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
-import { type Sample, scrape, sumOf } from '../../support/prometheus.ts'
 
 const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter']
 const ENV = { KIS_METRICS_ORGANIZATIONS: 'on' }

@@ -48,23 +48,22 @@ export function chunkId(documentId: string, generation: string, ordinal: number)
   return `${documentId}-${generation}-${ordinal}`
 }
 
-export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+/** A chunk of a text, with the text's terms and a vector of zeros if `more` names none. */
+export function plainChunk(chunkId: string, ordinal: number, text: string, more: Partial<IndexedChunk> = {}): IndexedChunk {
   return {
-    chunkId: chunkId(documentId, generation, ordinal),
-    ordinal,
-    text,
-    headingPath: [],
-    context: '',
-    pageStart: null,
-    pageEnd: null,
+    ...{ chunkId, ordinal, text, headingPath: [], context: '', pageStart: null, pageEnd: null, charStart: 0, charEnd: text.length },
+    ...{ language: 'en', vector: new Float32Array(DIMENSIONS), words: words(text), grams: grams(text), ...more },
+  }
+}
+
+export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+  return plainChunk(chunkId(documentId, generation, ordinal), ordinal, text, {
     charStart: ordinal * 10,
     charEnd: ordinal * 10 + text.length,
     language: /[\u0621-\u064a]/.test(text) ? 'ar' : 'en',
     vector: unitVector(ordinal),
     tokenStates: makeTokenStates(ordinal),
-    words: words(text),
-    grams: grams(text),
-  }
+  })
 }
 
 /** Returns the bytes of 1 to 4 token states, which depend on the seed only, or null for every third seed. */

@@ -78,7 +78,7 @@ const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) 
 
 async function embedAndKeep(texts: readonly string[], purpose: 'query' | 'passage', file: string): Promise<void> {
   const clock = { now: () => new Date(), sleep: async () => undefined }
-  await using engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock, ids: (prefix) => prefix })
+  await using engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock })
   const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenStates: true } as const
   const kept: { vectors: string[]; states: string[] } = { vectors: [], states: [] }
   for (let at = 0; at < texts.length; at += BATCH) {

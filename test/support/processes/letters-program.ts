@@ -10,7 +10,7 @@ import { ADD, letters, REMOVE } from '../data/letters.ts'
  */
 const [url, database, version] = process.argv.slice(2)
 const kinds = letters(...[ADD, REMOVE].slice(0, Number(version) - 1))
-const own = async () => ({ id: 'inst_own', secretFingerprint: 'a' })
+const own = async () => ({ id: 'inst_own' })
 const stopping = new AbortController()
 process.on('SIGTERM', () => stopping.abort())
 await using opening = new Opening({

@@ -2,10 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { audit } from '../../test-support/audit.ts'
 import { ManualClock, openBilling } from '../../test-support/world.ts'
-import { bootstrap } from './bootstrap.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import { type BootstrapSettings, bootstrap as begin, decideFirst } from './bootstrap.ts'
 import { principalOfApiKey } from './find-principal.ts'
 
 const settings = { apiKey: null, creditNanoUsd: 100n }
+
+async function bootstrap(deps: BillingDeps, given: BootstrapSettings) {
+  return begin(deps, given, await decideFirst({ ...deps, secret: new Uint8Array(32), madeWith: null }, given))
+}
 
 async function everythingMade(store: MemoryDocumentStore) {
   const deps = openBilling(store, new ManualClock())

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto'
-import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { toStored } from '../../ledger/domain/money.ts'
@@ -8,10 +7,10 @@ import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Bootstrap } from '../../use-cases/tables.ts'
 import { DEFAULT_PLAN } from './create-organization.ts'
+import { newPepper, type PepperDeps } from './key-pepper.ts'
 import { newSecret, toStoredKey } from './new-api-key.ts'
-import { digestsOf, moveDigest } from './secret-digests.ts'
 
-interface BootstrapSettings {
+export interface BootstrapSettings {
   /** The operator's own key. Null: the service makes one. */
   readonly apiKey: string | null
   readonly creditNanoUsd: bigint
@@ -23,13 +22,15 @@ interface BootstrapSettings {
  * The key is derived from the pepper and a stored nonce, so later starts show the same key again. A key that the
  * operator brings is only taken at the first start, and never given back. Later, another one is ignored.
  */
-export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings): Promise<string | null> {
+export async function bootstrap(
+  deps: BillingDeps,
+  settings: Pick<BootstrapSettings, 'apiKey'>,
+  { organizationId, apiKeyId, nonce, credit, at }: Bootstrap,
+): Promise<string | null> {
   const { organizations, wallets, apiKeys } = deps.collections
-  const { organizationId, apiKeyId, nonce, credit, at } = await claim(deps, settings)
-  const { current, next, previous } = deps.peppers
-  const makeBy = (pepper: DerivedKey) => newSecret(pepper, createHmac('sha256', pepper.key).update(`operator key ${nonce}`).digest())
-  const { key: _text, ...made } = makeBy(current)
-  const kept = settings.apiKey === null ? { ...made, unseen: true } : toStoredKey(settings.apiKey, current)
+  const pepper = deps.pepper()
+  const { key: text, ...made } = newSecret(pepper, createHmac('sha256', pepper).update(`operator key ${nonce}`).digest())
+  const kept = settings.apiKey === null ? { ...made, unseen: true } : toStoredKey(settings.apiKey, pepper)
 
   await wallets.insertMissing([emptyWallet(organizationId)])
   if (credit > 0) await creditWallet(deps, { kind: 'top_up', organizationId, amount: BigInt(credit), reference: 'bootstrap' })
@@ -51,18 +52,19 @@ export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings):
     { _id: organizationId, name: 'Default organization', residencyPolicy: 'unrestricted', plan: DEFAULT_PLAN, createdAt: at },
   ])
   const key = await apiKeys.findOne({ _id: apiKeyId })
-  const accepted = [current, next, previous].filter((pepper) => pepper !== null)
   if (settings.apiKey !== null) {
-    if (key) await moveDigest(deps, key, settings.apiKey)
-    if (!key || !digestsOf(settings.apiKey, deps.peppers).includes(key.digest))
+    if (key?.digest !== kept.digest)
       deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
     return null
   }
-  return key?.unseen ? (accepted.map(makeBy).find(({ digest }) => digest === key.digest)?.key ?? null) : null
+  return key?.unseen && key.digest === made.digest ? text : null
 }
 
 /** The decisions of the very first start. */
-async function claim({ collections, ids, clock }: BillingDeps, { creditNanoUsd }: BootstrapSettings): Promise<Bootstrap> {
+export async function decideFirst(
+  { collections, secret, ids, clock }: Pick<BillingDeps, 'ids' | 'clock'> & PepperDeps,
+  { creditNanoUsd }: Pick<BootstrapSettings, 'creditNanoUsd'>,
+): Promise<Bootstrap> {
   const earlier = await collections.bootstrap.findOne({ _id: 'operator' })
   if (earlier) return earlier
   const first: Bootstrap = {
@@ -72,6 +74,7 @@ async function claim({ collections, ids, clock }: BillingDeps, { creditNanoUsd }
     nonce: randomHex(32),
     credit: toStored(creditNanoUsd),
     at: clock.now(),
+    ...newPepper(secret),
   }
   try {
     await collections.bootstrap.insertOne(first)

@@ -7,7 +7,7 @@ import { placeHold } from '../../ledger/holds/place-hold.ts'
 import { settleHold } from '../../ledger/holds/settle-hold.ts'
 import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
 import { listEntries } from '../../ledger/use-cases/read-ledger.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { ManualClock, makeCard, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
 import { createOrganization } from './create-organization.ts'
@@ -18,10 +18,7 @@ import { getOrganization, listChanges, listOrganizations, statusOf } from './org
 
 const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0, searchUnits: 0, pages: 0 }
-const CARD = {
-  ...{ version: 'v1', inputTokens: 150_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n },
-  ...{ audioMilliseconds: 0n, searchUnits: 0n, pages: 0n, tiers: [] },
-}
+const CARD = makeCard({ inputTokens: 150_000_000n })
 
 for (const { name, open } of STORES)
   describe(`operators change organizations on ${name}`, () => {

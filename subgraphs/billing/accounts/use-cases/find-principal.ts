@@ -3,8 +3,7 @@ import type { KeyRates, Plan, Principal } from '../../../common/identity/princip
 import type { Clock } from '../../../common/process/clock.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
-import { isApiKey } from '../domain/api-key.ts'
-import { digestsOf, findByDigests, moveDigest } from './secret-digests.ts'
+import { digestKey, isApiKey } from '../domain/api-key.ts'
 
 /** The contract says 5 minutes. */
 const USE_RECORDED_EVERY_MS = 300_000
@@ -17,18 +16,17 @@ const USE_RECORDED_EVERY_MS = 300_000
  */
 export async function principalOfApiKey(deps: BillingDeps, text: string): Promise<Principal> {
   const { apiKeys, organizations } = deps.collections
-  const digests = isApiKey(text) ? digestsOf(text, deps.peppers) : []
-  const found = await findByDigests(apiKeys, digests)
+  const digest = isApiKey(text) ? digestKey(text, deps.pepper()) : null
+  const found = digest === null ? null : await apiKeys.findOne({ digest })
   if (!found || hasEnded(found, deps.clock)) throw new InvalidApiKey()
   const organization = await organizations.findOne({ _id: found.organizationId })
   // Read again: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ _id: found._id })
   const ancestors = key && (await findAncestors(deps, key))
-  if (!organization || organization.deletedAt || !key || !digests.includes(key.digest) || !ancestors || hasEnded(key, deps.clock))
+  if (!organization || organization.deletedAt || !key || key.digest !== digest || !ancestors || hasEnded(key, deps.clock))
     throw new InvalidApiKey()
   if (isSuspended(organization)) throw new OrganizationSuspended()
   await recordUseOfText(deps, key)
-  await moveDigest(deps, key, text)
   return principal(deps, organization, key, ancestors)
 }
 

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import type { Grants } from '../../ledger/domain/grants.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
@@ -18,17 +17,17 @@ interface NewApiKey extends Grants {
 }
 
 /** Makes the record. The caller stores it. */
-export function newApiKey({ ids, clock, peppers }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
-  const { key, ...secret } = newSecret(peppers.current)
+export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
+  const { key, ...secret } = newSecret(pepper())
   return { key, apiKey: { _id: ids('key'), ...rest, scopes, modelAllowlist, ...secret, revokedAt: null, createdAt: clock.now() } }
 }
 
 /** Makes a new secret, and the digest to store. */
-export function newSecret(pepper: DerivedKey, bytes: Uint8Array = randomBytes(32)) {
+export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
   const key = apiKeyFrom(bytes)
   return { key, ...toStoredKey(key, pepper) }
 }
 
-export function toStoredKey(key: string, { key: pepper, secretFingerprint }: DerivedKey) {
-  return { digest: digestKey(key, pepper), secretFingerprint, last4: key.slice(-4) }
+export function toStoredKey(key: string, pepper: Uint8Array) {
+  return { digest: digestKey(key, pepper), last4: key.slice(-4) }
 }

@@ -9,7 +9,7 @@ import { putInForce } from './rules-in-force.ts'
 export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
   const managed = await requireManageable(deps, principal, id)
   requireSecret(managed, 'It has no secret: the member signs in.')
-  const { key, ...kept } = newSecret(deps.peppers.current)
+  const { key, ...kept } = newSecret(deps.pepper())
   const apiKey = await changeLiveKey(deps, managed, { $set: kept, $inc: { rotations: 1 } })
   await putInForce(deps, managed.organizationId)
   await forgetSessions(deps, managed._id)

@@ -1,23 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { FREE } from '../../test-support/world.ts'
 import { computePrice, MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored, UNITS } from './money.ts'
 import { fromStoredCard } from './rate-card.ts'
 import { sumsOfRecord } from './usage-total.ts'
 
-const quantities = (some: Partial<Quantities>): Quantities => ({
-  ...NOTHING,
-  ...some,
-})
-const rates = (some: Partial<Rates>): Rates => ({
-  inputTokens: 0n,
-  cachedInputTokens: 0n,
-  cacheWriteTokens: 0n,
-  outputTokens: 0n,
-  audioMilliseconds: 0n,
-  searchUnits: 0n,
-  pages: 0n,
-  ...some,
-})
+const quantities = (some: Partial<Quantities>): Quantities => ({ ...NOTHING, ...some })
+const rates = (some: Partial<Rates>): Rates => ({ ...FREE, ...some })
 
 describe('the price of a call', () => {
   for (const { name, used, card, expected } of [

@@ -4,9 +4,9 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { putSpendLimit } from '../../accounts/use-cases/spend-limit.ts'
 import { audit } from '../../test-support/audit.ts'
-import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
+import { FREE, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { NOTHING, type Quantities, type Rates } from '../domain/money.ts'
+import { NOTHING, type Quantities } from '../domain/money.ts'
 import { checkpointHold } from './checkpoint-hold.ts'
 import { dispatchHold } from './dispatch-hold.ts'
 import { endHoldsOf } from './end-holds-of.ts'
@@ -16,15 +16,6 @@ import { settleHold } from './settle-hold.ts'
 import { voidHold } from './void-hold.ts'
 
 const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
-const FREE: Rates = {
-  inputTokens: 0n,
-  cachedInputTokens: 0n,
-  cacheWriteTokens: 0n,
-  outputTokens: 0n,
-  audioMilliseconds: 0n,
-  searchUnits: 0n,
-  pages: 0n,
-}
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
 for (const { name, open } of await storesAndMongo('the hold of a run'))

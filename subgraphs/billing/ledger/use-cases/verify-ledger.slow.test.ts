@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { STORES } from '../../../../test/support/document-stores.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
-import { fundedOrganization, ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { fundedOrganization, ManualClock, makeCard, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING } from '../domain/money.ts'
 import { dispatchHold } from '../holds/dispatch-hold.ts'
@@ -11,17 +11,7 @@ import { settleHold } from '../holds/settle-hold.ts'
 import { type LedgerFinding, verifyLedger } from './verify-ledger.ts'
 
 const OPERATOR = makePrincipal('org_operator', ['operator'])
-const CARD = {
-  version: '1',
-  inputTokens: 1_000_000n,
-  cachedInputTokens: 0n,
-  cacheWriteTokens: 0n,
-  outputTokens: 1_000_000n,
-  audioMilliseconds: 0n,
-  searchUnits: 0n,
-  pages: 0n,
-  tiers: [],
-}
+const CARD = makeCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
 const ceiling = { ...NOTHING, inputTokens: 10, outputTokens: 10 }
 const used = { ...NOTHING, inputTokens: 4, outputTokens: 3 }
 

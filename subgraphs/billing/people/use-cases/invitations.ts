@@ -8,7 +8,6 @@ import { type MemberRole, rankOfRole, SCOPES_OF } from '../../accounts/domain/me
 import { isEnded } from '../../accounts/use-cases/find-principal.ts'
 import { ownKey, requireUnlimited } from '../../accounts/use-cases/manage-api-key.ts'
 import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
-import { digestsOf, findByDigests } from '../../accounts/use-cases/secret-digests.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey, Invitation } from '../../use-cases/tables.ts'
@@ -65,8 +64,7 @@ export async function inviteMember(
   const token = PREFIX + randomBytes(32).toString('base64url')
   const invitation: Invitation = {
     _id: deps.ids('inv'),
-    digest: digestKey(token, deps.peppers.current.key),
-    secretFingerprint: deps.peppers.current.secretFingerprint,
+    digest: digestKey(token, deps.pepper()),
     organizationId,
     email,
     role: input.role,
@@ -148,8 +146,8 @@ export async function revokeInvitationsOf({ collections, clock }: BillingDeps, o
 }
 
 /** The invitation with this token, whatever became of it. Null: there is none. */
-export async function findByToken({ collections, peppers }: BillingDeps, token: string): Promise<Invitation | null> {
-  return TOKEN.test(token) ? findByDigests(collections.invitations, digestsOf(token, peppers)) : null
+export async function findByToken({ collections, pepper }: BillingDeps, token: string): Promise<Invitation | null> {
+  return TOKEN.test(token) ? collections.invitations.findOne({ digest: digestKey(token, pepper()) }) : null
 }
 
 /**

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto'
-import type { DerivedKey } from '../../../common/identity/accepted-secrets.ts'
 import type { Plan } from '../../../common/identity/principal.ts'
 import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
@@ -17,7 +16,6 @@ import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIM
 interface ImportDeps {
   readonly collections: Collections
   readonly plans: readonly Plan[]
-  readonly pepper: DerivedKey
   readonly clock: Clock
   readonly ids: IdSource
   /** Hears what the archive says of its organization, before anything is written. */
@@ -49,7 +47,7 @@ export function importAccounts(deps: ImportDeps, as: ImportedAs) {
   return {
     takers: accountTakers(deps, as),
     state: () => findImportState(deps, as),
-    finish: () => finishImport(deps, as),
+    finish: (pepper: Uint8Array) => finishImport({ ...deps, pepper }, as),
   }
 }
 
@@ -188,7 +186,7 @@ function accountTakers(
  * @throws {Error} the organization was deleted meanwhile
  */
 async function finishImport(
-  deps: Pick<ImportDeps, 'collections' | 'pepper' | 'clock'>,
+  deps: Pick<ImportDeps, 'collections' | 'clock'> & { readonly pepper: Uint8Array },
   { organizationId, archive }: ImportedAs,
 ): Promise<string | null> {
   const { collections, pepper, clock } = deps
@@ -198,7 +196,7 @@ async function finishImport(
   if (!begun?.import || begun.deletedAt || begun.import.archive !== archive)
     throw new Error(`${organizationId} was deleted while it was imported. Import it under another id: --as new.`)
   const { nonce, apiKeyId: _id, isDone, suspendedAt, suspensionReason } = begun.import
-  const made = newSecret(pepper, createHmac('sha256', pepper.key).update(`key of an import ${nonce}`).digest())
+  const made = newSecret(pepper, createHmac('sha256', pepper).update(`key of an import ${nonce}`).digest())
   if (!isDone) {
     await apiKeys.insertMissing([
       {
@@ -208,7 +206,6 @@ async function finishImport(
         scopes: ['admin'],
         modelAllowlist: null,
         digest: made.digest,
-        secretFingerprint: made.secretFingerprint,
         last4: made.last4,
         expiresAt: null,
         revokedAt: null,

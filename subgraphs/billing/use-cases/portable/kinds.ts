@@ -44,24 +44,21 @@ export const ORGANIZATION = recordKind<
 })
 
 /** A key without what its secret is known by. */
-export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'secretFingerprint' | 'last4' | 'rotations' | 'unseen'>(
-  'billing/api-keys',
-  {
-    _id: id('key'),
-    name: NAME,
-    ancestors: z.array(id('key')).max(MAX_ANCESTORS).optional(),
-    scopes: scopes(),
-    modelAllowlist: z.array(text(500)).max(MAX_MODELS).nullable(),
-    requestsPerMinute: callLimit().nullable().optional(),
-    tokensPerMinute: callLimit().nullable().optional(),
-    memberId: id('mem').optional(),
-    leavesDescendants: z.boolean().optional(),
-    expiresAt: date().nullable(),
-    revokedAt: date().nullable(),
-    createdAt: date(),
-    lastUsedAt: date().optional(),
-  },
-)
+export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' | 'rotations' | 'unseen'>('billing/api-keys', {
+  _id: id('key'),
+  name: NAME,
+  ancestors: z.array(id('key')).max(MAX_ANCESTORS).optional(),
+  scopes: scopes(),
+  modelAllowlist: z.array(text(500)).max(MAX_MODELS).nullable(),
+  requestsPerMinute: callLimit().nullable().optional(),
+  tokensPerMinute: callLimit().nullable().optional(),
+  memberId: id('mem').optional(),
+  leavesDescendants: z.boolean().optional(),
+  expiresAt: date().nullable(),
+  revokedAt: date().nullable(),
+  createdAt: date(),
+  lastUsedAt: date().optional(),
+})
 
 type KeySpendLimit = SpendLimit & { readonly _id: string }
 
@@ -95,7 +92,6 @@ export const WEBHOOK = recordKind<
   | 'nonce'
   | 'previousNonce'
   | 'previousUntil'
-  | 'secretFingerprint'
   | 'sealedSecret'
   | 'sealedPreviousSecret'
 >('billing/webhooks', {

@@ -18,17 +18,13 @@ export type WebhookEndpoint = {
   /** When the current series of failed attempts began; null: the last attempt succeeded. */
   readonly failingSince: Date | null
   /**
-   * The endpoint's secret is derived from it and the service's own secret. After a rotation, the earlier one also signs
-   * for a while.
+   * The endpoint's secret is derived from it and the key pepper. After a rotation, the earlier one also signs for a
+   * while.
    */
   readonly nonce: string
   readonly previousNonce: string | null
   readonly previousUntil: Date | null
-  /** The service's secret that the endpoint's depends on. Absent: the one in the mark of the store. */
-  readonly secretFingerprint?: string
-  /**
-   * The endpoint's secret, sealed, if it was derived from an earlier secret of the service: receivers have it, so it stays.
-   */
+  /** The endpoint's secret, sealed, if version 0.2 has rotated the secret of the service: receivers have it, so it stays. */
   readonly sealedSecret?: string
   /** As `sealedSecret`, the one of `previousNonce`. */
   readonly sealedPreviousSecret?: string

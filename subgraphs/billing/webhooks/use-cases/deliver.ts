@@ -30,7 +30,7 @@ export class EndpointForbidden extends Error {}
  * @throws the reason of the aborted signal
  */
 export async function deliver(
-  deps: Pick<BillingDeps, 'egress' | 'clock' | 'collections' | 'peppers' | 'sealed' | 'secretMark'>,
+  deps: Pick<BillingDeps, 'egress' | 'clock' | 'collections' | 'pepper' | 'sealed'>,
   endpoint: WebhookEndpoint,
   event: WebhookEventRecord,
   signal: AbortSignal,

@@ -1,39 +1,51 @@
+import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
 import { deriveSecret } from '../domain/signature.ts'
 
-type Secrets = Pick<BillingDeps, 'peppers' | 'sealed' | 'secretMark'>
+type Secrets = Pick<BillingDeps, 'pepper' | 'sealed'>
+
+const BATCH = 100
 
 /** The secrets that sign for an endpoint now, the newest first. */
 export function secretsOf(deps: Secrets, endpoint: WebhookEndpoint, now: Date): readonly [string, ...string[]] {
-  const earlier = earlierSecretOf(deps, endpoint, now)
-  return earlier === null ? [secretOf(deps, endpoint)] : [secretOf(deps, endpoint), earlier]
+  const { _id, previousNonce, previousUntil, sealedPreviousSecret } = endpoint
+  const secret = secretOf(deps, endpoint)
+  // After a rotation of the endpoint's secret, the one before signs for a while, too.
+  if (previousNonce === null || previousUntil === null || previousUntil <= now) return [secret]
+  return [secret, readSecret(deps, _id, previousNonce, sealedPreviousSecret)]
 }
 
 /** What its receiver knows. */
-export function secretOf(deps: Secrets, endpoint: WebhookEndpoint): string {
-  return readSecret(deps, endpoint, endpoint.nonce, endpoint.sealedSecret)
+export function secretOf(deps: Secrets, { _id, nonce, sealedSecret }: WebhookEndpoint): string {
+  return readSecret(deps, _id, nonce, sealedSecret)
 }
 
-/** The secret before its rotation, as long as it signs, too. */
-export function earlierSecretOf(deps: Secrets, endpoint: WebhookEndpoint, now: Date): string | null {
-  const { previousNonce, previousUntil, sealedPreviousSecret } = endpoint
-  if (previousNonce === null || previousUntil === null || previousUntil <= now) return null
-  return readSecret(deps, endpoint, previousNonce, sealedPreviousSecret)
+/** Seals what is sealed with another key. Repeatable. */
+export async function resealEndpoints(
+  { webhookEndpoints }: Pick<Collections, 'webhookEndpoints'>,
+  before: SealedTexts,
+  after: SealedTexts,
+): Promise<void> {
+  for (let last = '', isMore = true; isMore; ) {
+    const page = await webhookEndpoints.find({ _id: { $gt: last } }, { sort: { _id: 1 }, limit: BATCH })
+    for (const { _id, nonce, previousNonce, sealedSecret, sealedPreviousSecret } of page) {
+      const reseal = (sealed: string, of: string) => after.reseal(sealed, endpointPlace(_id, of), before)
+      const resealed = {
+        ...(sealedSecret && { sealedSecret: reseal(sealedSecret, nonce) }),
+        ...(sealedPreviousSecret && { sealedPreviousSecret: reseal(sealedPreviousSecret, previousNonce!) }),
+      }
+      if (Object.keys(resealed).length > 0) await webhookEndpoints.findOneAndUpdate({ _id }, { $set: resealed })
+    }
+    isMore = page.length === BATCH
+    if (isMore) last = page.at(-1)!._id
+  }
 }
 
-export function sealSecret({ sealed }: Secrets, { _id }: WebhookEndpoint, nonce: string, secret: string): string {
-  return sealed.seal(secret, placeOf(_id, nonce))
-}
-
-function readSecret(deps: Secrets, endpoint: WebhookEndpoint, nonce: string, kept: string | undefined): string {
-  const { _id, secretFingerprint = deps.secretMark.fingerprint } = endpoint
-  if (kept !== undefined) return deps.sealed.open(kept, placeOf(_id, nonce))
-  const pepper = Object.values(deps.peppers).find((each) => each?.secretFingerprint === secretFingerprint)
-  // The start has looked for such endpoints: a process with another secret has made it since.
-  if (!pepper) throw new Error(`the webhook endpoint ${_id} was made with a secret of the service that is not set here`)
-  return deriveSecret(pepper.key, _id, nonce)
+function readSecret({ pepper, sealed }: Secrets, id: string, nonce: string, kept: string | undefined): string {
+  return kept === undefined ? deriveSecret(pepper(), id, nonce) : sealed.open(kept, endpointPlace(id, nonce))
 }
 
 /** Where it is sealed: it cannot be opened for another endpoint, or in place of another secret. */
-const placeOf = (id: string, nonce: string) => `secret of the webhook endpoint ${id} ${nonce}`
+export const endpointPlace = (id: string, nonce: string) => `secret of the webhook endpoint ${id} ${nonce}`

@@ -8,7 +8,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
 import { newNonce, ROTATION_MS } from '../domain/signature.ts'
 import { checkDescription, checkEventTypes, checkUrl } from './endpoint-input.ts'
-import { sealSecret, secretOf } from './endpoint-secrets.ts'
+import { secretOf } from './endpoint-secrets.ts'
 
 /** Endpoints of an organization. Each event is written once for each endpoint that wants it. */
 export const MAX_ENDPOINTS = 20
@@ -52,7 +52,6 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
     nonce: newNonce(),
     previousNonce: null,
     previousUntil: null,
-    secretFingerprint: deps.peppers.current.secretFingerprint,
     createdAt: deps.clock.now(),
   }
   if ((await webhookEndpoints.countDocuments({ organizationId })) >= MAX_ENDPOINTS)
@@ -112,21 +111,13 @@ export async function updateEndpoint(
 export async function rotateSecret(deps: BillingDeps, principal: Principal, id: string): Promise<EndpointWithSecret> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const before = await getEndpoint(deps, principal, id)
-    const { nonce: previousNonce, organizationId, secretFingerprint = null } = before
+    const { nonce: previousNonce, organizationId, sealedSecret } = before
     const previousUntil = new Date(deps.clock.now().getTime() + ROTATION_MS)
-    const earlier = sealSecret(deps, before, previousNonce, secretOf(deps, before))
-    const { current } = deps.peppers
     const webhookEndpoint = await deps.collections.webhookEndpoints.findOneAndUpdate(
-      { _id: id, organizationId, nonce: previousNonce, secretFingerprint },
+      { _id: id, organizationId, nonce: previousNonce },
       {
-        $set: {
-          nonce: newNonce(),
-          previousNonce,
-          previousUntil,
-          sealedPreviousSecret: earlier,
-          secretFingerprint: current.secretFingerprint,
-        },
-        $unset: { sealedSecret: '' },
+        $set: { nonce: newNonce(), previousNonce, previousUntil, ...(sealedSecret && { sealedPreviousSecret: sealedSecret }) },
+        $unset: { sealedSecret: '', ...(!sealedSecret && { sealedPreviousSecret: '' }) },
       },
     )
     if (webhookEndpoint) return { webhookEndpoint, secret: secretOf(deps, webhookEndpoint) }

@@ -1,36 +1,27 @@
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
-import type { Installation } from '../../identity/installation.ts'
-import type { DocumentStore } from '../../ports/document-store.ts'
-import type { SecretMark } from '../../rotation/secret-mark.ts'
-import type { OwnDocumentsOptions } from '../own-documents.ts'
+import type { OwnDocuments, OwnDocumentsOptions } from '../own-documents.ts'
 import { connectMongo } from './connection.ts'
 import { announce, documentsOf } from './document-store.ts'
 import { translated } from './failures.ts'
 import { migrateDatabase } from './migrations.ts'
 import { type Claim, claimDatabase } from './store-mark.ts'
 
-/** The documents of an installation. */
-export interface OwnDocuments {
-  readonly store: DocumentStore
-  readonly installation: Installation
-  readonly secretMark: SecretMark
-}
-
 /**
  * Connects to a database, checks that the server is suitable and that the database is of this installation, migrates
  * its documents, and opens them. Import it when a database is configured: the driver takes ten megabytes.
- * @throws {Error} the database is of another installation or another secret, or has documents of a newer version
+ * @throws {Error} the database is of another installation, or has documents of a newer version
  * @throws {Unfit} the server cannot serve, or other processes must finish first
  */
 export async function openOwnMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
-  { kinds, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'isOfService' | 'log'>,
+  { kinds, look, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'look' | 'isOfService' | 'log'>,
 ): Promise<OwnDocuments> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
     const claimed = await claimDatabase(db, claiming)
+    await look?.(documentsOf(client, database), claimed.madeWith)
     const migrations = await migrateDatabase(db, kinds, log)
     if (isOfService) await announce(client, database, log)
     return { store: documentsOf(client, database, migrations), ...claimed }

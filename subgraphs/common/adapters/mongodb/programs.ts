@@ -71,6 +71,10 @@ export class Programs {
   }
 }
 
+export async function isAnyRunning(db: Db): Promise<boolean> {
+  return (await db.collection<Program>(PROGRAMS).findOne({ seenAt: { $gte: goneBefore() } })) !== null
+}
+
 function goneBefore(): Date {
   return new Date(Date.now() - GONE_AFTER_MS)
 }

@@ -1,7 +1,7 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Fingerprints } from '../../identity/accepted-secrets.ts'
-import { explainForeign, type OwnInstallation, ownInstallation } from '../../identity/installation.ts'
+import { DatabaseSync } from 'node:sqlite'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
@@ -9,7 +9,6 @@ import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
-  fingerprints(): Fingerprints
   /**
    * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
    * Null: the files say it.
@@ -60,7 +59,7 @@ export class DataFolder {
   }
 
   async #look(): Promise<FolderFacts> {
-    const { files, fingerprints, ask, newId } = this.#options
+    const { files, ask, newId } = this.#options
     const there: FolderFile[] = []
     const marks = new Map<string, StoreMark | null>()
     for (const file of files) {
@@ -72,8 +71,7 @@ export class DataFolder {
     }
     const primary = [...marks.keys()]
     const [marked] = primary.flatMap((file) => marks.get(file)?.id ?? [])
-    const id = (await ask()) ?? marked ?? newId()
-    const installation = ownInstallation(id, fingerprints())
+    const installation = { id: (await ask()) ?? marked ?? newId() }
     for (const file of primary) {
       const mark = marks.get(file)
       const problem = mark && explainForeign(file, mark, installation)
@@ -93,8 +91,8 @@ export class DataFolder {
 }
 
 /**
- * Gives the mark of an existing file; undefined: the process was killed while it made the file. For a derived file,
- * reports only that it is newer; its other problems are reported when it is opened.
+ * Gives the mark of an existing file; undefined: the process was killed while it made it. For a derived file, reports only
+ * that it is newer; its other problems are reported when it is opened.
  * @throws {Error} as `look`
  */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null | undefined {
@@ -104,14 +102,21 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     using lock = new FileLock(path)
     if (!isDerived) refuseMissingLog(path, lock)
     else if (lock.missingLog) return null
+    if (existsSync(`${path}-journal`)) rollBack(path)
     const { mark, version } = markOfFile(path)
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
-    return version === 0 && mark === null ? undefined : mark
+    return version === 0 && !mark && !isDerived ? undefined : mark
   } catch (error) {
     const failure = toStorageFailure(error) ? toOpeningFailure(path, error) : error
     if (isDerived && failure instanceof Damaged) return null
     throw failure
   }
+}
+
+/** Undoes what a process had begun that was killed while it made the file: only a connection that may write can. */
+function rollBack(path: string): void {
+  using database = new DatabaseSync(path)
+  database.prepare('SELECT count(*) FROM sqlite_schema').get()
 }
 
 /**
@@ -127,7 +132,7 @@ function refuseClosed(path: string): void {
 }
 
 export interface FolderFacts {
-  readonly installation: OwnInstallation
+  readonly installation: Installation
   /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]
 }

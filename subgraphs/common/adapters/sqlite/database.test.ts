@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ownInstallation } from '../../identity/installation.ts'
 import { silentLog } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { DataFolder } from './data-folder.ts'
@@ -44,7 +43,7 @@ it('a file is open in one store of a process at a time', async () => {
 })
 
 it('a file whose making was cut off is still new, so that no other file is missed beside it', async () => {
-  const own = ownInstallation('inst_1', { current: 'ab'.repeat(8), next: null, previous: null })
+  const own = { id: 'inst_1' }
   await mkdir(dirname(file))
   {
     using lock = new FileLock(file)
@@ -62,7 +61,6 @@ it('a file whose making was cut off is still new, so that no other file is misse
   const folderOf = () =>
     new DataFolder({
       files,
-      fingerprints: () => ({ current: 'ab'.repeat(8), next: null, previous: null }),
       ask: () => null,
       newId: () => 'inst_2',
     })
@@ -73,6 +71,20 @@ it('a file whose making was cut off is still new, so that no other file is misse
   }
   expect(markOfFile(file)).toMatchObject({ mark: { id: 'inst_1' }, version: DOCUMENT_FILE.schemaVersion })
   expect(await folderOf().look()).toMatchObject({ installation: { id: 'inst_1' }, lost: [] })
+})
+
+it('a file whose making was cut off before its first commit is still new', async () => {
+  await mkdir(dirname(file))
+  const source = join(folder, 'source.sqlite')
+  using database = new DatabaseSync(source)
+  // So much that SQLite writes to the file before the commit.
+  database.exec('PRAGMA cache_size=10; BEGIN; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(1000000))')
+  for (const ending of ['', '-journal']) copyFileSync(`${source}${ending}`, `${file}${ending}`)
+  const files = [file, join(folder, 'other.sqlite')].map((path) => ({ path, schemaVersion: 1, isDerived: false }))
+  const looking = new DataFolder({ files, ask: () => null, newId: () => 'inst_2' })
+  expect(await looking.look()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
+  await using store = await open()
+  await store.ping(AbortSignal.timeout(30_000))
 })
 
 it('a file that another process has open is refused at once, and is free when that is killed', async () => {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementResultingChanges } from 'node:sqlite'
-import type { OwnInstallation } from '../../identity/installation.ts'
+import type { Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
@@ -207,7 +207,7 @@ export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
  */
 export function prepareFile(
   file: string,
-  { kind, lock, installation }: { readonly kind: FileKind; readonly lock: FileLock; readonly installation?: OwnInstallation | undefined },
+  { kind, lock, installation }: { readonly kind: FileKind; readonly lock: FileLock; readonly installation?: Installation | undefined },
 ): void {
   refuseMissingLog(file, lock)
   try {

@@ -1,4 +1,4 @@
-import type { OwnInstallation } from '../../identity/installation.ts'
+import type { Installation } from '../../identity/installation.ts'
 import type { Log } from '../../process/log.ts'
 import type { Thread } from '../../process/threads/thread.ts'
 import { Connection, damaged, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
@@ -7,7 +7,7 @@ import { FileThread, StoreFile } from './threads.ts'
 export interface SqliteStoreOptions {
   readonly file: string
   /** The installation that the file must belong to. Absent: any. */
-  readonly installation?: OwnInstallation
+  readonly installation?: Installation
   readonly log: Log
 }
 

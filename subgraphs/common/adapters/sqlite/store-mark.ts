@@ -1,13 +1,15 @@
 import { DatabaseSync } from 'node:sqlite'
-import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../identity/installation.ts'
-import type { SecretMark } from '../../rotation/secret-mark.ts'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 
 /** The mark in a file. */
 export interface StoreMark extends Installation {
   /** Names of the files that were opened together with it, including itself; empty until all of them existed. */
   readonly siblings: readonly string[]
+  /** The fingerprint of the secret with which version 0.2 made the file. */
+  readonly madeWith: string | null
 }
 
+/** `secret` is empty since a key pepper is in the store, so that version 0.2 refuses what it cannot read. */
 const TABLE = 'CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL, secret TEXT NOT NULL, siblings TEXT NOT NULL)'
 
 /**
@@ -25,37 +27,18 @@ export function markOfFile(file: string): { readonly mark: StoreMark | null; rea
 }
 
 /**
- * Marks an open file that has no mark yet. Moves the mark of one in which nothing depends on the previous secret.
- * @throws {Error} it has the mark of another installation or another secret
+ * Marks an open file that has no mark yet.
+ * @throws {Error} it has the mark of another installation
  */
-export function checkMark(database: DatabaseSync, file: string, own: OwnInstallation): void {
+export function checkMark(database: DatabaseSync, file: string, own: Installation): void {
   const mark = markIn(database)
   if (!mark) {
     database.exec(TABLE)
-    database.prepare('INSERT INTO installation VALUES (?, ?, ?)').run(own.id, own.secretFingerprint, '[]')
+    database.prepare("INSERT INTO installation VALUES (?, '', '[]')").run(own.id)
     return
   }
   const problem = explainForeign(file, mark, own)
   if (problem) throw new Error(problem)
-  if (hasToMove(mark, own)) setSecret(database, own)
-}
-
-/** The secret in the mark of a file that is marked. */
-export function secretMarkOf(file: string, own: OwnInstallation): SecretMark {
-  return {
-    store: file,
-    fingerprint: markOfFile(file).mark?.secretFingerprint ?? own.secretFingerprint,
-    async move() {
-      using closing = new DisposableStack()
-      const database = new DatabaseSync(file, { timeout: 2_000 })
-      closing.defer(() => database.close())
-      setSecret(database, own)
-    },
-  }
-}
-
-function setSecret(database: DatabaseSync, { secretFingerprint }: Installation): void {
-  database.prepare('UPDATE installation SET secret = ?').run(secretFingerprint)
 }
 
 /** Notes in a marked file which files are beside it. */
@@ -72,8 +55,8 @@ export function noteSiblings(file: string, siblings: readonly string[]): void {
 
 function markIn(database: DatabaseSync): StoreMark | null {
   if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'installation'").get()) return null
-  const row = database.prepare('SELECT id, secret AS secretFingerprint, siblings FROM installation').get() as
-    | { id: string; secretFingerprint: string; siblings: string }
+  const row = database.prepare("SELECT id, NULLIF(secret, '') AS madeWith, siblings FROM installation").get() as
+    | { id: string; madeWith: string | null; siblings: string }
     | undefined
   return row ? { ...row, siblings: JSON.parse(row.siblings) as string[] } : null
 }

@@ -1,12 +1,11 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Tokenizer } from '@huggingface/tokenizers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { isAbort } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { idSource } from '../../../common/process/ids.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { EmbeddingEngine } from '../../ports/engines.ts'
 import { embeddingEngine } from './embedding-engine.ts'
@@ -28,8 +27,7 @@ const RECORDED = JSON.parse(readFileSync(new URL('__fixtures__/vectors.json', im
 }
 const bytesOf = (base64: string) => Int8Array.from(Buffer.from(base64, 'base64'))
 
-const open = (modelDirectory: URL | string) =>
-  openEmbeddedEngines({ modelDirectory, log: silentLog, clock: systemClock, ids: idSource(systemClock) })
+const open = (modelDirectory: URL | string) => openEmbeddedEngines({ modelDirectory, log: silentLog, clock: systemClock })
 
 const cosine = (a: Float32Array | Int8Array, b: Int8Array) =>
   Array.from(a).reduce((sum, value, index) => sum + value * b[index]!, 0) / Math.hypot(...a) / Math.hypot(...b)
@@ -213,8 +211,7 @@ describe('e5-small-ar-en', () => {
 })
 
 describe('a model that fails', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'kis-model-'))
-  afterAll(() => rmSync(folder, { recursive: true }))
+  const folder = temporaryFolder()
 
   it('is reported, and fails calls with a clear error, when its files are missing', async () => {
     await using engines = await open(join(folder, 'nowhere'))

@@ -1,6 +1,5 @@
 import { pathToFileURL } from 'node:url'
 import type { Clock } from '../../../common/process/clock.ts'
-import type { IdSource } from '../../../common/process/ids.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { ChatEngine, EmbeddingEngine } from '../../ports/engines.ts'
 import { embeddingEngine } from './embedding-engine.ts'
@@ -26,16 +25,15 @@ export async function openEmbeddedEngines(deps: {
   readonly modelDirectory: URL | string
   readonly log: Log
   readonly clock: Clock
-  readonly ids: IdSource
 }): Promise<EmbeddedEngines> {
-  const { modelDirectory, log, clock, ids } = deps
+  const { modelDirectory, log, clock } = deps
   const { href } = typeof modelDirectory === 'string' ? pathToFileURL(modelDirectory) : modelDirectory
   const directory = new URL(href.endsWith('/') ? href : `${href}/`)
   const calibration = await readCalibration(directory)
   const thread = new ModelThread(directory, log, clock)
   const embedding = embeddingEngine(thread, calibration)
   return {
-    chat: extractiveEngine({ embedding, clock, ids }),
+    chat: extractiveEngine({ embedding }),
     embedding,
     problems: () => thread.problems(),
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),

@@ -1,56 +1,62 @@
-import type { Fingerprints } from '../../../common/identity/accepted-secrets.ts'
 import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
-import type { Update } from '../../../common/ports/document-store.ts'
-import type { Dependents } from '../../../common/rotation/secret-rotation.ts'
-import { type AgentDefinition, readDefinition, storedDefinition } from '../../domain/agents/definition.ts'
-import type { AgentRecord, AgentVersion, Collections } from '../tables.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
+import type { McpServer } from '../../domain/agents/mcp-servers.ts'
+import type { AgentVersion, Collections } from '../tables.ts'
 import { headersPlace } from './mcp-tools.ts'
 
-/** The definition with its sealed headers under the current secret. Those that nothing opens stay as they are. */
-export function renewSealed(sealed: SealedTexts, organizationId: string, definition: AgentDefinition): AgentDefinition {
-  const renewed = (text: string, url: string) => {
-    try {
-      return sealed.renew(text, headersPlace(organizationId, url))
-    } catch {
-      return text
+/** Records of one read: an agent has up to some 100 KB. */
+const BATCH = 50
+
+/** The definition of an agent with other sealed headers. Null: a server gets none. */
+export function resealed(definition: string, reseal: (sealedHeaders: string, url: string) => string | null): string {
+  const parsed = JSON.parse(definition) as { readonly mcpServers?: readonly McpServer[] }
+  const { mcpServers = [] } = parsed
+  if (mcpServers.every(({ sealedHeaders }) => sealedHeaders === null)) return definition
+  const servers = mcpServers.map((server) => {
+    if (server.sealedHeaders === null) return server
+    const sealedHeaders = reseal(server.sealedHeaders, server.url)
+    return sealedHeaders === null ? { ...server, headerNames: [], sealedHeaders } : { ...server, sealedHeaders }
+  })
+  return JSON.stringify({ ...parsed, mcpServers: servers })
+}
+
+/**
+ * Seals the headers of agents, and of all their versions, with another key. Those that no key opens stay as they are.
+ * Repeatable. Gives how many those are.
+ */
+export async function resealAgents(
+  { agents, agentVersions }: Pick<Collections, 'agents' | 'agentVersions'>,
+  before: SealedTexts,
+  after: SealedTexts,
+): Promise<number> {
+  return (await resealAll(agents, before, after)) + (await resealAll(agentVersions, before, after))
+}
+
+async function resealAll<T extends Pick<AgentVersion, '_id' | 'organizationId' | 'definition'>>(
+  collection: DocumentCollection<T>,
+  before: SealedTexts,
+  after: SealedTexts,
+): Promise<number> {
+  let unopened = 0
+  for (let last = '', isMore = true; isMore; ) {
+    const page = await collection.find({ _id: { $gt: last } }, { sort: { _id: 1 }, limit: BATCH })
+    for (const record of page) {
+      let opens = true
+      const definition = resealed(record.definition, (sealed, url) => {
+        try {
+          return after.reseal(sealed, headersPlace(record.organizationId, url), before)
+        } catch {
+          opens = false
+          return sealed
+        }
+      })
+      if (!opens) unopened++
+      // Version 0.2 labelled records with the fingerprint of their secret.
+      if (definition !== record.definition || 'secretFingerprint' in record)
+        await collection.findOneAndUpdate({ _id: record._id }, { $set: { definition }, $unset: { secretFingerprint: '' } })
     }
+    isMore = page.length === BATCH
+    if (isMore) last = page.at(-1)!._id
   }
-  const mcpServers = definition.mcpServers.map((server) =>
-    server.sealedHeaders === null ? server : { ...server, sealedHeaders: renewed(server.sealedHeaders, server.url) },
-  )
-  return { ...definition, mcpServers }
-}
-
-/** The label of a definition that was sealed with the current secret. Without sealed headers it has none. */
-export function labelOf({ mcpServers }: AgentDefinition, { current }: Fingerprints): Pick<Update, '$set' | '$unset'> {
-  return mcpServers.some(({ sealedHeaders }) => sealedHeaders !== null)
-    ? { $set: { secretFingerprint: current } }
-    : { $unset: { secretFingerprint: '' } }
-}
-
-interface Deps {
-  readonly collections: Pick<Collections, 'agents' | 'agentVersions'>
-  readonly secrets: SealedTexts
-  readonly fingerprints: Fingerprints
-}
-
-/** What in inference depends on the installation's secret. */
-export function secretDependents(deps: Deps): readonly [Dependents<AgentRecord>, Dependents<AgentVersion>] {
-  const { agents, agentVersions } = deps.collections
-  return [
-    { kind: 'agents', collection: agents, move: (agent) => reseal(deps, agents, agent) },
-    { kind: 'agent_versions', collection: agentVersions, move: (version) => reseal(deps, agentVersions, version) },
-  ]
-}
-
-async function reseal<T extends AgentRecord | AgentVersion>(
-  { secrets, fingerprints }: Deps,
-  collection: Dependents<T>['collection'],
-  { _id, organizationId, definition: stored, secretFingerprint }: T,
-): Promise<void> {
-  const before = readDefinition(stored)
-  const { $set, $unset } = labelOf(before, fingerprints)
-  if (!$set && secretFingerprint === undefined) return
-  const definition = storedDefinition(renewSealed(secrets, organizationId, before))
-  await collection.findOneAndUpdate({ _id, definition: stored }, { $set: { definition, ...$set }, ...($unset && { $unset }) })
+  return unopened
 }

@@ -21,7 +21,6 @@ import type { AskContext, Ports, With } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
 import { keepVersion } from '../versions.ts'
-import { labelOf, renewSealed } from './agent-secrets.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
@@ -62,7 +61,6 @@ export async function createAgent(
     listed: true,
     version: 1,
     definition: storedDefinition(definition),
-    ...labelOf(definition, deps.fingerprints).$set,
     createdAt: now,
     updatedAt: now,
   }
@@ -92,27 +90,20 @@ export async function updateAgent(
     const agent = await getAgent(deps, principal, id, 'input.id')
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
-    const changed = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
-    const definition = renewSealed(deps.secrets, agent.organizationId, changed)
+    const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
     // A collection that was deleted since does not keep the agent from other changes.
     await checkReferences(deps, { ...ask, caller: principal }, definition, before.collectionIds)
-    const label = labelOf(definition, deps.fingerprints)
-    const { secretFingerprint: _earlier, ...unlabelled } = agent
     const next = {
-      ...unlabelled,
+      ...agent,
       ...newCode,
       version: agent.version + 1,
       definition: storedDefinition(definition),
-      ...label.$set,
       updatedAt: deps.clock.now(),
     }
     await keepVersion(deps.collections.agentVersions, next)
     const { version, definition: stored, updatedAt } = next
     const updated = await deps.collections.agents
-      .findOneAndUpdate(
-        { _id: id, listed: true, version: agent.version },
-        { ...label, $set: { ...newCode, version, definition: stored, updatedAt, ...label.$set } },
-      )
+      .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
       .catch((error) => {
         throw codeTaken(error, code ?? '')
       })

@@ -1,5 +1,5 @@
 import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
-import type { McpServer } from '../../domain/agents/mcp-servers.ts'
+import { resealed } from '../agents/agent-secrets.ts'
 import { headersPlace } from '../agents/mcp-tools.ts'
 
 /** Sealed texts, with the organization whose places they are sealed for. */
@@ -22,18 +22,11 @@ interface Resealing {
  * @throws {Error} as `SealedTexts.open`, unless what cannot be opened is left out
  */
 export function resealHeaders(definition: string, resealing: Resealing | null, left: () => void): string {
-  const parsed = JSON.parse(definition) as { readonly mcpServers?: readonly McpServer[] }
-  const { mcpServers = [] } = parsed
-  if (mcpServers.every(({ sealedHeaders }) => sealedHeaders === null)) return definition
-  const servers = mcpServers.map((server) => {
-    const { sealedHeaders, url } = server
-    if (sealedHeaders === null) return server
-    const sealed = resealing && reseal(sealedHeaders, url, resealing)
-    if (sealed !== null) return { ...server, sealedHeaders: sealed }
-    left()
-    return { ...server, headerNames: [], sealedHeaders: null }
+  return resealed(definition, (sealed, url) => {
+    const headers = resealing && reseal(sealed, url, resealing)
+    if (headers === null) left()
+    return headers
   })
-  return JSON.stringify({ ...parsed, mcpServers: servers })
 }
 
 function reseal(sealed: string, url: string, { from, to, leavesUnopened = false }: Resealing): string | null {

@@ -1,7 +1,5 @@
-import type { Fingerprints } from '../../../common/identity/accepted-secrets.ts'
 import { type ArchiveTakers, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
-import { labelOf } from '../agents/agent-secrets.ts'
 import type { Collections } from '../tables.ts'
 import { resealHeaders, type Sealing } from './headers.ts'
 import { AGENT, AGENT_VERSION, KEPT_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
@@ -11,18 +9,13 @@ interface AgentImport {
   readonly organizationId: string
   /** Opens the headers of MCP servers in the archive, and seals them here. Null: the archive has none. */
   readonly sealing: { readonly archive: Sealing; readonly own: Sealing } | null
-  /** Of the secrets here, with whose current one `sealing` seals. */
-  readonly fingerprints: Fingerprints
   /** Hears of the model of each agent. */
   readonly onModel: (modelId: string) => void
 }
 
-export function agentTakers({ collections, organizationId, sealing, fingerprints, onModel }: AgentImport): ArchiveTakers {
+export function agentTakers({ collections, organizationId, sealing, onModel }: AgentImport): ArchiveTakers {
   const resealing = sealing && { from: sealing.archive, to: sealing.own }
-  const sealed = (given: string) => {
-    const definition = resealHeaders(given, resealing, () => undefined)
-    return { definition, ...labelOf(readDefinition(definition), fingerprints).$set }
-  }
+  const sealed = (definition: string) => ({ definition: resealHeaders(definition, resealing, () => undefined) })
   const { agents, agentVersions, workflows, workflowVersions, threads, runs, workflowRuns, runEvents, keptRuns } = collections
   const noted = (definition: string) => {
     onModel(readDefinition(definition).modelId)

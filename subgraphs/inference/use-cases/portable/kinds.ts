@@ -50,7 +50,7 @@ type Stays = 'organizationId' | 'listed' | 'forgetAt'
 
 const VERSIONED = { version: count().min(1), createdAt: date(), updatedAt: date() }
 
-export const AGENT = recordKind<AgentRecord, Stays | 'secretFingerprint'>('inference/agents', {
+export const AGENT = recordKind<AgentRecord, Stays>('inference/agents', {
   _id: id('agt'),
   code: CODE,
   definition: agentText(),
@@ -68,12 +68,8 @@ export const WORKFLOW = recordKind<WorkflowRecord, Stays>('inference/workflows',
 export const AGENT_VERSION = versionKind('inference/agent-versions', 'agt', agentText())
 export const WORKFLOW_VERSION = versionKind('inference/workflow-versions', 'wfl', workflowText())
 
-function versionKind(
-  name: string,
-  prefix: string,
-  definition: z.ZodType,
-): RecordKind<Omit<AgentVersion, 'organizationId' | 'secretFingerprint'>> {
-  return recordKind<AgentVersion, 'organizationId' | 'secretFingerprint'>(name, {
+function versionKind(name: string, prefix: string, definition: z.ZodType): RecordKind<Omit<AgentVersion, 'organizationId'>> {
+  return recordKind<AgentVersion, 'organizationId'>(name, {
     _id: z.string().refine((value) => /^_[0-9a-f]{32}_[1-9]\d{0,9}$/.test(value.slice(prefix.length)) && value.startsWith(prefix)),
     definition,
     createdAt: date(),

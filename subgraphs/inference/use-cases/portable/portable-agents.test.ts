@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { acceptedSecrets, deriveKeys, fingerprintsOf, listKeys } from '../../../common/identity/accepted-secrets.ts'
 import { SealedTexts } from '../../../common/identity/sealed-text.ts'
+import { readDefinition } from '../../domain/agents/definition.ts'
 import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
 import { createAgent } from '../agents/agents.ts'
+import { headersPlace } from '../agents/mcp-tools.ts'
 import type { RunRecord } from '../tables.ts'
 import { exportAgents } from './export-agents.ts'
 import { agentTakers } from './import-agents.ts'
@@ -24,7 +24,7 @@ function owned() {
   return made
 }
 
-it('an import takes what an export wrote, also runs of the operator, and labels headers with the secret that seals them', async () => {
+it('an import takes what an export wrote, also runs of the operator, and seals headers for here', async () => {
   const there = owned().deps
   const here = owned().deps
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
@@ -33,12 +33,10 @@ it('an import takes what an export wrote, also runs of the operator, and labels 
 
   const { organizationId } = OWNER
   const travelling = { secrets: new SealedTexts(Buffer.alloc(32, 1)), organizationId }
-  const keys = deriveKeys(acceptedSecrets(createHash('sha256').update('b').digest(), { next: null, previous: null }), 'secrets of callers')
-  const own = { secrets: new SealedTexts(...listKeys(keys)), organizationId }
+  const own = { secrets: new SealedTexts(Buffer.alloc(32, 3)), organizationId }
   const onModel = () => undefined
-  const fingerprints = fingerprintsOf(keys)
   const { records } = agentTakers({
-    ...{ collections: here.collections, organizationId, fingerprints, onModel },
+    ...{ collections: here.collections, organizationId, onModel },
     sealing: { archive: travelling, own },
   })
   const sealing = { own: { secrets: there.secrets, organizationId }, archive: travelling }
@@ -54,9 +52,11 @@ it('an import takes what an export wrote, also runs of the operator, and labels 
     },
   )
   expect(await here.collections.runs.findOne({ _id: RUN._id })).toMatchObject({ scopes: ['admin'], status: 'completed' })
-  const labelled = { secretFingerprint: fingerprints.current }
-  expect(await here.collections.agents.findOne({ _id: agent._id })).toMatchObject(labelled)
-  expect(await here.collections.agentVersions.findOne({ _id: `${agent._id}_1` })).toMatchObject(labelled)
+  const { agents, agentVersions } = here.collections
+  for (const found of [await agents.findOne({ _id: agent._id }), await agentVersions.findOne({ _id: `${agent._id}_1` })]) {
+    const { sealedHeaders, url } = readDefinition(found!.definition).mcpServers[0]!
+    expect(JSON.parse(own.secrets.open(sealedHeaders!, headersPlace(organizationId, url)))).toEqual(mcpServers[0]!.headers)
+  }
 })
 
 it('an export leaves out headers that cannot be opened, and says so', async () => {

@@ -1,6 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import { explainForeign, hasToMove, type Installation, type OwnInstallation } from '../../../common/identity/installation.ts'
+import { explainForeign, type Installation } from '../../../common/identity/installation.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
 import type {
@@ -67,7 +67,7 @@ export interface ElasticsearchOptions {
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
   /** The installation that the indices must belong to, asked for once the server is suitable. Absent: any. */
-  readonly installation?: () => Promise<OwnInstallation>
+  readonly installation?: () => Promise<Installation>
   readonly log: Log
 }
 
@@ -110,17 +110,15 @@ async function hasEarlierFields(client: Client, { allChunks: index }: IndexNames
 }
 
 /**
- * Marks the indices as the installation's if they have no mark, or that of its previous secret.
+ * Marks the indices as the installation's if they have no mark.
  * @throws {Error} they have another installation's
  */
-async function claim(client: Client, { collections }: IndexNames, own: OwnInstallation): Promise<void> {
+async function claim(client: Client, { collections }: IndexNames, own: Installation): Promise<void> {
   const found = await awaitAnswer(client.indices.getMapping({ index: collections }))
   const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
   const problem = mark && explainForeign(`The index ${collections} in Elasticsearch`, mark, own)
   if (problem) throw new Error(problem)
-  const { id, secretFingerprint } = own
-  if (!mark || hasToMove(mark, own))
-    await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation: { id, secretFingerprint } } }))
+  if (!mark) await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation: { id: own.id } } }))
 }
 
 interface CollectionSource {

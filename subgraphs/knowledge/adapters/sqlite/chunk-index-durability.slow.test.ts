@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { COLLECTION, DIMENSIONS, makeChunk, makeDocument, openCollection } from '../../../../test/support/data/chunks.ts'
 import { rawCopies } from '../../../../test/support/data/raw-files.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { full } from '../../../../test/support/soak.ts'
 import { silentLog } from '../../../common/process/log.ts'
@@ -22,8 +22,7 @@ const KILLS = full(50)
 const MOST_LINES = 400
 const CHUNKS_PER_DOCUMENT = 20
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-index-durability-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const signal = new AbortController().signal
 
 it('keeps what was acknowledged, and no half of a document, when its process is killed again and again', async () => {

@@ -1,17 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { ChunkIndex, ChunkQuery } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-earlier-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 /**
  * Written by the program whose index had version 3: `col_a` has the chunks 0 to 599 of ten documents with 60 each, without

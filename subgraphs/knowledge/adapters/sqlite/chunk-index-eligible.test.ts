@@ -1,15 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 import { eligibleChunks } from './chunk-index-eligible.ts'
 import { findCollection, nameTables, openReader } from './tables/chunk-index-schema.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-eligible-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const file = join(folder, 'index.sqlite')
 
 const LONG = 'v'.repeat(500)

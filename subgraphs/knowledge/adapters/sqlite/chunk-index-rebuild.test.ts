@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { plainChunk } from '../../../../test/support/data/chunks.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { ChunkIndex, IndexedChunk, ToTerms } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
 const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
@@ -16,21 +15,8 @@ const signal = new AbortController().signal
 const toTerms: ToTerms = async (passages) => passages.map(({ text }) => ({ words: text.split(' '), grams: [] }))
 
 function makeChunk(ordinal: number, text: string): IndexedChunk {
-  return {
-    chunkId: `chunk-${ordinal}`,
-    ordinal,
-    text,
-    context: 'about',
-    headingPath: ['A'],
-    pageStart: null,
-    pageEnd: null,
-    charStart: 0,
-    charEnd: text.length,
-    language: 'en',
-    vector: Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0.1)),
-    words: text.split(' '),
-    grams: [],
-  }
+  const vector = Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0.1))
+  return plainChunk(`chunk-${ordinal}`, ordinal, text, { context: 'about', headingPath: ['A'], vector, words: text.split(' '), grams: [] })
 }
 
 /** An index file with 300 chunks, which is more than a step takes; and what is done to it while nobody has it open. */

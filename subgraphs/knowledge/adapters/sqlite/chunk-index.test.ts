@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { seeded, wordSource } from '../../../../bench/support/words.ts'
 import { COLLECTION, coverage, makeChunk, makeDocument, openCollection } from '../../../../test/support/data/chunks.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { words } from '../../domain/text/text-analysis.ts'
 import type { ToTerms } from '../../ports/chunk-index.ts'
@@ -12,8 +11,7 @@ import { openSqliteChunkIndex } from './chunk-index.ts'
 import { SMALL_COLLECTION } from './tables/chunk-index-postings.ts'
 
 const signal = new AbortController().signal
-const folder = mkdtempSync(join(tmpdir(), 'kis-chunk-index-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 
 it('refuses searches of an organization when many of its own wait, but none of its other reads', async () => {
   const options = { file: join(folder, 'index.sqlite'), log: silentLog }

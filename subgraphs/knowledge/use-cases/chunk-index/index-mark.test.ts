@@ -1,38 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
-import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
+import { expect, it } from 'vitest'
+import { addReady, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import { createCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
-import { uploadFile } from '../files/files.ts'
 import { checkTerms, hasOldTerms } from './index-mark.ts'
 import { rebuildIndex } from './rebuild-index.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-mark-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const context = makeContext()
+const index = await openTestIndex()
 const operator = makeContext({ ...principal, scopes: ['operator'] })
 
 it('warns at the start until an index of an earlier version is rebuilt, and never of a new one', async () => {
-  await using index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-  const parts = { blobs: new MemoryBlobStore(), index, inference: new FakeInference(), clock: new ManualClock() }
-  const deps = depsOn({ ...parts, documents: new MemoryDocumentStore() })
+  const deps = depsOn(newWorld({ index }))
   const warnings: string[] = []
   const log = Object.assign(Object.create(silentLog), { warn: (_fields: unknown, message: string) => void warnings.push(message) })
   const start = () => checkTerms({ ...deps, log })
   await start()
   expect(await hasOldTerms(deps)).toBe(false)
 
-  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('The harbour of Sur.') })
-  const { document } = await createDocument(deps, context, { collectionId, fileId: file._id })
-  await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, document._id))!, context.signal)
+  await addReady(deps, await newCollection(deps), 'a.txt', 'The harbour of Sur.')
   await start()
   expect(warnings).toEqual([])
 

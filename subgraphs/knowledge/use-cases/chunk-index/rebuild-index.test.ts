@@ -1,32 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
-import {
-  base64,
-  depsOn,
-  errorCode,
-  FakeInference,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  plainParser,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
+import { expect, it } from 'vitest'
+import { addReady, newCollection, newWorld } from '../../../../test/support/data/knowledge-library.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
+import { depsOn, errorCode, FakeInference, makeContext, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentParser, ParsedDocument } from '../../ports/document-parser.ts'
-import { createCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
-import { uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { rebuildIndex } from './rebuild-index.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = temporaryFolder()
 const context = makeContext()
 const operator = makeContext({ ...principal, scopes: ['operator'] })
 
@@ -55,18 +38,9 @@ const tableParser: DocumentParser = {
 it('gives passages the terms that ingestion gave them, and embeds nothing', async () => {
   await using index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
   const inference = new FakeInference()
-  const deps = depsOn({
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference,
-    clock: new ManualClock(),
-    parser: tableParser,
-  })
-  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('any') })
-  const { document } = await createDocument(deps, context, { collectionId, fileId: file._id })
-  await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, document._id))!, context.signal)
+  const deps = depsOn(newWorld({ index, inference, parser: tableParser }))
+  const collectionId = await newCollection(deps)
+  await addReady(deps, collectionId, 'a.txt', 'any')
   const search = async (query: string) =>
     (await searchCollection(deps, context, { collectionId, query, limit: 50, mode: 'lexical', filter: null })).hits
   const before = await Promise.all(['material', 'lighthouses', 'granite'].map(search))

@@ -1,17 +1,6 @@
 import { expect, it } from 'vitest'
-import {
-  base64,
-  Crash,
-  depsOn,
-  errorCode,
-  FakeInference,
-  Life,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
+import { base64, Crash, depsOn, errorCode, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -33,24 +22,12 @@ function roomsOnly() {
   return { rooms, index }
 }
 
-function newWorld() {
-  const { rooms, index } = roomsOnly()
-  return {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: new ManualClock(),
-    rooms,
-  }
-}
-
 const newCollection = (deps: Deps, code = 'c') => createCollection(deps, context, { code, name: 'C', embeddingModel: 'embed' })
 const newFile = (deps: Deps) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
 const listDocuments = ({ store }: Deps, collectionId: string) => store.documents.find({ collectionId, listed: true }, { limit: 100 })
 
 it('attaching twice in parallel gives one document and one attachment', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const attach = () => createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   const answers = await Promise.all([attach(), attach(), attach()])
@@ -61,7 +38,7 @@ it('attaching twice in parallel gives one document and one attachment', async ()
 })
 
 it('a file that is attached cannot be deleted, and can when its documents are gone', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   await expect(deleteFile(deps, context, file._id)).rejects.toMatchObject({
@@ -76,7 +53,7 @@ it('a file that is attached cannot be deleted, and can when its documents are go
 
 it('attaching that dies at any call leaves a file that can be attached again and deleted', async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld(roomsOnly())
     const deps = depsOn(world)
     const life = new Life(call, call % 2 ? 'failed' : 'lost answer')
     const [collection, file] = [await newCollection(deps), await newFile(deps)]
@@ -96,7 +73,7 @@ for (const [what, vanish] of Object.entries({
 })) {
   it(`a ${what} that is deleted while a document is recorded leaves no document, and none without its ${what}`, async () => {
     for (let call = 1, passed = false; !passed; call++) {
-      const world = newWorld()
+      const world = newWorld(roomsOnly())
       const deps = depsOn(world)
       const [collection, file] = [await newCollection(deps), await newFile(deps)]
       passed = true
@@ -123,7 +100,7 @@ for (const [what, vanish] of Object.entries({
 }
 
 it('refuses to attach when no vector is left, or the key may not use the model, and keeps nothing', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const input = { collectionId: collection._id, fileId: file._id }
   const full = { ...principal, plan: { ...principal.plan, vectors: 0 } }
@@ -139,7 +116,7 @@ it('refuses to attach when no vector is left, or the key may not use the model, 
 })
 
 it('a document of a collection that is being deleted is not there any more', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   await deps.store.collections.findOneAndUpdate({ _id: collection._id }, { $set: { listed: false } })
@@ -147,7 +124,7 @@ it('a document of a collection that is being deleted is not there any more', asy
 })
 
 it('nothing of another organization can be attached, read or deleted', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   const foreign = makeContext({ ...principal, organizationId: 'org_2' })
@@ -163,7 +140,7 @@ it('nothing of another organization can be attached, read or deleted', async () 
 })
 
 it('an update changes what is given and leaves the rest, also in parallel', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const { _id: id } = await newCollection(deps)
   await Promise.all([
     updateCollection(deps, context, { id, name: 'Ports' }),
@@ -181,7 +158,7 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
 })
 
 it('a collection that agents search is deleted only when they are detached, and the error names them', async () => {
-  const world = newWorld()
+  const world = newWorld(roomsOnly())
   const deps = depsOn(world)
   const { _id: id } = await newCollection(deps)
   world.inference.agents.set(
@@ -201,7 +178,7 @@ it('a collection that agents search is deleted only when they are detached, and 
 })
 
 it('a code is taken once in an organization, and free again when its collection is deleted', async () => {
-  const world = newWorld()
+  const world = newWorld(roomsOnly())
   const deps = depsOn(world)
   const first = await newCollection(deps)
   await expect(newCollection(deps)).rejects.toMatchObject({ code: 'already_exists', param: 'input.code' })
@@ -215,7 +192,7 @@ it('a code is taken once in an organization, and free again when its collection 
 
 it('a collection whose recording got no answer keeps its room in the index', async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld(roomsOnly())
     const life = new Life(call, 'lost answer')
     await newCollection(depsOn(world, life)).catch((error) => expect(error).toBeInstanceOf(Crash))
     const listed = await depsOn(world).store.collections.find({ organizationId, listed: true }, { limit: 10 })
@@ -225,7 +202,7 @@ it('a collection whose recording got no answer keeps its room in the index', asy
 })
 
 it('reads a file piece by piece, and nothing behind its end', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(roomsOnly()))
   const file = await newFile(deps)
   const piece = async (offset: number, length: number) =>
     Buffer.from((await readFilePiece(deps, context, { id: file._id, offset, length })).bytes).toString()

@@ -1,20 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { writeZip, type ZipEntry } from '../../../../test/support/data/zip-file.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { depsOn, FakeInference, Life, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { depsOn, Life, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
 import { openDocumentParser } from '../../adapters/parser/open-document-parser.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
-import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
@@ -24,30 +18,15 @@ import { createDocument, deleteDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
 const context = makeContext()
-const folder = mkdtempSync(join(tmpdir(), 'kis-expand-'))
 /** Each file is read by a process of its own, which takes seconds to start on a slow machine. */
 const SOON_MS = 60_000
 const TIMEOUT_MS = 2 * SOON_MS + 30_000
-let index: ChunkIndex
-let parser: DocumentParser
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-  parser = await openDocumentParser({ log: silentLog })
-})
-afterAll(async () => {
-  await parser[Symbol.asyncDispose]()
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
+const parser = await openDocumentParser({ log: silentLog })
+afterAll(() => parser[Symbol.asyncDispose]())
 
 type World = Parameters<typeof depsOn>[0]
-const newWorld = () => ({
-  documents: new MemoryDocumentStore(),
-  blobs: new MemoryBlobStore(),
-  index,
-  inference: new FakeInference(),
-  clock: systemClock,
-})
+const STORES = { index, clock: systemClock }
 const open = (world: World, life = new Life()): Deps => ({ ...depsOn(world, life), parser })
 
 async function attach(deps: Deps, name: string, bytes: Buffer) {
@@ -89,7 +68,7 @@ const ARCHIVE = writeZip([
 ])
 
 it('makes a document of each readable file of an archive, and names the others', { timeout: TIMEOUT_MS }, async () => {
-  const deps = open(newWorld())
+  const deps = open(newWorld(STORES))
   const { id, collectionId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)
   await eventually(() => areReady(deps, collectionId, 4), SOON_MS)
@@ -101,7 +80,7 @@ it('makes a document of each readable file of an archive, and names the others',
 })
 
 it('makes one document of files with the same bytes, and keeps one file', { timeout: TIMEOUT_MS }, async () => {
-  const deps = open(newWorld())
+  const deps = open(newWorld(STORES))
   const { collectionId } = await attach(deps, 'a.zip', writeZip([entry('one.txt', 'The same.'), entry('two.txt', 'The same.')]))
   await using _process = startWork(deps)
   await eventually(() => areReady(deps, collectionId, 2), SOON_MS)
@@ -110,7 +89,7 @@ it('makes one document of files with the same bytes, and keeps one file', { time
 })
 
 it('does not become a version of a document, whose live version stays', { timeout: TIMEOUT_MS }, async () => {
-  const deps = open(newWorld())
+  const deps = open(newWorld(STORES))
   const { id, collectionId } = await attach(deps, 'a.txt', Buffer.from('The harbour of Sur.'))
   await using _process = startWork(deps)
   await eventually(() => areReady(deps, collectionId, 1), SOON_MS)
@@ -124,7 +103,7 @@ it('does not become a version of a document, whose live version stays', { timeou
 })
 
 it('reads messages attached to messages, and their attachments', { timeout: TIMEOUT_MS }, async () => {
-  const deps = open(newWorld())
+  const deps = open(newWorld(STORES))
   const mail = (subject: string, attachments: Readonly<Record<string, string>>) =>
     `From: a@b.c\r\nTo: d@e.f\r\nSubject: ${subject}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=${subject}\r\n\r\n--${subject}\r\nContent-Type: text/plain\r\n\r\nBody of ${subject}.\r\n${Object.entries(
       attachments,
@@ -152,7 +131,7 @@ it('reads messages attached to messages, and their attachments', { timeout: TIME
 
 it('makes each once, wherever the process dies', { timeout: 2 * TIMEOUT_MS }, async () => {
   const clock = new ManualClock()
-  const world = { ...newWorld(), clock }
+  const world = { ...newWorld(STORES), clock }
   const { id, collectionId } = await attach(open(world), 'a.zip', ARCHIVE)
   let deaths = 0
   for (let diesAt = 10; (await open(world).store.documents.findOne({ _id: id }))!.status !== 'ready'; diesAt += 5) {
@@ -176,7 +155,7 @@ it('makes each once, wherever the process dies', { timeout: 2 * TIMEOUT_MS }, as
 })
 
 it('deletes them and their files with it', { timeout: TIMEOUT_MS }, async () => {
-  const deps = open(newWorld())
+  const deps = open(newWorld(STORES))
   const { id, collectionId, fileId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)
   await eventually(() => areReady(deps, collectionId, 4), SOON_MS)

@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
@@ -9,20 +7,15 @@ import {
   FakeInference,
   Life,
   ManualClock,
-  MemoryBlobStore,
   makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
@@ -38,15 +31,7 @@ import { replaceDocument } from './replace-document.ts'
 import { requeueDocument } from './requeue-document.ts'
 import { updateDocument } from './update-document.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-first-pages-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** Three batches of 16. */
 const CHUNKS = 40
@@ -55,7 +40,7 @@ const BATCH_TOKENS = 16 * (PARAGRAPH_WORDS + 2)
 async function attached(text = paragraphs(CHUNKS), parser: DocumentParser = plainParser) {
   const inference = new FakeInference()
   const clock = new ManualClock()
-  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock, parser }
+  const world = newWorld({ index, inference, clock, parser })
   const deps = depsOn(world)
   const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
   const upload = (content: string, name: string) => uploadFile(deps, makeContext(), { name, contentBase64: base64(content) })

@@ -1,53 +1,41 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
-  base64,
   Crash,
   depsOn,
   errorCode,
-  FakeInference,
+  type FakeInference,
   Life,
-  ManualClock,
-  MemoryBlobStore,
+  type ManualClock,
+  type MemoryBlobStore,
   makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openDocumentParser } from '../../adapters/parser/open-document-parser.ts'
 import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { readKeptGroup, textKey } from '../chunk-index/kept-passages.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { deleteFile, uploadFile } from '../files/files.ts'
+import { deleteFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
-import { createCollection, deleteCollection } from './collections.ts'
+import { deleteCollection } from './collections.ts'
 import { deleteCollectionNow, finishDocumentDeletion } from './delete-now.ts'
-import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
+import { deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
 const context = makeContext()
-const live = () => new AbortController().signal
-const folder = mkdtempSync(join(tmpdir(), 'kis-ingest-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+const index = await openTestIndex()
 
 /** Two batches. */
 const CHUNKS = 20
@@ -70,25 +58,11 @@ interface Attached {
 }
 
 async function attached(text = TEXT, more: Partial<World> = {}): Promise<Attached> {
-  const world = {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: new ManualClock(),
-    ...more,
-  } as IngestWorld
+  const world = newWorld({ index, ...more }) as IngestWorld
   const deps = depsOn(world)
-  const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64(text) })
-  const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
-  return { world, deps, collectionId: collection._id, fileId: file._id, id: document._id }
-}
-
-/** One worker's turn on the document. */
-async function workOn(deps: Deps, id: string): Promise<void> {
-  const leased = await claimJob(deps.store.documents, deps.clock, id)
-  if (leased) await ingestDocument(deps, leased, live())
+  const collectionId = await newCollection(deps)
+  const { id, fileId } = await attach(deps, collectionId, 'a.txt', text)
+  return { world, deps, collectionId, fileId, id }
 }
 
 function afterLease({ world }: Attached): void {
@@ -158,9 +132,9 @@ const survived = (error: unknown) => {
 it('gives the same whatever call a worker dies at: every chunk once, counted once, and paid once but for the batch in work', async () => {
   await atEveryCall(async (life) => {
     const one = await attached()
-    await workOn(depsOn(one.world, life), one.id).catch(survived)
+    await ingest(depsOn(one.world, life), one.id).catch(survived)
     afterLease(one)
-    await workOn(one.deps, one.id)
+    await ingest(one.deps, one.id)
     await expectReady(one)
     const { inference } = one.world
     inference.expireHolds()
@@ -178,7 +152,7 @@ it('takes a new hold for the rest when the first ran out, and goes on where it w
   life.onCall = (_call, name) => {
     if (name === 'index.put' && one.world.inference.batches === 1) one.world.inference.expireHolds()
   }
-  await workOn(depsOn(one.world, life), one.id)
+  await ingest(depsOn(one.world, life), one.id)
   await expectReady(one)
   expect(one.world.inference.holds.size).toBe(2)
   expect([...one.world.inference.embedded.values()].every((times) => times === 1)).toBe(true)
@@ -193,7 +167,7 @@ describe('a batch that a deadline of ours has ended', () => {
       if (batch === 2) throw late()
       if (batch === 3) throw new KisError('invalid_request', 'No more.')
     }
-    for (let start = 0; start < 2; start++) await workOn(one.deps, one.id).catch(() => afterLease(one))
+    for (let start = 0; start < 2; start++) await ingest(one.deps, one.id).catch(() => afterLease(one))
     expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({ status: 'failed' })
     expect(one.world.inference.charged).toBe(10)
   })
@@ -203,7 +177,7 @@ describe('a batch that a deadline of ours has ended', () => {
     one.world.inference.beforeBatch = (batch) => {
       if (batch === 2) throw late()
     }
-    for (let start = 0; start < 2; start++) await workOn(one.deps, one.id).catch(() => afterLease(one))
+    for (let start = 0; start < 2; start++) await ingest(one.deps, one.id).catch(() => afterLease(one))
     await expectReady(one)
     expect(one.world.inference.charged).toBe(CHUNKS * CHUNK_TOKENS + 10)
   })
@@ -214,7 +188,7 @@ it('does not open one hold after another when each has ended at once', async () 
   one.world.inference.embedPassages = async () => {
     throw new KisError('not_found', 'No hold.')
   }
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   expect(one.world.inference.holds.size).toBe(1)
   expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({
     status: 'failed',
@@ -231,10 +205,10 @@ it('a worker that has lost its lease changes nothing, wherever it stood', async 
       if (at !== call) return
       passed = false
       afterLease(one)
-      await workOn(one.deps, one.id)
+      await ingest(one.deps, one.id)
       await expectReady(one)
     }
-    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await ingest(depsOn(one.world, life), one.id).catch(() => undefined)
     await expectReady(one)
   }
 }, 120_000)
@@ -246,10 +220,10 @@ it('a worker that has lost its lease and comes to a verdict takes nothing from t
     life.onCall = async (_call, name) => {
       if (name !== failing) return
       afterLease(one)
-      await workOn(one.deps, one.id)
+      await ingest(one.deps, one.id)
       throw new KisError('invalid_request', 'A late verdict.')
     }
-    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await ingest(depsOn(one.world, life), one.id).catch(() => undefined)
     await expectReady(one)
   }
 })
@@ -264,7 +238,7 @@ it('a deletion at any moment of the ingestion leaves nothing', async () => {
       passed = false
       await deleteDocument(one.deps, context, one.id)
     }
-    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await ingest(depsOn(one.world, life), one.id).catch(() => undefined)
     if (passed) await deleteDocument(one.deps, context, one.id)
     await expectNothingKept(one)
     expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
@@ -283,7 +257,7 @@ it('a deletion of the collection at any moment of the ingestion leaves nothing, 
       passed = false
       await deleteCollection(one.deps, context, one.collectionId)
     }
-    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await ingest(depsOn(one.world, life), one.id).catch(() => undefined)
     if (passed) await deleteCollection(one.deps, context, one.collectionId)
     expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
     expect(await one.deps.store.collections.findOne({ _id: one.collectionId })).toBeNull()
@@ -297,7 +271,7 @@ it('a deletion of the collection at any moment of the ingestion leaves nothing, 
 it('a deletion that crashes at any call is finished by a worker', async () => {
   await atEveryCall(async (life) => {
     const one = await attached(paragraphs(2))
-    await workOn(one.deps, one.id)
+    await ingest(one.deps, one.id)
     await deleteCollection(depsOn(one.world, life), context, one.collectionId).catch(survived)
     // A deletion that did not even begin is asked for again.
     await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(errorCode(error)).toBe('not_found'))
@@ -334,11 +308,11 @@ describe('a verdict', () => {
       await atEveryCall(async (life) => {
         const one = await attached(text, { accounts: { findPrincipal: async () => caller ?? principal } })
         set?.(one)
-        await workOn(depsOn(one.world, life), one.id).catch(survived)
+        await ingest(depsOn(one.world, life), one.id).catch(survived)
         afterLease(one)
         set?.(one)
         one.world.inference.batches = 0
-        await workOn(one.deps, one.id)
+        await ingest(one.deps, one.id)
         const document = await getDocument(one.deps, principal.organizationId, one.id)
         // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never
         // come.
@@ -365,7 +339,7 @@ it('a document that brings worker after worker down is poison, in whatever stage
       }
       const deps = depsOn(one.world, life)
       // A process that dies records nothing.
-      await workOn(deps, one.id).catch(survived)
+      await ingest(deps, one.id).catch(survived)
       afterLease(one)
       if ((await getDocument(one.deps, principal.organizationId, one.id)).status === 'failed') break
     }
@@ -385,10 +359,10 @@ it('does not take deaths between which it got on for poison', async () => {
     life.onCall = (_call, name) => {
       if (name === 'index.put' && ++puts === 2) throw new Crash(name)
     }
-    await workOn(depsOn(one.world, life), one.id).catch(survived)
+    await ingest(depsOn(one.world, life), one.id).catch(survived)
     afterLease(one)
   }
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   await expectReady(one, 80)
 })
 
@@ -397,7 +371,7 @@ it('a failed document can be retried, by two at once, and then is whole', async 
   one.world.inference.beforeBatch = (batch) => {
     if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
   }
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   expect((await getDocument(one.deps, principal.organizationId, one.id)).status).toBe('failed')
   one.world.inference.beforeBatch = () => {}
   const retried = await Promise.all([retryDocument(one.deps, context, one.id), retryDocument(one.deps, context, one.id)])
@@ -405,7 +379,7 @@ it('a failed document can be retried, by two at once, and then is whole', async 
     [2, 'queued'],
     [2, 'queued'],
   ])
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   await expectReady(one)
   expect(await index.ordinals(one.collectionId, one.id, 'g1')).toEqual([])
 })
@@ -416,7 +390,7 @@ it('a document whose collection or file was deleted while it was recorded goes a
     const { store } = one.deps
     if (vanished === 'collections') await store.collections.findOneAndDelete({ _id: one.collectionId })
     else await store.files.findOneAndDelete({ _id: one.fileId })
-    await workOn(one.deps, one.id).catch(() => undefined)
+    await ingest(one.deps, one.id).catch(() => undefined)
     expect(await store.documents.findOne({ _id: one.id })).toBeNull()
     await expectNothingKept(one)
   }
@@ -433,7 +407,7 @@ it('what an abort makes of a call is no verdict', async () => {
   await expect(ingestDocument(one.deps, leased as DocumentRecord, stopping.signal)).rejects.toThrow()
   one.world.inference.beforeBatch = () => {}
   afterLease(one)
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   await expectReady(one)
 })
 
@@ -447,7 +421,7 @@ it('works with the embedded stores and the real parser, and is found', async () 
     blobs,
     parser,
   } as never)
-  await workOn(one.deps, one.id)
+  await ingest(one.deps, one.id)
   const document = await getDocument(one.deps, principal.organizationId, one.id)
   expect(document).toMatchObject({ status: 'ready', language: 'en', attempts: 1 })
   const search = { collectionId: one.collectionId, query: 'harbour of Sur', limit: 3, mode: 'lexical' as const, filter: null }

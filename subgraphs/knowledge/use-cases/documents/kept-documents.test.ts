@@ -1,25 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  base64,
-  Crash,
-  depsOn,
-  FakeInference,
-  Life,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  paragraphs,
-  plainParser,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { expect, it } from 'vitest'
+import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { base64, Crash, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { restoreDocument, textMapKey } from '../chunk-index/kept-passages.ts'
 import { readPageBoxes } from '../chunk-index/page-boxes.ts'
@@ -27,8 +9,7 @@ import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { createCollection } from './collections.ts'
-import { countByStatus, createDocument, getDocument } from './documents.ts'
-import { ingestDocument } from './ingest-document.ts'
+import { countByStatus, getDocument } from './documents.ts'
 import { listChunks } from './list-chunks.ts'
 import { createDocuments, deleteDocuments, retryDocuments } from './many-documents.ts'
 import { readText, type TextRange } from './read-text.ts'
@@ -37,15 +18,7 @@ import { updateDocument } from './update-document.ts'
 
 const context = makeContext()
 const { organizationId } = principal
-const folder = mkdtempSync(join(tmpdir(), 'kis-kept-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** A form feed ends a page. */
 const pageParser: DocumentParser = {
@@ -62,44 +35,13 @@ const pageParser: DocumentParser = {
   },
 }
 
-function newWorld(parser = plainParser) {
-  return {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: new ManualClock(),
-    parser,
-  }
-}
-
-async function newCollection(deps: Deps): Promise<string> {
-  return (await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' }))._id
-}
-
-async function attach(deps: Deps, collectionId: string, name: string, text: string): Promise<string> {
-  const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-  return (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
-}
-
-async function ingest(deps: Deps, id: string): Promise<void> {
-  const leased = await claimJob(deps.store.documents, deps.clock, id)
-  if (leased) await ingestDocument(deps, leased, context.signal)
-}
-
-async function addReady(deps: Deps, collectionId: string, name: string, text: string): Promise<string> {
-  const id = await attach(deps, collectionId, name, text)
-  await ingest(deps, id)
-  return id
-}
-
 async function findNames(deps: Deps, collectionId: string, query: string, filter: unknown = null): Promise<readonly string[]> {
   const { hits } = await searchCollection(deps, context, { collectionId, query, limit: 10, mode: 'hybrid', filter })
   return [...new Set(hits.map(({ document }) => document.fileName))]
 }
 
 it('gives the text by pages and by offsets, in parts that join to the whole, and cuts no character', async () => {
-  const deps = depsOn(newWorld(pageParser))
+  const deps = depsOn(newWorld({ index, parser: pageParser }))
   const collectionId = await newCollection(deps)
   const pages = ['Harbour dues.', '', `ميناء صور ${'😀'.repeat(50_000)}`, 'The end.']
   const id = await addReady(deps, collectionId, 'a.pdf', pages.join('\f'))
@@ -138,7 +80,7 @@ it('gives the text by pages and by offsets, in parts that join to the whole, and
 })
 
 it('gives the text of a document that an earlier version read, or whose map of pages is damaged, without its pages', async () => {
-  const world = newWorld(pageParser)
+  const world = newWorld({ index, parser: pageParser })
   const deps = depsOn(world)
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'One.\fTwo.')
   for (const key of [...world.blobs.keys.keys()]) if (key.endsWith('_map')) world.blobs.keys.delete(key)
@@ -164,7 +106,7 @@ const placingParser: DocumentParser = {
 }
 
 it('says where the pages show each chunk, until the document goes', async () => {
-  const world = newWorld(placingParser)
+  const world = newWorld({ index, parser: placingParser })
   const deps = depsOn(world)
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues\nof Sur.\n\n\fThe end.')
   const chunks = (await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges.map(({ node }) => node)
@@ -189,16 +131,16 @@ it('says where the pages show each chunk, until the document goes', async () => 
 })
 
 it('does not know where the pages of an earlier version of the service show a chunk', async () => {
-  const deps = depsOn(newWorld(pageParser))
+  const deps = depsOn(newWorld({ index, parser: pageParser }))
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues of Sur.')
   const [first] = (await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges
   expect(await readPageBoxes(deps, first!.node)).toBeNull()
 })
 
 it('lists the chunks of a document page by page, and none before it is ready', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
-  const id = await attach(deps, collectionId, 'a.txt', paragraphs(7))
+  const { id } = await attach(deps, collectionId, 'a.txt', paragraphs(7))
   expect((await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges).toEqual([])
   await ingest(deps, id)
   const document = await getDocument(deps, organizationId, id)
@@ -217,7 +159,7 @@ it('lists the chunks of a document page by page, and none before it is ready', a
 })
 
 it('an update is in the next search, embeds nothing, and outlives a lost index', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')
@@ -241,7 +183,7 @@ it('an update is in the next search, embeds nothing, and outlives a lost index',
 
 it('an update that dies at any call is finished by a worker', async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld({ index })
     const deps = depsOn(world)
     const collectionId = await newCollection(deps)
     const id = await addReady(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')
@@ -259,10 +201,10 @@ it('an update that dies at any call is finished by a worker', async () => {
 
 it('an update at any call of an ingestion is in the index when the document is ready', async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld({ index })
     const deps = depsOn(world)
     const collectionId = await newCollection(deps)
-    const id = await attach(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')
+    const { id } = await attach(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')
     const life = new Life()
     let isOver = true
     life.onCall = async (at) => {
@@ -278,7 +220,7 @@ it('an update at any call of an ingestion is in the index when the document is r
 })
 
 it('updates in parallel leave the index as the record says', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')
   await Promise.all(['a', 'b', 'c', 'd'].map((name) => updateDocument(deps, context, { id, name: `${name}.txt` })))
@@ -288,7 +230,7 @@ it('updates in parallel leave the index as the record says', async () => {
 })
 
 it('attaches, retries and deletes many documents, each with its own result', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const files = await Promise.all(
     ['one', '%corrupt', 'three'].map((text, i) => uploadFile(deps, context, { name: `${i}.txt`, contentBase64: base64(text) })),

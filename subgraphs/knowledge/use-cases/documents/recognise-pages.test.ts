@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
@@ -10,7 +8,7 @@ import {
   FakeInference,
   FakePageBilling,
   Life,
-  MemoryBlobStore,
+  type MemoryBlobStore,
   makeContext,
   paragraphs,
   plainParser,
@@ -18,29 +16,16 @@ import {
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import type { PageRecogniser } from '../../ports/page-recogniser.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
-import { work } from '../jobs/work.ts'
 import { createCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { recognisePages } from './recognise-pages.ts'
 
 const context = makeContext()
-const folder = mkdtempSync(join(tmpdir(), 'kis-ocr-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** A text `scan 25` is a scan of 25 pages. */
 const scanParser: DocumentParser = {
@@ -76,17 +61,7 @@ class FakeRecogniser implements PageRecogniser {
 
 function newDeps(recogniser: PageRecogniser, pageBilling = new FakePageBilling()): Deps {
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
-  return depsOn({
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: systemClock,
-    parser: scanParser,
-    recogniser,
-    pageBilling,
-    accounts,
-  })
+  return depsOn(newWorld({ index, clock: systemClock, parser: scanParser, recogniser, pageBilling, accounts }))
 }
 
 async function attach(deps: Deps, text: string, { ocr = 'auto' as 'auto' | 'off', as = context } = {}) {
@@ -94,20 +69,6 @@ async function attach(deps: Deps, text: string, { ocr = 'auto' as 'auto' | 'off'
   const file = await uploadFile(deps, as, { name: 'a.pdf', contentBase64: base64(text) })
   const { document } = await createDocument(deps, as, { collectionId: collection._id, fileId: file._id })
   return { id: document._id, collectionId: collection._id, organizationId: document.organizationId }
-}
-
-function startWork(deps: Deps, exclusive = false) {
-  const waking = wakeUp()
-  const stopping = new AbortController()
-  const working = work(deps, waking, { exclusive, backoffMs: 1 }, stopping.signal)
-  const impatience = setInterval(waking.wake, 5)
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort(new Error('the service stops'))
-      await working
-      clearInterval(impatience)
-    },
-  }
 }
 
 const look = (deps: Deps, { id, organizationId }: { readonly id: string; readonly organizationId: string }) =>

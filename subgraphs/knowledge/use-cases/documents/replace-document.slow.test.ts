@@ -1,29 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  base64,
-  Crash,
-  depsOn,
-  FakeInference,
-  Life,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  paragraphs,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { Crash, depsOn, Life, makeContext, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { SiftBudget } from '../../../common/documents/list-sifted.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { MAX_VERSIONS } from '../../domain/records.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { deleteFile, uploadFile } from '../files/files.ts'
+import { deleteFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { createCollection } from './collections.ts'
 import { createDocument, type DocumentInput, deleteDocument, getDocument, listDocuments, retryDocument } from './documents.ts'
@@ -35,34 +18,7 @@ import { updateDocument } from './update-document.ts'
 
 const context = makeContext()
 const { organizationId } = principal
-const folder = mkdtempSync(join(tmpdir(), 'kis-replace-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-function newWorld() {
-  return {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: new ManualClock(),
-  }
-}
-
-async function newCollection(deps: Deps): Promise<string> {
-  return (await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' }))._id
-}
-
-async function attach(deps: Deps, collectionId: string, name: string, text: string, more: Partial<DocumentInput> = {}) {
-  const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-  return { fileId: file._id, ...(await createDocument(deps, context, { collectionId, fileId: file._id, ...more })) }
-}
+const index = await openTestIndex()
 
 const replace = (deps: Deps, collectionId: string, name: string, text: string, more: Partial<DocumentInput> = {}) =>
   attach(deps, collectionId, name, text, { onConflict: 'replace', ...more })
@@ -91,7 +47,7 @@ const OLD = paragraphs(18, 'old')
 const NEW = paragraphs(20, 'new')
 
 it('the same bytes are one document of a collection, whatever their file is called', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const [one, other] = [
     await newCollection(deps),
     (await createCollection(deps, context, { code: 'o', name: 'O', embeddingModel: 'embed' }))._id,
@@ -104,7 +60,7 @@ it('the same bytes are one document of a collection, whatever their file is call
 })
 
 it('a document that an earlier version attached is found by its file', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const { document, fileId } = await attach(deps, collectionId, 'a.txt', 'The harbour.')
   await deps.store.documents.findOneAndUpdate({ _id: document._id }, { $set: { attachKey: `${collectionId}_${fileId}` } })
@@ -112,7 +68,7 @@ it('a document that an earlier version attached is found by its file', async () 
 })
 
 it('a search during the replacement finds one version at each call, and then the new one', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', OLD)
@@ -141,7 +97,7 @@ it('a search during the replacement finds one version at each call, and then the
 })
 
 it('a version with more and better passages than a search considers does not hide the live one before the swap', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', `old harbour dues ${'of another matter '.repeat(30)}`)
@@ -160,7 +116,7 @@ it('a version with more and better passages than a search considers does not hid
 /** Runs searches against a swap that comes between any two of their calls. */
 it('a swap at any call of a search leaves it with one version', async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld({ index })
     const deps = depsOn(world)
     const collectionId = await newCollection(deps)
     const id = await addReady(deps, collectionId, 'plan.txt', 'old harbour dues')
@@ -181,7 +137,7 @@ it('a replacement that dies at any call is finished by the next worker, and sear
   timeout: 60_000,
 }, async () => {
   for (let call = 1; ; call++) {
-    const world = newWorld()
+    const world = newWorld({ index })
     const deps = depsOn(world)
     const collectionId = await newCollection(deps)
     const id = await addReady(deps, collectionId, 'plan.txt', 'old harbour dues')
@@ -215,7 +171,7 @@ it('a replacement that dies at any call is finished by the next worker, and sear
 })
 
 it('a new version that cannot be read leaves the live one, says why, and can be given up for another', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', OLD)
@@ -237,7 +193,7 @@ it('a new version that cannot be read leaves the live one, says why, and can be 
 })
 
 it('the file that comes last wins, and the one that waited is given up and leaves nothing', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', OLD)
@@ -266,7 +222,7 @@ it('the file that comes last wins, and the one that waited is given up and leave
 })
 
 it('a document that is not ready is ingested from the new file', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const first = await attach(deps, collectionId, 'plan.txt', '%corrupt', { metadata: { year: 1 } })
   await work(deps, first.document._id)
@@ -278,7 +234,7 @@ it('a document that is not ready is ingested from the new file', async () => {
 })
 
 it('an external id names one document of a collection, whatever its file is called', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const first = await attach(deps, collectionId, 'a.txt', 'old harbour', { externalId: 'contract/7' })
   await work(deps, first.document._id)
@@ -307,7 +263,7 @@ it('an external id names one document of a collection, whatever its file is call
 })
 
 it('a file named for a document becomes its next version, whatever their names are', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const { document } = await replace(deps, collectionId, 'report.txt', OLD)
   const documentId = document._id
@@ -336,7 +292,7 @@ it('a file named for a document becomes its next version, whatever their names a
 })
 
 it('files of one name that come at once, each to replace, become one document', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   await Promise.all(['one', 'two', 'three'].map((text) => replace(deps, collectionId, 'plan.txt', `${text} harbour`)))
   const collection = (await deps.store.collections.findOne({ _id: collectionId }))!
@@ -352,7 +308,7 @@ it('files of one name that come at once, each to replace, become one document', 
 
 it('a change of name and metadata while a version waits stays', async () => {
   for (const text of ['new harbour', '%corrupt']) {
-    const deps = depsOn(newWorld())
+    const deps = depsOn(newWorld({ index }))
     const collectionId = await newCollection(deps)
     const id = await addReady(deps, collectionId, 'plan.txt', 'old harbour')
     await replace(deps, collectionId, 'plan.txt', text)
@@ -368,7 +324,7 @@ it('a change of name and metadata while a version waits stays', async () => {
 })
 
 it('keeps the last versions only, and a deletion leaves nothing of any', async () => {
-  const world = newWorld()
+  const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', 'version 1')
@@ -389,7 +345,7 @@ it('keeps the last versions only, and a deletion leaves nothing of any', async (
 })
 
 it('names near-duplicates of the collection with their similarity, and forgets them with their documents', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const lines = Array.from(
     { length: 60 },

@@ -1,52 +1,31 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import type { ErasureTask, Found } from '../../../common/erasure/erasing.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection } from '../documents/collections.ts'
 import { createDocument } from '../documents/documents.ts'
 import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
 import { addGoldQuestions, type GoldQuestionInput } from '../evaluation/gold-questions.ts'
-import { uploadFile } from '../files/files.ts'
-import { work } from '../jobs/work.ts'
 import { eraseFound, findErased } from './erasures.ts'
 
 const context = makeContext()
 const { organizationId } = principal
 const { signal } = new AbortController()
-const folder = mkdtempSync(join(tmpdir(), 'kis-erase-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** A collection with two documents, a question and an evaluation of each, at rest; and workers. */
 async function world() {
-  const blobs = new MemoryBlobStore()
-  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index, inference: new FakeInference(), clock: systemClock })
-  const stop = new AbortController()
-  const due = wakeUp()
-  const timer = setInterval(() => due.wake(), 20)
-  const working = work(deps, due, { exclusive: true, backoffMs: 1 }, stop.signal)
-  const collectionId = (await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' }))._id
+  const { blobs, ...rest } = newWorld({ index, clock: systemClock })
+  const deps = depsOn({ blobs, ...rest })
+  const working = startWork(deps, true)
+  const collectionId = await newCollection(deps)
   const add = async (name: string, text: string) => {
-    const fileId = (await uploadFile(deps, context, { name, contentBase64: base64(text) }))._id
-    const { document } = await createDocument(deps, context, { collectionId, fileId })
-    await eventually(async () => (await deps.store.documents.findOne({ _id: document._id }))?.status === 'ready')
-    return { documentId: document._id, fileId }
+    const { id, fileId } = await attach(deps, collectionId, name, text)
+    await eventually(async () => (await deps.store.documents.findOne({ _id: id }))?.status === 'ready')
+    return { documentId: id, fileId }
   }
   const salaries = await add('salaries.txt', 'The salary of the pilot is a secret.')
   const lamps = await add('lamps.txt', 'The lighthouse has a lamp of brass.')
@@ -63,11 +42,7 @@ async function world() {
   })
   return {
     ...{ deps, blobs, collectionId, salaries, lamps, ask },
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      stop.abort()
-      await working
-    },
+    [Symbol.asyncDispose]: () => working[Symbol.asyncDispose](),
   }
 }
 

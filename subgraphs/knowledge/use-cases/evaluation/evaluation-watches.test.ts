@@ -1,18 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { base64, depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type Clock, systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { Comparison } from '../../domain/evaluation/compare.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { createCollection, deleteCollection, updateCollection } from '../documents/collections.ts'
 import { createDocument, deleteDocument } from '../documents/documents.ts'
 import { updateDocument } from '../documents/update-document.ts'
@@ -27,16 +21,8 @@ import { lookAtWatches } from './keep-watches.ts'
 const context = makeContext()
 const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
-const folder = mkdtempSync(join(tmpdir(), 'kis-watches-'))
 const { signal } = context
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** The system's clock, which a test sets forward. */
 class ForwardClock implements Clock {
@@ -53,7 +39,7 @@ async function world() {
   const key: { current: Principal } = { current: principal }
   const accounts = { findPrincipal: async () => key.current }
   const inference = new FakeInference()
-  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock, accounts })
+  const deps = depsOn(newWorld({ index, inference, clock, accounts }))
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const collectionId = collection._id
   const attach = async (name: string, text: string) => {

@@ -1,39 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { attach, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, Life, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { depsOn, FakeInference, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { Ranks } from '../../domain/evaluation/ranks.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection, deleteCollection, getCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { uploadFile } from '../files/files.ts'
-import { work } from '../jobs/work.ts'
 import { deleteEvaluation, findEvaluation, listEvaluations, startEvaluation } from './evaluations.ts'
 import { addGoldQuestions, deleteGoldQuestion, type GoldQuestionInput, listGoldQuestions, MAX_QUESTIONS } from './gold-questions.ts'
 
 const context = makeContext()
 const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
-const folder = mkdtempSync(join(tmpdir(), 'kis-evaluation-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** Counts how often each step of an evaluation is asked for. */
 class PricedInference extends FakeInference {
@@ -47,37 +29,15 @@ class PricedInference extends FakeInference {
 
 async function world() {
   const inference = new PricedInference()
-  const documents = new MemoryDocumentStore()
-  const parts = { documents, blobs: new MemoryBlobStore(), index, inference, clock: systemClock }
+  const parts = newWorld({ index, inference, clock: systemClock })
   const deps = depsOn(parts)
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-  for (const [name, text] of [
-    ['harbour.txt', 'The harbour of Sur was built in 1931.'],
-    ['lamp.txt', 'The lighthouse has a lamp of brass.'],
-  ] as const) {
-    const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-    await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
-  }
+  await attach(deps, collection._id, 'harbour.txt', 'The harbour of Sur was built in 1931.')
+  await attach(deps, collection._id, 'lamp.txt', 'The lighthouse has a lamp of brass.')
   const add = (...questions: GoldQuestionInput[]) => addGoldQuestions(deps, context, { collectionId: collection._id, questions })
   const start = (more: object = {}) => startEvaluation(deps, context, { collectionId: collection._id, ...more })
   const ended = (id: string) => eventually(async () => (await findEvaluation(deps, context, id))?.status !== 'running')
   return { parts, deps, inference, collection, add, start, ended }
-}
-
-/** Workers of one process; disposing stops them. */
-function workers(deps: Deps) {
-  const stop = new AbortController()
-  const due = wakeUp()
-  // A job that is tried again is due soon. By itself a worker looks once a second.
-  const timer = setInterval(() => due.wake(), 20)
-  const working = work(deps, due, { exclusive: true, backoffMs: 1 }, stop.signal)
-  return {
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      stop.abort()
-      await working
-    },
-  }
 }
 
 async function documentsReady(deps: Deps) {
@@ -91,7 +51,7 @@ const LAMP: GoldQuestionInput = { query: 'What is the lamp made of?', expected: 
 it('asks every question by each of the settings, and keeps the ranks', async () => {
   const { deps, collection, add, start, ended, inference } = await world()
   await add(HARBOUR, LAMP)
-  await using _working = workers(deps)
+  await using _working = startWork(deps, true)
   await documentsReady(deps)
   const { _id, total } = await start({ settings: [{}, { mode: 'lexical', label: 'words' }] })
   expect(total).toBe(2)
@@ -115,7 +75,7 @@ it('continues after its process has died, and pays for no question twice', async
   const { parts, deps, inference, add, start, ended } = await world()
   await add(...Array.from({ length: 25 }, (_, i) => ({ ...HARBOUR, query: `When was harbour ${i} built?` })))
   {
-    await using _ready = workers(deps)
+    await using _ready = startWork(deps, true)
     await documentsReady(deps)
   }
   const { _id } = await start()
@@ -134,12 +94,12 @@ it('continues after its process has died, and pays for no question twice', async
     },
   }
   {
-    await using _dead = workers(dies)
+    await using _dead = startWork(dies, true)
     await eventually(() => life.isDead)
   }
   const left = (await findEvaluation(deps, context, _id))!
   expect(left).toMatchObject({ status: 'running', done: 10 })
-  await using _next = workers(deps)
+  await using _next = startWork(deps, true)
   await ended(_id)
   expect(await findEvaluation(deps, context, _id)).toMatchObject({ status: 'completed', done: 25, cost: '175' })
   // The steps that were asked twice have the same name, by which inference charges them once.
@@ -156,7 +116,7 @@ it('waits while a part of the service is away, and fails when a repeat cannot he
     if (away-- > 0) throw new ServiceUnavailable('Inference')
     return embedQuery(...args)
   }
-  await using _working = workers(deps)
+  await using _working = startWork(deps, true)
   const first = await start()
   await ended(first._id)
   expect(await findEvaluation(deps, context, first._id)).toMatchObject({ status: 'completed', cost: '7' })
@@ -175,7 +135,7 @@ it('fails when a rerank model does, since the scores would be those of other set
   inference.rerankPassages = async () => {
     throw new KisError('engine_error', 'Away.')
   }
-  await using _working = workers(deps)
+  await using _working = startWork(deps, true)
   await documentsReady(deps)
   const { _id } = await start({ settings: [{ rerankModel: 'rank' }] })
   await ended(_id)
@@ -218,7 +178,7 @@ it('has questions that are checked, listed, deleted, and go with their collectio
   await start()
   await deleteCollection(deps, context, collection._id)
   {
-    await using _working = workers(deps)
+    await using _working = startWork(deps, true)
     await eventually(async () => (await getCollection(deps, principal.organizationId, collection._id).catch(() => null)) === null)
     await eventually(async () => (await deps.store.collections.findOne({ _id: collection._id })) === null)
   }

@@ -1,47 +1,27 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
-import { createCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { uploadFile } from '../files/files.ts'
 import { work } from '../jobs/work.ts'
 import { addGoldQuestions } from './gold-questions.ts'
 import { type SuggestInput, suggestGoldQuestions } from './suggest-gold-questions.ts'
 
 const context = makeContext()
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
-const folder = mkdtempSync(join(tmpdir(), 'kis-suggest-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 const HARBOUR = 'The harbour of Sur was built in 1931, and it was made larger in 1974 for the ships of the salt trade.'
 const LEAVE = 'يحق لكل موظف ثلاثون يوماً من الإجازة السنوية مدفوعة الأجر في كل سنة من سنوات الخدمة (المادة 109).'
 
 async function world(texts: Readonly<Record<string, string>>) {
   const inference = new FakeInference()
-  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock: systemClock })
-  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const deps = depsOn(newWorld({ index, inference, clock: systemClock }))
+  const collectionId = await newCollection(deps)
   const ids = new Map<string, string>()
-  for (const [name, text] of Object.entries(texts)) {
-    const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-    ids.set(name, (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id)
-  }
+  for (const [name, text] of Object.entries(texts)) ids.set(name, (await attach(deps, collectionId, name, text)).id)
   const stop = new AbortController()
   const working = work(deps, wakeUp(), { exclusive: true, backoffMs: 1 }, stop.signal)
   await eventually(async () => (await deps.store.documents.countDocuments({ 'job.dueAt': { $gte: new Date(0) } })) === 0)

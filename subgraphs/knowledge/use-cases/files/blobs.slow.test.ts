@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
   depsOn,
   errorCode,
   Life,
-  ManualClock,
-  MemoryBlobStore,
+  type ManualClock,
+  type MemoryBlobStore,
   makeContext,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { full } from '../../../../test/support/soak.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -27,10 +27,7 @@ interface FileWorld extends World {
   readonly clock: ManualClock
 }
 
-function newWorld(): FileWorld {
-  const unused = {} as never
-  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: unused, inference: unused, clock: new ManualClock() }
-}
+const UNUSED = { index: {} as never, inference: {} as never }
 
 const upload = (deps: Deps, text: string) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64(text) })
 
@@ -68,7 +65,7 @@ async function expectSettled(world: FileWorld): Promise<void> {
 }
 
 it('stores and counts the same content once, and takes it along with its last file', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const [first, second] = await Promise.all([upload(deps, 'same'), upload(deps, 'same'), upload(deps, 'other')])
   expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(9)
@@ -79,7 +76,7 @@ it('stores and counts the same content once, and takes it along with its last fi
 })
 
 it('refuses another file with the same bytes once there are 1,000, until one of them is deleted', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(UNUSED))
   const [blob] = await Promise.all([upload(deps, 'same')]).then(() => deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1 }))
   const more = (by: number) => deps.store.blobs.findOneAndUpdate({ _id: blob!._id }, { $inc: { referenceCount: by } })
   await more(999)
@@ -100,7 +97,7 @@ it('ends with one copy of each content and its count, whatever uploads and delet
   const acceptable = (reason: unknown) => reason instanceof Crash || ['not_found', 'service_unavailable'].includes(errorCode(reason))
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(step, { minLength: 1, maxLength: 6 }), async (scheduler, steps) => {
-      const world = newWorld()
+      const world = newWorld(UNUSED)
       const there = await upload(depsOn(world), 'one')
       const run = async ({ kind, text, diesAt, effect }: (typeof steps)[number]) => {
         const life = new Life(diesAt, effect)
@@ -119,7 +116,7 @@ it('ends with one copy of each content and its count, whatever uploads and delet
 }, 120_000)
 
 it('counts once what two upload at the same time, also when the later one dies with its mark set', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const life = new Life(7)
   life.onCall = async (call, name) => {
     if (call !== 6) return
@@ -132,7 +129,7 @@ it('counts once what two upload at the same time, also when the later one dies w
 })
 
 it('keeps nothing of an upload that the quota does not cover, and says by how much', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const small = { ...principal, plan: { ...principal.plan, storageBytes: 5 } }
   await upload(deps, 'abc')
@@ -147,7 +144,7 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
 })
 
 it('refuses an upload that the sweep took for interrupted, rather than to keep a file without bytes', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const life = new Life()
   const deps = depsOn(world, life)
   life.onCall = async (_call, name) => {
@@ -161,7 +158,7 @@ it('refuses an upload that the sweep took for interrupted, rather than to keep a
 })
 
 it('keeps the reference of a file that was recorded while the sweep took it for interrupted', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const bytes = Buffer.from('abc')
   const file = { _id: 'file_1', name: 'a.txt', mediaType: 'text/plain' }

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { onEngine } from '../../../../test/support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
 import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
@@ -13,8 +13,6 @@ import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection } from '../documents/collections.ts'
 import { createDocument, getDocument } from '../documents/documents.ts'
@@ -29,15 +27,8 @@ const AT_ONCE = 2
 /** Processes that share the store. */
 const PROCESSES = 2
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-fair-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+const index = await openTestIndex()
 
 const as = (organizationId: string, plan = principal.plan) =>
   makeContext({ ...principal, organizationId, apiKeyId: `key of ${organizationId}`, plan })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
+import { depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type DocumentRecord, type Job, newJob, toSlowJob } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
@@ -10,7 +10,7 @@ const OPERATOR: Principal = { ...principal, scopes: ['operator'] }
 
 function world() {
   const clock = new ManualClock()
-  const stores = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: {} as ChunkIndex }
+  const stores = newWorld({ index: {} as ChunkIndex })
   const deps = depsOn({ ...stores, inference: new FakeInference(), clock })
   let made = 0
   const at = (ms: number) => new Date(clock.now().getTime() + ms)

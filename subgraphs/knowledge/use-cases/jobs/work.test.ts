@@ -1,29 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import {
-  base64,
-  depsOn,
-  FakeInference,
-  Life,
-  MemoryBlobStore,
-  makeContext,
-  paragraphs,
-  plainParser,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { base64, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -33,22 +16,11 @@ import { eraseOrganization } from '../erasure/erase-organization.ts'
 import { uploadFile } from '../files/files.ts'
 import { findReembedding, startReembedding } from '../reembedding/reembeddings.ts'
 import { createUpload } from '../uploads/uploads.ts'
-import { work } from './work.ts'
 
 const context = makeContext()
-const folder = mkdtempSync(join(tmpdir(), 'kis-work-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
-function newWorld() {
-  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference: new FakeInference(), clock: systemClock }
-}
+const parts = { index, clock: systemClock }
 
 async function attach(deps: Deps, count: number) {
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
@@ -60,30 +32,13 @@ async function attach(deps: Deps, count: number) {
   return { collectionId: collection._id, ids }
 }
 
-/** Workers of one process; disposing stops them. */
-function startWork(deps: Deps, exclusive = false) {
-  const waking = wakeUp()
-  const stopping = new AbortController()
-  const working = work(deps, waking, { exclusive, backoffMs: 1 }, stopping.signal)
-  // Retries are due within milliseconds; nobody wakes workers for them.
-  const impatience = setInterval(waking.wake, 5)
-  return {
-    stopping,
-    async [Symbol.asyncDispose]() {
-      stopping.abort(new Error('the service stops'))
-      await working
-      clearInterval(impatience)
-    },
-  }
-}
-
 const engineDown = () => new KisError('engine_unavailable', 'The engine does not answer.')
 const findDocument = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
   (await Promise.all(ids.map((id) => findDocument(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
 
 it('a re-embedding waits for its engine, says why, and goes on', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 2)
   await using _workers = startWork(deps)
@@ -102,7 +57,7 @@ it('a re-embedding waits for its engine, says why, and goes on', async () => {
 })
 
 it('two processes do each job once', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 20)
   {
@@ -130,7 +85,7 @@ it('begins with the document of another organization at once, however many and l
     },
   }
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
-  const deps = depsOn({ ...newWorld(), parser, accounts })
+  const deps = depsOn({ ...newWorld(parts), parser, accounts })
   const { ids } = await attach(deps, 12)
   const other = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
   const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
@@ -148,7 +103,7 @@ it('begins with the document of another organization at once, however many and l
 }, 60_000)
 
 it('gives a lease back when it stops, and the next process goes on at once', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   let cutOff = (_error: Error) => {}
@@ -174,7 +129,7 @@ it('gives a lease back when it stops, and the next process goes on at once', asy
 })
 
 it('finds the document that brings the service down by running it alone, and blames none that died beside it', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const { ids } = await attach(depsOn(world), 3)
   let besides = 0
   const diedBeside: number[] = []
@@ -207,7 +162,7 @@ it('finds the document that brings the service down by running it alone, and bla
 })
 
 it('stops also when the signal comes while a job is claimed', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const { ids } = await attach(depsOn(world), 1)
   const life = new Life()
   const deps = depsOn(world, life)
@@ -223,7 +178,7 @@ it('stops also when the signal comes while a job is claimed', async () => {
 })
 
 it('repeats a transient failure six times, and then the document fails', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   world.inference.beforeBatch = () => {
@@ -243,7 +198,7 @@ it('repeats a transient failure six times, and then the document fails', async (
 })
 
 it('a transient failure that ends leaves no trace', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   world.inference.beforeBatch = (batch) => {
@@ -255,7 +210,7 @@ it('a transient failure that ends leaves no trace', async () => {
 })
 
 it('waits for a part of the service as long as it is not there, and takes none of that for a failure', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   world.inference.beforeBatch = (batch) => {
@@ -268,7 +223,7 @@ it('waits for a part of the service as long as it is not there, and takes none o
 })
 
 it('a document of a suspended organization waits until it is resumed, and takes none of that for a failure', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   let asked = 0
   let isSuspended = true
   const accounts = {
@@ -288,7 +243,7 @@ it('a document of a suspended organization waits until it is resumed, and takes 
 })
 
 it('erases a deleted organization to the last record and byte, and nothing of another', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
   const deps = depsOn({ ...world, accounts })
   const { ids } = await attach(deps, 3)
@@ -313,7 +268,7 @@ it('erases a deleted organization to the last record and byte, and nothing of an
 })
 
 it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 150)
   await deleteCollection(deps, context, collectionId)
@@ -325,7 +280,7 @@ it('a collection of many documents is hidden at once and deleted to the end, by 
 })
 
 it('makes the leases of an earlier process due, and leaves jobs that wait for another time', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 45)
   const later = new Date(systemClock.now().getTime() + LEASE_MS)
@@ -339,7 +294,7 @@ it('makes the leases of an earlier process due, and leaves jobs that wait for an
 })
 
 it('a job is claimed by one of many, and renewed by its holder only', async () => {
-  const deps = depsOn(newWorld())
+  const deps = depsOn(newWorld(parts))
   const { ids } = await attach(deps, 3)
   const processes = Array.from({ length: 10 }, () => new FairJobs(deps.store.documents, new FairPlaces(4), systemClock))
   const claims = await Promise.all(processes.map((jobs) => jobs.claim()))
@@ -351,7 +306,7 @@ it('a job is claimed by one of many, and renewed by its holder only', async () =
 })
 
 it('runs a suspect alone only until it has got on', async () => {
-  const world = newWorld()
+  const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 2)
   const file = await uploadFile(deps, context, { name: 'long.txt', contentBase64: base64(paragraphs(40, 'long')) })

@@ -1,24 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
-  base64,
   Crash,
   DIMENSIONS,
   depsOn,
   errorCode,
-  FakeInference,
+  type FakeInference,
   Life,
-  ManualClock,
-  MemoryBlobStore,
+  type ManualClock,
+  type MemoryBlobStore,
   makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { EmbeddingStopped, KisError } from '../../../common/errors.ts'
@@ -26,16 +24,14 @@ import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { formatUsd } from '../../../common/usd.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { ReembeddingRecord } from '../../domain/records.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { ReembeddingQuoteFields } from '../../resolvers/reembeddings.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { createCollection, deleteCollection, getCollection } from '../documents/collections.ts'
+import { deleteCollection, getCollection } from '../documents/collections.ts'
 import { continueCollectionDeletion } from '../documents/delete-now.ts'
-import { createDocument, deleteDocument, getDocument } from '../documents/documents.ts'
+import { deleteDocument, getDocument } from '../documents/documents.ts'
 import { ingestDocument } from '../documents/ingest-document.ts'
 import { Postponed } from '../documents/lease-lost.ts'
 import { updateDocument } from '../documents/update-document.ts'
@@ -43,7 +39,6 @@ import { evaluate } from '../evaluation/evaluate.ts'
 import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
 import { addGoldQuestions } from '../evaluation/gold-questions.ts'
 import { toKnowledgeEvent } from '../events/knowledge-events.ts'
-import { uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { verifyIndex } from '../verify/verify-index.ts'
 import { quoteReembedding } from './quote-reembedding.ts'
@@ -53,15 +48,8 @@ import { cancelReembedding, costOf, findReembedding, startReembedding } from './
 const context = makeContext()
 const operator = makeContext({ ...principal, scopes: ['operator'] })
 const { organizationId } = principal
-const folder = mkdtempSync(join(tmpdir(), 'kis-reembed-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const folder = temporaryFolder()
+const index = await openTestIndex()
 
 /** Some dozens of lives, each with a library of its own. */
 const KILLS_TIMEOUT_MS = 120_000
@@ -78,16 +66,9 @@ interface Library {
 }
 
 async function newLibrary(more: Partial<World> = {}): Promise<Library> {
-  const world = {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference: new FakeInference(),
-    clock: new ManualClock(),
-    ...more,
-  } as Library['world']
+  const world = newWorld({ index, ...more }) as Library['world']
   const deps = depsOn(world)
-  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const collectionId = await newCollection(deps)
   const ids = [
     await addReady(deps, collectionId, 'long.txt', paragraphs(CHUNKS, 'harbour')),
     await addReady(deps, collectionId, 'short.txt', paragraphs(1, 'desert')),
@@ -95,22 +76,7 @@ async function newLibrary(more: Partial<World> = {}): Promise<Library> {
   return { world, deps, collectionId, ids }
 }
 
-async function add(deps: Deps, collectionId: string, name: string, text: string, externalId?: string): Promise<string> {
-  const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-  const onConflict = externalId === undefined ? {} : ({ externalId, onConflict: 'replace' } as const)
-  return (await createDocument(deps, context, { collectionId, fileId: file._id, ...onConflict })).document._id
-}
-
-async function ingest(deps: Deps, id: string): Promise<void> {
-  const leased = await claimJob(deps.store.documents, deps.clock, id)
-  if (leased) await ingestDocument(deps, leased, new AbortController().signal)
-}
-
-async function addReady(deps: Deps, ...document: Parameters<typeof add> extends [Deps, ...infer Rest] ? Rest : never): Promise<string> {
-  const id = await add(deps, ...document)
-  await ingest(deps, id)
-  return id
-}
+const asVersion = { externalId: 'v', onConflict: 'replace' } as const
 
 function start(deps: Deps, collectionId: string, embeddingModel = 'embed-new'): Promise<ReembeddingRecord> {
   return startReembedding(deps, context, { collectionId, embeddingModel })
@@ -281,14 +247,14 @@ describe('a collection gets another embedding model', () => {
   it('with documents that were added, replaced, renamed and deleted meanwhile', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world, ids } = library
-    const replaced = await addReady(deps, collectionId, 'versions.txt', paragraphs(2, 'before'), 'v')
+    const replaced = await addReady(deps, collectionId, 'versions.txt', paragraphs(2, 'before'), asVersion)
     const { _id } = await start(deps, collectionId)
     const life = new Life()
     let batch = 0
     life.onCall = async (_call, name) => {
       if (name !== 'inference.embedPassages' || ++batch !== 3) return
       await addReady(deps, collectionId, 'new.txt', paragraphs(1, 'mountain'))
-      await add(deps, collectionId, 'versions.txt', paragraphs(1, 'after'), 'v')
+      await attach(deps, collectionId, 'versions.txt', paragraphs(1, 'after'), asVersion)
       await ingest(deps, replaced)
       await updateDocument(deps, context, { id: ids[0]!, name: 'renamed.txt', metadata: { year: 2026 } })
       await deleteDocument(deps, context, ids[1]!)
@@ -304,8 +270,8 @@ describe('a collection gets another embedding model', () => {
   it('after documents that began with the former model, and before those that had not begun', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
-    const running = await add(deps, collectionId, 'running.txt', paragraphs(1, 'running'))
-    const waiting = await add(deps, collectionId, 'waiting.txt', paragraphs(1, 'waiting'))
+    const { id: running } = await attach(deps, collectionId, 'running.txt', paragraphs(1, 'running'))
+    const { id: waiting } = await attach(deps, collectionId, 'waiting.txt', paragraphs(1, 'waiting'))
     const leased = (await claimJob(deps.store.documents, deps.clock, running))!
     const { _id } = await start(deps, collectionId)
     let outcome: unknown
@@ -338,7 +304,7 @@ describe('a collection gets another embedding model', () => {
   it('and a document whose ingestion was interrupted begins again with the new model', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
-    const id = await add(deps, collectionId, 'interrupted.txt', paragraphs(CHUNKS, 'interrupted'))
+    const { id } = await attach(deps, collectionId, 'interrupted.txt', paragraphs(CHUNKS, 'interrupted'))
     world.inference.beforeBatch = (batch) => {
       if (batch === 5) throw new KisError('engine_unavailable', 'The engine does not answer.')
     }

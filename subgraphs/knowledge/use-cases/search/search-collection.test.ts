@@ -1,87 +1,32 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import {
-  base64,
-  depsOn,
-  FakeInference,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  makeVector,
-  paragraphs,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
+import { expect, it } from 'vitest'
+import { plainChunk } from '../../../../test/support/data/chunks.ts'
+import { addReady, attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { buildChunkId } from '../../domain/records.ts'
-import { grams, words } from '../../domain/text/text-analysis.ts'
-import type { ChunkIndex, IndexedChunk } from '../../ports/chunk-index.ts'
-import { createCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
-import { uploadFile } from '../files/files.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { searchCollection } from './search-collection.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-search-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
-async function newCollection(through: ChunkIndex = index) {
+async function openCollection(through: ChunkIndex = index) {
   const inference = new FakeInference()
-  const deps = depsOn({
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index: through,
-    inference,
-    clock: new ManualClock(),
-  })
-  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const attach = async (text: string, name = 'a.txt', metadata: Record<string, string> = {}) => {
-    const file = await uploadFile(deps, makeContext(), { name, contentBase64: base64(text) })
-    return (await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata })).document._id
-  }
-  const ingested = async (...args: Parameters<typeof attach>) => {
-    const id = await attach(...args)
-    const leased = await claimJob(deps.store.documents, deps.clock, id)
-    await ingestDocument(deps, leased!, new AbortController().signal)
-    return id
-  }
+  const deps = depsOn(newWorld({ index: through, inference }))
+  const collectionId = await newCollection(deps)
+  const waiting = async (text: string, name: string) => (await attach(deps, collectionId, name, text)).id
+  const ingested = (text: string, name = 'a.txt', metadata: Record<string, string> = {}) =>
+    addReady(deps, collectionId, name, text, { metadata })
   const search = async (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) => {
     const asked = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
     return (await searchCollection(deps, makeContext(caller), asked)).hits
   }
-  return { deps, inference, collectionId, attach, ingested, search }
+  return { deps, inference, collectionId, attach: waiting, ingested, search }
 }
 
 /** Chunks that only the index knows. */
 async function indexed(collectionId: string, documentId: string, generation: string, texts: readonly string[]): Promise<void> {
-  const chunks = texts.map(
-    (text, ordinal): IndexedChunk => ({
-      chunkId: buildChunkId(documentId, generation, ordinal),
-      ordinal,
-      text,
-      headingPath: [],
-      context: '',
-      pageStart: null,
-      pageEnd: null,
-      charStart: 0,
-      charEnd: text.length,
-      language: 'en',
-      vector: makeVector(text),
-      words: words(text),
-      grams: grams(text),
-    }),
+  const chunks = texts.map((text, ordinal) =>
+    plainChunk(buildChunkId(documentId, generation, ordinal), ordinal, text, { vector: makeVector(text) }),
   )
   await index.put({ organizationId: principal.organizationId, collectionId, documentId, generation, attributes: {} }, chunks)
 }
@@ -89,7 +34,7 @@ async function indexed(collectionId: string, documentId: string, generation: str
 const modes = ['hybrid', 'vector', 'lexical'] as const
 
 it('gives no chunk of a document that is in process, hidden, of an earlier generation, or unknown', async () => {
-  const { deps, collectionId, attach, ingested, search } = await newCollection()
+  const { deps, collectionId, attach, ingested, search } = await openCollection()
   const ready = await ingested('The harbour of Sur was rebuilt.')
   const waiting = await attach('The harbour of Muscat.', 'b.txt')
   const hidden = await ingested('The harbour of Salalah.', 'c.txt')
@@ -105,7 +50,7 @@ it('gives no chunk of a document that is in process, hidden, of an earlier gener
 })
 
 it('gives no chunk of another organization, even if the index does', async () => {
-  const other = await newCollection()
+  const other = await openCollection()
   await other.ingested('The harbour of others.')
   const leaks: Partial<ChunkIndex> = {
     search: (query, signal) => index.search({ ...query, collectionId: other.collectionId }, signal),
@@ -114,7 +59,7 @@ it('gives no chunk of another organization, even if the index does', async () =>
   const leaking = new Proxy(index, {
     get: (target, key: keyof ChunkIndex) => leaks[key] ?? (target[key] as (...args: never) => unknown).bind(target),
   })
-  const { search, deps } = await newCollection(leaking)
+  const { search, deps } = await openCollection(leaking)
   // The foreign document is even in the same store.
   for (const document of await other.deps.store.documents.find({ collectionId: other.collectionId, listed: true }, { limit: 10 }))
     await deps.store.documents.insertOne({ ...document, organizationId: 'org_2' })
@@ -122,7 +67,7 @@ it('gives no chunk of another organization, even if the index does', async () =>
 })
 
 it('finds ready documents behind one in process that holds all the places', async () => {
-  const { collectionId, attach, ingested, search } = await newCollection()
+  const { collectionId, attach, ingested, search } = await openCollection()
   const ready = await ingested('The harbour of Sur was rebuilt after a storm in the year of the flood.')
   const waiting = await attach('Being read.', 'b.txt')
   await indexed(
@@ -135,7 +80,7 @@ it('finds ready documents behind one in process that holds all the places', asyn
 })
 
 it('gives the best first, with the ranks of the legs that the mode has', async () => {
-  const { ingested, search, inference } = await newCollection()
+  const { ingested, search, inference } = await openCollection()
   await ingested(`${paragraphs(3, 'kiln')}\n\n${'harbour kiln0x1 '.repeat(65)}`)
   const legs = { hybrid: [true, true], vector: [false, true], lexical: [true, false] } as const
   for (const mode of modes) {
@@ -153,7 +98,7 @@ it('gives the best first, with the ranks of the legs that the mode has', async (
 })
 
 it('filters by the facts of the file and by metadata', async () => {
-  const { ingested, search } = await newCollection()
+  const { ingested, search } = await openCollection()
   const first = await ingested('The harbour of Sur.', 'first.txt', { year: '1931' })
   const second = await ingested('The harbour of Muscat.', 'second.txt')
   const found = async (filter: unknown) => (await search('harbour', { filter })).map(({ document }) => document._id)
@@ -164,7 +109,7 @@ it('filters by the facts of the file and by metadata', async () => {
 })
 
 it('refuses a key that may not use the model, in every mode, and a foreign collection', async () => {
-  const { ingested, search } = await newCollection()
+  const { ingested, search } = await openCollection()
   await ingested('The harbour of Sur.')
   for (const mode of modes) {
     await expect(search('harbour', { mode }, { ...principal, modelAllowlist: ['other'] })).rejects.toMatchObject({
@@ -175,7 +120,7 @@ it('refuses a key that may not use the model, in every mode, and a foreign colle
 })
 
 it('refuses a query without anything in it and a limit out of range', async () => {
-  const { search } = await newCollection()
+  const { search } = await openCollection()
   for (const query of ['', '  ', 'ـــ'])
     await expect(search(query)).rejects.toMatchObject({ code: 'invalid_request', param: 'input.query' })
   await expect(search('x'.repeat(8_193))).rejects.toMatchObject({ code: 'string_above_max_length' })
@@ -184,7 +129,7 @@ it('refuses a query without anything in it and a limit out of range', async () =
 })
 
 it('searches a query in Arabizi in Arabic letters, and the words as typed in passages in Arabizi', async () => {
-  const { ingested, search } = await newCollection()
+  const { ingested, search } = await openCollection()
   const arabic = await ingested('قنون العمل, in short')
   const typed = await ingested('keef el 3amal?')
   const hits = await search('qanoon al 3amal', { mode: 'lexical' })

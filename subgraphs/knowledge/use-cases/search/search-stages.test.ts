@@ -1,41 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  base64,
-  depsOn,
-  FakeInference,
-  ManualClock,
-  MemoryBlobStore,
-  makeContext,
-  makeVector,
-  paragraphs,
-  principal,
-} from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
+import { describe, expect, it } from 'vitest'
+import { addReady, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { createCollection, updateCollection } from '../documents/collections.ts'
-import { createDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
-import { uploadFile } from '../files/files.ts'
 import { searchCollection } from './search-collection.ts'
 import type { SearchInput } from './search-request.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-stages-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 /** Two models with vectors that cannot be compared. */
 class TwoModels extends FakeInference {
@@ -52,18 +24,13 @@ class TwoModels extends FakeInference {
 
 async function library() {
   const inference = new TwoModels()
-  const clock = new ManualClock()
-  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock })
+  const deps = depsOn(newWorld({ index, inference }))
   const newCollection = async (code: string, embeddingModel = 'embed', rerankModel: string | null = null) => {
     const { _id } = await createCollection(deps, makeContext(), { code, name: code, embeddingModel, rerankModel })
     return _id
   }
-  const add = async (collectionId: string, text: string, name: string, metadata: Record<string, string | number> = {}) => {
-    const file = await uploadFile(deps, makeContext(), { name, contentBase64: base64(text) })
-    const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata })
-    await ingestDocument(deps, (await claimJob(deps.store.documents, clock, document._id))!, new AbortController().signal)
-    return document._id
-  }
+  const add = (collectionId: string, text: string, name: string, metadata: Record<string, string | number> = {}) =>
+    addReady(deps, collectionId, name, text, { metadata })
   const search = (input: Omit<SearchInput, 'query'> & { readonly query?: string }) =>
     searchCollection(deps, makeContext(principal), { query: 'harbour', ...input })
   const texts = async (input: Parameters<typeof search>[0]) => (await search(input)).hits.map(({ chunk }) => chunk.text)

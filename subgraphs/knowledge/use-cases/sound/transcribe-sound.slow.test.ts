@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
+import { openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
@@ -16,11 +14,7 @@ import {
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { wakeUp } from '../../../common/process/wake-up.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import { MAX_SOUND_BYTES } from '../../domain/media-types.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { InnerFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection, updateCollection } from '../documents/collections.ts'
@@ -28,18 +22,9 @@ import { createDocument, deleteDocument, getDocument, retryDocument } from '../d
 import { listChunks } from '../documents/list-chunks.ts'
 import { readText } from '../documents/read-text.ts'
 import { uploadFile } from '../files/files.ts'
-import { work } from '../jobs/work.ts'
 
 const context = makeContext()
-const folder = mkdtempSync(join(tmpdir(), 'kis-sound-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 const SPOKEN = [
   { start: 0, end: 4.2, text: ' Welcome to the harbour.' },
@@ -85,20 +70,6 @@ async function attach(deps: Deps, { model = 'speech' as string | null, own = nul
   const input = { collectionId: collection._id, fileId: file._id, transcriptionModel: own }
   const { document } = await createDocument(deps, context, input)
   return { id: document._id, collectionId: collection._id }
-}
-
-function startWork(deps: Deps, exclusive = false) {
-  const waking = wakeUp()
-  const stopping = new AbortController()
-  const working = work(deps, waking, { exclusive, backoffMs: 1 }, stopping.signal)
-  const impatience = setInterval(waking.wake, 5)
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort(new Error('the service stops'))
-      await working
-      clearInterval(impatience)
-    },
-  }
 }
 
 const look = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)

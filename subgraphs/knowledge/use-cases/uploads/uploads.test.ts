@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
   depsOn,
   errorCode,
   Life,
-  ManualClock,
-  MemoryBlobStore,
+  type ManualClock,
+  type MemoryBlobStore,
   makeContext,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { full } from '../../../../test/support/soak.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -30,10 +30,7 @@ interface FileWorld extends World {
   readonly clock: ManualClock
 }
 
-function newWorld(): FileWorld {
-  const unused = {} as never
-  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: unused, inference: unused, clock: new ManualClock() }
-}
+const UNUSED = { index: {} as never, inference: {} as never }
 
 const create = (deps: Deps, sizeBytes: number, more = {}) => createUpload(deps, context, { name: 'a.txt', sizeBytes, ...more })
 const append = (deps: Deps, id: string, offset: number, text: string) =>
@@ -72,7 +69,7 @@ async function expectSettled(world: FileWorld): Promise<void> {
 }
 
 it('takes a file in pieces, however small, and keeps it in few', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await create(deps, 26, { metadata: 'mine' })
   const letters = 'abcdefghijklmnopqrstuvwxyz'
@@ -93,7 +90,7 @@ it('takes a file in pieces, however small, and keeps it in few', async () => {
 })
 
 it('takes bytes at its own place only, so that of two writers one continues', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await create(deps, 6)
   const both = await Promise.allSettled([append(deps, _id, 0, 'abc'), append(deps, _id, 0, 'xyz')])
@@ -114,7 +111,7 @@ it('stores bytes again that a new reference finds missing, for the earlier files
   const ways = [inline, inPieces]
   for (const first of ways)
     for (const second of ways) {
-      const world = newWorld()
+      const world = newWorld(UNUSED)
       const deps = depsOn(world)
       const fileIds = [await first(deps)]
       const [key] = world.blobs.keys.keys()
@@ -126,7 +123,7 @@ it('stores bytes again that a new reference finds missing, for the earlier files
 })
 
 it('keeps bytes that another file shares when the upload that brought them is refused', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const full = await uploadFile(deps, context, { name: 'full.txt', contentBase64: base64('full') })
   const small = makeContext({ ...principal, plan: { ...principal.plan, storageBytes: 8 } })
@@ -152,7 +149,7 @@ it('keeps bytes that another file shares when the upload that brought them is re
 })
 
 it('does not sweep an upload away while it is being completed', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   for (let at = 1, isReached = true; isReached; at++) {
     isReached = false
     const deps = depsOn(world)
@@ -172,7 +169,7 @@ it('does not sweep an upload away while it is being completed', async () => {
 })
 
 it('shares the bytes that the organization has already', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await uploadFile(deps, context, { name: 'first.txt', contentBase64: base64('same') })
   const { fileId } = await send(deps, 'same')
@@ -184,7 +181,7 @@ it('shares the bytes that the organization has already', async () => {
 })
 
 it('ends an upload that is cancelled, refused or too old, with its bytes', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await create(deps, 4)
   await append(deps, _id, 0, 'abc')
@@ -206,7 +203,7 @@ it('ends an upload that is cancelled, refused or too old, with its bytes', async
 })
 
 it('keeps no more unfinished than an organization may have, and none that the plan has no room for', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   await expect(create(deps, 500_001)).rejects.toMatchObject({ code: 'payload_too_large' })
   await create(deps, 500_000)
@@ -243,7 +240,7 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
     reason instanceof Crash || ['not_found', 'service_unavailable', 'in_use'].includes(errorCode(reason))
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(step, { minLength: 1, maxLength: 5 }), async (scheduler, steps) => {
-      const world = newWorld()
+      const world = newWorld(UNUSED)
       const first = await create(depsOn(world), 4)
       await append(depsOn(world), first._id, 0, 'same')
       const run = async ({ kind, diesAt, effect }: (typeof steps)[number]) => {
@@ -265,7 +262,7 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
 }, 120_000)
 
 it('takes a file of unknown length as it comes, as large as the plan allows', async () => {
-  const world = newWorld()
+  const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const plan = { ...principal.plan, maxFileBytes: 10, storageBytes: 15 }
   const small = makeContext({ ...principal, plan })

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
+import { ingest } from '../../../../test/support/data/knowledge-library.ts'
 import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
@@ -14,7 +14,6 @@ import type { BlobStore } from '../../ports/blob-store.ts'
 import { textKey } from '../chunk-index/kept-passages.ts'
 import { createCollection } from '../documents/collections.ts'
 import { createDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
 import { uploadFile } from '../files/files.ts'
 import { type BlobFinding, verifyBlobs } from './verify-blobs.ts'
 
@@ -48,7 +47,7 @@ function worldOn(blobs: BlobStore) {
   const ingested = async (text: string) => {
     const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
     const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: await upload(text) })
-    await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, document._id))!, new AbortController().signal)
+    await ingest(deps, document._id)
     return document._id
   }
   return { deps, upload, verify, keyOf: findKey, ingested }

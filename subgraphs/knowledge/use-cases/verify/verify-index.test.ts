@@ -1,25 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
+import { plainChunk } from '../../../../test/support/data/chunks.ts'
+import { addReady, attach, ingest, newWorld } from '../../../../test/support/data/knowledge-library.ts'
+import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
-  base64,
   DIMENSIONS,
   depsOn,
   errorCode,
   FakeInference,
   Life,
-  ManualClock,
-  MemoryBlobStore,
   makeContext,
   makeVector,
   paragraphs,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
@@ -29,9 +25,7 @@ import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection } from '../documents/collections.ts'
-import { createDocument, deleteDocument, getDocument } from '../documents/documents.ts'
-import { ingestDocument } from '../documents/ingest-document.ts'
-import { uploadFile } from '../files/files.ts'
+import { deleteDocument, getDocument } from '../documents/documents.ts'
 import { searchCollection } from '../search/search-collection.ts'
 import { type IndexFinding, type IndexVerification, verifyIndex } from './verify-index.ts'
 
@@ -43,12 +37,10 @@ const operator: Principal = {
   scopes: ['admin', 'operator'],
 }
 const context = makeContext()
-const live = () => new AbortController().signal
-const folder = mkdtempSync(join(tmpdir(), 'kis-verify-'))
+const folder = temporaryFolder()
 const opened: ChunkIndex[] = []
 afterAll(async () => {
   for (const index of opened) await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Who asked for embeddings, beside what the fake does. */
@@ -60,57 +52,25 @@ class WatchedInference extends FakeInference {
   }
 }
 
-async function newWorld() {
+async function openWorld() {
   const index = await openSqliteChunkIndex({ file: join(folder, `${opened.length}.sqlite`), log: silentLog })
   opened.push(index)
   const inference = new WatchedInference()
   const accounts = { findPrincipal: async (organizationId: string) => (organizationId === operator.organizationId ? operator : principal) }
-  const world: World = {
-    documents: new MemoryDocumentStore(),
-    blobs: new MemoryBlobStore(),
-    index,
-    inference,
-    accounts,
-    clock: new ManualClock(),
-  }
+  const world: World = newWorld({ index, inference, accounts })
   const deps = depsOn(world)
   const { _id: collectionId, organizationId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const attach = async (text: string, name: string) => {
-    const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
-    return (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
-  }
-  const ingest = async (id: string) => ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, id))!, live())
-  const add = async (text: string, name = 'a.txt') => {
-    const id = await attach(text, name)
-    await ingest(id)
-    return id
-  }
+  const add = (text: string, name = 'a.txt') => addReady(deps, collectionId, name, text)
   /** Chunks behind the service's back. */
   const put = (documentId: string, generation: string, chunks: number, collection = collectionId) =>
     index.put(
       { organizationId, collectionId: collection, documentId, generation, attributes: {} },
-      Array.from({ length: chunks }, (_, ordinal) => makeChunk(documentId, generation, ordinal)),
+      Array.from({ length: chunks }, (_, i) =>
+        plainChunk(buildChunkId(documentId, generation, i), i, 'harbour', { vector: makeVector('harbour'), words: ['harbour'], grams: [] }),
+      ),
     )
   const record = (id: string) => getDocument(deps, organizationId, id)
-  return { world, deps, index, inference, collectionId, organizationId, attach, ingest, add, put, record }
-}
-
-function makeChunk(documentId: string, generation: string, ordinal: number) {
-  return {
-    chunkId: buildChunkId(documentId, generation, ordinal),
-    ordinal,
-    text: 'harbour',
-    headingPath: [],
-    context: '',
-    pageStart: null,
-    pageEnd: null,
-    charStart: 0,
-    charEnd: 7,
-    language: 'en',
-    vector: makeVector('harbour'),
-    words: ['harbour'],
-    grams: [],
-  }
+  return { world, deps, index, inference, collectionId, organizationId, add, put, record }
 }
 
 /** Every page, as the operator's tool goes through them. */
@@ -134,14 +94,14 @@ const shortly = ({ findings }: { readonly findings: readonly IndexFinding[] }) =
   findings.map(({ kind, documentId, generation, expected, found }) => [kind, documentId, generation, expected, found])
 
 it('finds nothing where nothing is wrong, and counts what it has looked at', async () => {
-  const { deps, add } = await newWorld()
+  const { deps, add } = await openWorld()
   await add(paragraphs(3))
   await add(paragraphs(2, 'other'), 'b.txt')
   expect(await verify(deps)).toMatchObject({ findings: [], collections: 1, documents: 2, chunks: 5 })
 })
 
 it('looks at every document once, however many there are, and finds each difference among them', async () => {
-  const { deps, collectionId, put, add, record } = await newWorld()
+  const { deps, collectionId, put, add, record } = await openWorld()
   const { _id: _, job: _job, ...ready } = { ...(await record(await add('harbour'))), attachKey: 'x' }
   const ids = Array.from({ length: 330 }, (_, i) => `doc_${i.toString(16).padStart(32, '0')}`)
   for (const [i, id] of ids.entries()) {
@@ -162,7 +122,7 @@ it('looks at every document once, however many there are, and finds each differe
 })
 
 it('says of each document what the index lacks and what it has too much', async () => {
-  const { deps, index, collectionId, add, put } = await newWorld()
+  const { deps, index, collectionId, add, put } = await openWorld()
   const lost = await add(paragraphs(3))
   const partly = await add(paragraphs(4, 'part'), 'b.txt')
   const older = await add(paragraphs(2, 'older'), 'c.txt')
@@ -186,7 +146,7 @@ it('says of each document what the index lacks and what it has too much', async 
 })
 
 it('finds collections that only one side knows', async () => {
-  const { deps, index, collectionId, put } = await newWorld()
+  const { deps, index, collectionId, put } = await openWorld()
   const foreign = `col_${'0'.repeat(32)}`
   await index.createCollection({ organizationId: 'org_1', collectionId: foreign, dimensions: DIMENSIONS })
   expect((await verify(deps)).findings).toEqual([])
@@ -202,7 +162,7 @@ it('finds collections that only one side knows', async () => {
 })
 
 it('warns of a collection that is too large for the index, which repairs nothing', async () => {
-  const { deps, collectionId, add } = await newWorld()
+  const { deps, collectionId, add } = await openWorld()
   await add('The harbour')
   const db = new DatabaseSync(join(folder, `${opened.length - 1}.sqlite`))
   db.exec('UPDATE collections SET chunks = 412345')
@@ -212,8 +172,8 @@ it('warns of a collection that is too large for the index, which repairs nothing
 })
 
 it('takes nothing for a difference that is under way', async () => {
-  const { deps, index, collectionId, attach, add, put } = await newWorld()
-  const queued = await attach(paragraphs(3), 'a.txt')
+  const { deps, index, collectionId, add, put } = await openWorld()
+  const { id: queued } = await attach(deps, collectionId, 'a.txt', paragraphs(3))
   await put(queued, 'g1', 2)
   const hidden = await add(paragraphs(2, 'hidden'), 'b.txt')
   await deps.store.documents.findOneAndUpdate(
@@ -228,20 +188,20 @@ it('takes nothing for a difference that is under way', async () => {
 })
 
 it('takes nothing for missing that became ready, or was deleted, after it had read the index', async () => {
-  const { world, deps, attach, ingest, add, index, collectionId } = await newWorld()
-  const late = await attach(paragraphs(2), 'a.txt')
+  const { world, deps, add, index, collectionId } = await openWorld()
+  const { id: late } = await attach(deps, collectionId, 'a.txt', paragraphs(2))
   const doomed = await add(paragraphs(2, 'doomed'), 'b.txt')
   await index.deleteDocument(collectionId, doomed)
   const life = new Life()
   life.onCall = async (_, name) => {
-    if (name === 'documents.find' && (await deps.store.documents.findOne({ _id: late }))?.status === 'queued') await ingest(late)
+    if (name === 'documents.find' && (await deps.store.documents.findOne({ _id: late }))?.status === 'queued') await ingest(deps, late)
     if (name === 'index.ordinals' && (await deps.store.documents.findOne({ _id: doomed }))) await deleteDocument(deps, context, doomed)
   }
   expect((await verify(depsOn(world, life), { repair: true })).findings).toEqual([])
 })
 
 it('repairs to nothing missing and nothing extra, at the expense of whoever asked for it and by the rules of the owner', async () => {
-  const { deps, index, inference, collectionId, add, put, ingest, record } = await newWorld()
+  const { deps, index, inference, collectionId, add, put, record } = await openWorld()
   const kept = await add(paragraphs(2, 'kept'), 'k.txt')
   const lost = await add(paragraphs(3), 'a.txt')
   const gone = `doc_${'0'.repeat(32)}`
@@ -263,7 +223,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   expect(shortly(await verify(deps, { repair: true }))).toEqual([['repairing', lost, 'g1', 3, null]])
   expect(await found()).toBe(false)
 
-  await ingest(lost)
+  await ingest(deps, lost)
   expect(await verify(deps)).toMatchObject({ findings: [], chunks: 5 })
   expect(await found()).toBe(true)
   expect(await record(lost)).toMatchObject({ status: 'ready', liveGeneration: 'g2', chunkCount: 3 })
@@ -275,7 +235,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
 })
 
 it('puts back what is kept of documents, without an embedding, a bounded number of passages a page', async () => {
-  const { deps, index, inference, collectionId, add, record } = await newWorld()
+  const { deps, index, inference, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(35), 'a.txt')
   const cut = await add(paragraphs(3, 'cut'), 'b.txt')
   const before = await index.get(collectionId, [`${lost.replace('doc_', 'chunk_')}_g1_34`])
@@ -298,7 +258,7 @@ it('puts back what is kept of documents, without an embedding, a bounded number 
 })
 
 it('puts back into the queue what a repair has failed on, and nothing else that has failed', async () => {
-  const { deps, index, inference, collectionId, add, ingest, record } = await newWorld()
+  const { deps, index, inference, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(2))
   await add('%corrupt', 'b.txt')
   await index.deleteDocument(collectionId, lost)
@@ -307,18 +267,18 @@ it('puts back into the queue what a repair has failed on, and nothing else that 
   inference.beforeBatch = () => {
     throw new KisError('insufficient_quota', 'The wallet is empty.')
   }
-  await ingest(lost)
+  await ingest(deps, lost)
   expect((await record(lost)).status).toBe('failed')
   expect(shortly(await verify(deps))).toEqual([['missing', lost, null, null, 0]])
   inference.beforeBatch = () => {}
   await verify(deps, { repair: true })
-  await ingest(lost)
+  await ingest(deps, lost)
   expect((await verify(deps)).findings).toEqual([])
   expect((await record(lost)).liveGeneration).toBe('g3')
 })
 
 it('changes nothing of a document that has changed since it was looked at', async () => {
-  const { world, deps, index, collectionId, add, record } = await newWorld()
+  const { world, deps, index, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(2))
   await index.deleteDocument(collectionId, lost)
   await deps.blobs.deleteAll(`${lost}_g1_`)
@@ -336,7 +296,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
 })
 
 it('is for operators, of collections that are there, and goes by its own cursors', async () => {
-  const { deps } = await newWorld()
+  const { deps } = await openWorld()
   const refusal = (caller: Principal, more: { after?: string; collectionId?: string } = {}) =>
     verifyIndex(deps, makeContext(caller), { repair: false, ...more }).then(() => 'none', errorCode)
   expect(await refusal({ ...principal, scopes: ['admin'] })).toBe('permission_denied')

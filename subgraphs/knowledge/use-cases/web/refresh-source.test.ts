@@ -1,29 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { depsOn, FakeInference, Life, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
-import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { expect, it } from 'vitest'
+import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
+import { depsOn, Life, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import type { Egress } from '../../../common/egress/egress.ts'
-import { silentLog } from '../../../common/process/log.ts'
-import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection } from '../documents/collections.ts'
 import { ingestDocument } from '../documents/ingest-document.ts'
 import { workOnSources } from './refresh-source.ts'
 import { addWebDocument, refreshNow } from './sources.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'kis-sources-'))
-let index: ChunkIndex
-beforeAll(async () => {
-  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-})
-afterAll(async () => {
-  await index[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
-})
+const index = await openTestIndex()
 
 const { organizationId } = principal
 const { signal } = new AbortController()
@@ -44,7 +30,7 @@ async function watched() {
   const clock = new ManualClock()
   // Only these two members are used.
   const egress = { mayAsk: () => true, fetch: fetchIt } as unknown as Egress
-  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference: new FakeInference(), clock, egress }
+  const world = newWorld({ index, clock, egress })
   const deps = depsOn(world)
   const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
   const url = `https://site-${sites++}.example/page`

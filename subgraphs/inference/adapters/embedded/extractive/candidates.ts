@@ -23,65 +23,69 @@ interface Cell {
 const LEAST_TERMS = 3
 const FULL_STOP = /[.!؛:]["”»)]?$/
 const QUESTION_MARK = /[?؟]["”»)]?$/
-/** Columns of a row that are shown, and the length of one that can be a header, in UTF-16 units. */
-const MAX_COLUMNS = 12
+const TABLE_LINE = / \| |^\s*\|.*\|\s*$/
+/** Sheets and data files say in which row a passage begins: `sales.xlsx, A41:D80`, `sales.csv, row 41–80`. */
+const FIRST_ROW = /, (?:[A-Z]{1,3}|row )(\d{1,7})(?:[:–][A-Z\d]{1,10})?$/
+/** A word, or a year. */
+const HEADER_CELL = /\p{L}|^(?:19|20|١٩|٢٠)\p{Nd}{2}$/u
 const MAX_HEADER_CHARACTERS = 60
+const MAX_COLUMNS = 12
 /** Longest text of a row: the embedding model reads about as much. */
 const MAX_ROW_CHARACTERS = 600
 
 /** Each sentence and row once, in order. Questions are not answers. */
 export function findCandidates(context: readonly Passage[]): readonly Candidate[] {
   const parts = context.flatMap(readParts)
-  const headers = new Map(parts.flatMap(({ columns, header }) => (header ? [[columns, header] as const] : [])))
+  // A chunk that begins further down in a table has the header of the chunk with the table's beginning.
+  const headers = new Map(parts.flatMap(({ table, header }) => (header ? [[table, header] as const] : [])))
   const candidates = new Map<string, Candidate>()
-  for (const { passage, file, text, columns, isFirst, rows, ...own } of parts) {
-    const add = (sentence: string, row?: readonly Cell[]) => {
-      const terms = new Set(toTerms(sentence))
-      const isHeading = terms.size < (FULL_STOP.test(sentence) ? 1 : LEAST_TERMS)
-      if (candidates.has(sentence) || (!row && (isHeading || QUESTION_MARK.test(sentence)))) return
-      const language = detectLanguage(sentence)
-      candidates.set(sentence, { text: sentence, source: passage.source, file, language, terms, ...(row && { row }) })
+  for (const { source, file, text, rows, table, header, isFirst } of parts) {
+    const add = (own: string, row?: readonly Cell[]) => {
+      const terms = new Set(toTerms(own))
+      const isHeading = terms.size < (FULL_STOP.test(own) ? 1 : LEAST_TERMS)
+      if (candidates.has(own) || (!row && (isHeading || QUESTION_MARK.test(own)))) return
+      candidates.set(own, { text: own, source, file, language: detectLanguage(own), terms, ...(row && { row }) })
     }
     for (const sentence of splitSentences(text)) add(sentence)
-    // A chunk that begins further down in a table has the header of the chunk with the table's beginning.
-    const header = own.header ?? (isFirst ? headers.get(columns) : undefined)
+    const names = header ?? (isFirst ? headers.get(table) : undefined)
     for (const cells of rows) {
-      const row = cells.map((value, column) => ({ header: header?.[column] ?? '', value }))
-      add(rowText(row, detectLanguage(cells.join(' '))), row)
+      const row = cells.map((value, column) => ({ header: names?.[column] ?? '', value }))
+      add(rowText(row), row)
     }
   }
   return [...candidates.values()]
 }
 
 /** `City: Jeddah, People: 4 million`. */
-export function rowText(cells: readonly Cell[], language: Language): string {
-  return cells
-    .filter(({ value }) => value !== '')
-    .slice(0, MAX_COLUMNS)
-    .map(({ header, value }) => (header === '' || header === value ? value : `${header}: ${value}`))
-    .join(language === 'ar' ? '، ' : ', ')
-    .slice(0, MAX_ROW_CHARACTERS)
+export function rowText(row: readonly Cell[]): string {
+  const cells = row.filter(({ value }) => value !== '').slice(0, MAX_COLUMNS)
+  const separator = commaOf(detectLanguage(cells.map(({ value }) => value).join(' ')))
+  const texts = cells.map(({ header, value }) => (header === '' || header === value ? value : `${header}: ${value}`))
+  return texts.join(separator).slice(0, MAX_ROW_CHARACTERS)
+}
+
+export function commaOf(language: Language): string {
+  return language === 'ar' ? '، ' : ', '
 }
 
 /** A table of a passage, or the text between two. */
 interface Part {
-  readonly passage: Passage
-  readonly isFirst: boolean
+  readonly source: string | null
   readonly file: string | null
+  readonly isFirst: boolean
   readonly text: string
-  readonly header: readonly string[] | null
   /** Below the header. */
   readonly rows: readonly (readonly string[])[]
+  readonly header: readonly string[] | undefined
   /** Tables that are alike in it have one header: those of a file with so many columns. */
-  readonly columns: string
+  readonly table: string
 }
 
-function readParts(passage: Passage): readonly Part[] {
-  const name = passage.file ?? passage.source
-  const file = name?.split(', ')[0] ?? null
+function readParts({ text: whole, source, file: name = source ?? '' }: Passage): readonly Part[] {
+  const file = name.split(', ')[0] || null
   const parts: { readonly isTable: boolean; readonly lines: string[] }[] = []
-  for (const line of passage.text.split('\n')) {
-    const isTable = line.includes(' | ') || /^\|.*\|$/.test(line.trim())
+  for (const line of whole.split('\n')) {
+    const isTable = TABLE_LINE.test(line)
     if (parts.at(-1)?.isTable !== isTable) parts.push({ isTable, lines: [] })
     parts.at(-1)!.lines.push(line)
   }
@@ -89,31 +93,24 @@ function readParts(passage: Passage): readonly Part[] {
     const isFirst = index === 0
     const rows = isTable ? lines.map(readCells).filter((cells) => !cells.every((cell) => /^:?-*:?$/.test(cell))) : []
     const [first = []] = rows
-    const hasHeader = rows.length > 1 && looksLikeHeader(first) && !(isFirst && beginsBelowHeader(name ?? ''))
+    const isBelow = isFirst && Number(FIRST_ROW.exec(name)?.[1] ?? 1) > 1
+    const header = !isBelow && rows.length > 1 && isHeader(first) ? first : undefined
     const text = isTable ? '' : lines.join('\n')
-    const own = hasHeader ? { header: first, rows: rows.slice(1) } : { header: null, rows }
-    return { passage, isFirst, file, text, columns: `${file} ${first.length}`, ...own }
+    return { source, file, isFirst, text, rows: header ? rows.slice(1) : rows, header, table: `${file} ${first.length}` }
   })
 }
 
 function readCells(line: string): readonly string[] {
-  const cells = line.trim().replace(/^\|/, '').replace(/\|$/, '').split('|')
-  return cells.map((cell) => cell.trim())
+  return line
+    .trim()
+    .replace(/^\|/, '')
+    .replace(/\|$/, '')
+    .split('|')
+    .map((cell) => cell.trim())
 }
 
-/** Sheets and data files say in which row a passage begins: `sales.xlsx, A41:D80`, `sales.csv, row 41–80`. */
-function beginsBelowHeader(file: string): boolean {
-  const first = /, (?:[A-Z]{1,3}|row )(\d{1,7})(?:[:–][A-Z\d]{1,10})?$/.exec(file)?.[1]
-  return first !== undefined && first !== '1'
-}
-
-/** Short, different words, of which only the first may be missing. Numbers are years. */
-function looksLikeHeader(cells: readonly string[]): boolean {
-  return (
-    cells.length > 1 &&
-    new Set(cells).size === cells.length &&
-    cells.every((cell, column) => (cell !== '' || column === 0) && cell.length <= MAX_HEADER_CHARACTERS) &&
-    cells.every((cell) => /\p{L}/u.test(cell) || cell === '' || /^(?:19|20|١٩|٢٠)\p{Nd}{2}$/u.test(cell)) &&
-    cells.some((cell) => /\p{L}/u.test(cell))
-  )
+/** Short words, of which only the first may be missing. */
+function isHeader(cells: readonly string[]): boolean {
+  const isName = (cell: string, column: number) => (cell === '' && column === 0) || HEADER_CELL.test(cell)
+  return cells.length > 1 && cells.every((cell, column) => isName(cell, column) && cell.length <= MAX_HEADER_CHARACTERS)
 }

@@ -1,4 +1,4 @@
-import { type Candidate, rowText } from './candidates.ts'
+import { type Candidate, commaOf, rowText } from './candidates.ts'
 import { type Language, toTerms } from './language.ts'
 import { PHRASES } from './phrases.ts'
 
@@ -6,12 +6,23 @@ import { PHRASES } from './phrases.ts'
 const MAX_OVERVIEW = 4
 
 /**
- * The sentences that answer, each source once: `“It opens at eight.” — rules.pdf, p. 3`, `“It opens at eight.” [#1]`. A
- * row of a table is shown with its headers.
+ * The sentences that answer, each source once: `“It opens at eight.” — rules.pdf, p. 3`, `“It opens at eight.” [#1]`.
+ * Neighbours are one quote, in the order of the text; rows stand on lines of their own, best first.
  */
 export function composeQuotes(support: readonly Candidate[], all: readonly Candidate[], question: string): string {
-  const bySource = Map.groupBy(support, (candidate) => candidate.source ?? candidate)
-  return [...bySource.values()].map((group) => withSource(quoteAll(group, all, question), group[0]!.source)).join('\n')
+  const asked = new Set(toTerms(question))
+  const groups = Map.groupBy(support, (candidate) => candidate.source ?? candidate)
+  const quotes = [...groups.values()].map((group) => {
+    const places = group.flatMap((candidate) => (candidate.row ? [] : all.indexOf(candidate))).sort((a, b) => a - b)
+    const sentences = places.map((place, i) => {
+      const gap = i === 0 ? '' : place === places[i - 1]! + 1 ? ' ' : ' … '
+      return gap + all[place]!.text
+    })
+    const rows = group.flatMap(({ row }) => (row ? shownRow(row, asked) : []))
+    const lines = sentences.length > 0 ? [quote(sentences.join(''), group[0]!.language), ...rows] : rows
+    return withSource(lines.join('\n'), group[0]!.source)
+  })
+  return quotes.join('\n')
 }
 
 /** What the best results are about: a sentence of each file, or of each passage where there is one file. */
@@ -20,41 +31,20 @@ export function composeOverview(candidates: readonly Candidate[], language: Lang
   const firsts = [...Map.groupBy(candidates, ({ file, source }) => (isOneFile ? source : file)).values()]
   // Sentences say more than the columns of a table.
   const some = firsts.length === 1 ? candidates : firsts.map((group) => group[0]!).sort((a, b) => Number(!!a.row) - Number(!!b.row))
-  const lines = some.slice(0, MAX_OVERVIEW).map((candidate) => {
+  const lines = some.slice(0, MAX_OVERVIEW).map(({ text, row, source, file, language: own }) => {
+    const headers = row?.map(({ header }) => header).filter((header) => header !== '') ?? []
+    const table = headers.length > 0 ? PHRASES[language].table + headers.join(commaOf(language)) : text
     // A source that is no mark names the file itself.
-    const name = !isOneFile && isMark(candidate.source) ? `${candidate.file}: ` : ''
-    return `- ${name}${withSource(describe(candidate, language), candidate.source)}`
+    return `- ${!isOneFile && isMark(source) ? `${file}: ` : ''}${withSource(row ? table : quote(text, own), source)}`
   })
   return [PHRASES[language].overview, ...lines].join('\n')
 }
 
-function describe({ text, row, language: own }: Candidate, language: Language): string {
-  const headers = row?.map(({ header }) => header).filter((header) => header !== '') ?? []
-  if (headers.length > 0) return `${PHRASES[language].table}${headers.join(language === 'ar' ? '، ' : ', ')}`
-  return row ? text : quote(text, own)
-}
-
-/** Neighbours are one quote, in the order of the text; rows stand on lines of their own, best first. */
-function quoteAll(group: readonly Candidate[], all: readonly Candidate[], question: string): string {
-  const rows = group.filter(({ row }) => row).map((candidate) => shownRow(candidate, question))
-  const places = group
-    .filter(({ row }) => !row)
-    .map((candidate) => all.indexOf(candidate))
-    .sort((a, b) => a - b)
-  const sentences = places.map((place, index) => {
-    const gap = index === 0 ? '' : place === places[index - 1]! + 1 ? ' ' : ' … '
-    return gap + all[place]!.text
-  })
-  return [...(sentences.length > 0 ? [quote(sentences.join(''), group[0]!.language)] : []), ...rows].join('\n')
-}
-
 /** The first column, and those that the question names; all where it names none. */
-function shownRow({ row, language }: Candidate, question: string): string {
-  const asked = new Set(toTerms(question))
-  const isNamed = row!.map(({ header }) => toTerms(header).some((term) => asked.has(term)))
-  if (!isNamed.slice(1).includes(true)) return rowText(row!, language)
-  const shown = row!.filter(({ value }, column) => column === 0 || isNamed[column] || toTerms(value).some((term) => asked.has(term)))
-  return rowText(shown, language)
+function shownRow(row: NonNullable<Candidate['row']>, asked: ReadonlySet<string>): string {
+  const isAsked = (text: string) => toTerms(text).some((term) => asked.has(term))
+  if (!row.slice(1).some(({ header }) => isAsked(header))) return rowText(row)
+  return rowText(row.filter(({ header, value }, column) => column === 0 || isAsked(header) || isAsked(value)))
 }
 
 /** In the quotation marks of its language, with others inside. */

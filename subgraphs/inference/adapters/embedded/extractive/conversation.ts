@@ -9,11 +9,13 @@ import { type Passage, readPassages } from './sources.ts'
  */
 const MAX_LENGTH = 256_000
 
-const QUESTION_LABEL = /^(?:question|q|السؤال|سؤال)\s*[:：]\s*/i
-
 /** What the service puts before the question of an agent's user. */
 const SEARCH_RESULTS = /^\[#\d{1,6}\] /
+const QUESTION_LABEL = /^(?:question|q|السؤال|سؤال)\s*[:：]\s*/i
 const FULL_STOP = /[.!؛]["”»)]?$/
+/** Instructions to the model are not text to quote from. */
+const INSTRUCTION =
+  /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 
 export interface Conversation {
   /** '' if nothing is asked. */
@@ -31,59 +33,46 @@ export interface Conversation {
  * @throws {KisError} `context_length_exceeded`: the text is too long
  */
 export function readConversation(request: ProtocolObject): Conversation {
-  const messages = (Array.isArray(request.messages) ? request.messages : []).map((message: unknown) => {
+  const messages = [request.messages].flat().map((message) => {
     const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown }
-    return { role, text: readText(content) }
+    const text = readText(content)
+    return { role, text, ...(role === 'user' ? splitQuestion(text) : { before: text, question: '' }) }
   })
   const texts = messages.map(({ text }) => text)
   if (texts.reduce((sum, text) => sum + text.length, 0) > MAX_LENGTH)
     throw new KisError('context_length_exceeded', `This model reads at most ${MAX_LENGTH} characters.`, { param: 'messages' })
 
   const last = messages.findLastIndex(({ role }) => role === 'user')
-  const parts = messages.map(({ role, text }) => (role === 'user' ? splitQuestion(text) : { before: text, question: '' }))
-  const { question } = parts[last] ?? { question: '' }
-  const earlier = messages.slice(0, Math.max(last, 0)).flatMap(({ role }, index) => (role === 'user' ? [parts[index]!.question] : []))
+  const question = messages[last]?.question ?? ''
   const results = messages[last - 1]
   const isFound = results?.role === 'user' && SEARCH_RESULTS.test(results.text)
+  const asked = messages.slice(0, Math.max(isFound ? last - 1 : last, 0)).filter(({ role }) => role === 'user')
+  const earlier = isFollowUp(question) ? findEarlierQuestion(asked.map((message) => message.question)) : ''
   const context = isFound
     ? readPassages(results.text)
-    : messages.flatMap(({ role }, index) => {
+    : messages.flatMap(({ role, before, question: own }, index) => {
         if (role === 'assistant') return []
-        const { before, question: own } = parts[index]!
-        const passages = readPassages(index !== last && isStatement(own) ? `${before}\n\n${own}` : before)
+        const isStatement = index !== last && FULL_STOP.test(own) && readSmallTalk(own) === null
+        const passages = readPassages(isStatement ? `${before}\n\n${own}` : before)
         return role === 'system' || role === 'developer' ? passages.map(withoutInstructions) : passages
       })
-  return { question, earlier: isFollowUp(question) ? findEarlierQuestion(earlier.slice(0, isFound ? -1 : undefined)) : '', context, texts }
+  return { question, earlier, context, texts }
 }
 
 /** The text parts of a message, each a paragraph. This model ignores images and audio. */
 function readText(content: unknown): string {
-  if (typeof content === 'string') return content
-  if (!Array.isArray(content)) return ''
-  return content
-    .map((part: unknown) => ((part ?? {}) as { text?: unknown }).text)
-    .filter((text) => typeof text === 'string')
-    .join('\n\n')
+  const parts = [content].flat().map((part) => (typeof part === 'string' ? part : (part as { text?: unknown } | null)?.text))
+  return parts.filter((text) => typeof text === 'string').join('\n\n')
 }
 
-function isStatement(text: string): boolean {
-  return FULL_STOP.test(text) && readSmallTalk(text) === null
-}
-
+/** Where context and question are one paragraph, the question is the line that asks. */
 function splitQuestion(text: string): { readonly before: string; readonly question: string } {
   const paragraphs = text.trim().split(/\n\s*\n/)
-  const paragraph = paragraphs.pop()!.trim()
-  // Context and question in one paragraph: the question is the line that asks.
-  const lines = paragraph.split('\n')
-  const asking = lines.at(-1)!.trim()
-  const isSeparate = lines.length > 1 && (/[?؟]$/.test(asking) || QUESTION_LABEL.test(asking))
-  const before = isSeparate ? [...paragraphs, lines.slice(0, -1).join('\n')] : paragraphs
-  return { before: before.join('\n\n'), question: (isSeparate ? asking : paragraph).replace(QUESTION_LABEL, '').trim() }
+  const lines = paragraphs.pop()!.trim().split('\n')
+  const isLine = /[?؟]$/.test(lines.at(-1)!.trim()) || QUESTION_LABEL.test(lines.at(-1)!.trim())
+  const question = lines.splice(isLine ? -1 : 0).join('\n')
+  return { before: [...paragraphs, lines.join('\n')].join('\n\n'), question: question.trim().replace(QUESTION_LABEL, '').trim() }
 }
-
-/** Instructions to the model are not text to quote from. */
-const INSTRUCTION =
-  /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 
 function withoutInstructions({ text, ...rest }: Passage): Passage {
   const kept = text.split(/(?<=[.!؟?])\s+|\n/).filter((line) => !INSTRUCTION.test(line.trim()))

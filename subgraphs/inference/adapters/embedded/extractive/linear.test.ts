@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { splitWords } from './answer.ts'
 import { findCandidates } from './candidates.ts'
 import { readConversation } from './conversation.ts'
+import { splitWords } from './engine.ts'
 import { findSupport } from './support.ts'
 
 /** The longest text that the model reads. */

@@ -6,32 +6,29 @@ export interface Passage {
   readonly file?: string
 }
 
-/** A search result of this service: its mark, the file with its place, and the text up to the next blank line. */
-const MARKED = /^(\[#\d{1,6}\])\s(?:(.{1,300}?):\s)?([\s\S]*)$/
 /** How deep objects and lists are searched. Search results have about five levels. */
 const MAX_DEPTH = 8
-const MAX_SOURCE_CHARACTERS = 160
 
-const FILE_OR_PLACE = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b|\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
-const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
-const BRACKETED = /^(?:[-*•]\s{0,10})?(\[[^\]\n]{1,120}\])/
-const SOURCE_THEN_TEXT = /^(.{1,160}?)\s{0,10}[:：]\s{1,10}(?=\S)/
-/** `file.pdf, page 3: text` without brackets; not a list item or code. */
-const FILE_THEN_TEXT =
-  /^([^\s:`|*#<>"'-][^:`|*<>"']{0,160}?\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b[^:`|]{0,60}?):\s{1,10}(?=\S)/i
+/** A search result of this service: its mark, the file with its place, and the text up to the next blank line. */
+const MARKED = /^(\[#\d{1,6}\])\s(?:(.{1,300}?):\s)?([\s\S]*)$/
 const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
+const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
+const LABEL = /^(?:[-*•]\s{0,10})?(\[[^\]\n]{1,120}\])\s*/
+const NAME = /^(.{1,160}?)(?:\s{0,10}[:：]\s{1,10}(?=\S)|$)/
+/** Not a list item or code. */
+const PLAIN_NAME = /^[^\s:`|*#<>"'-][^:`|*<>"']*$/
+const FILE = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b/i
+const PLACE = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
 
 /** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
 export function readPassages(message: string): readonly Passage[] {
-  const trimmed = message.trim()
-  if (/^[{[]/.test(trimmed)) {
-    try {
-      return passagesOfJson(JSON.parse(trimmed))
-    } catch {
-      // It only looks like JSON: `[1] file.pdf: …` begins in the same way.
-    }
+  try {
+    const json: unknown = JSON.parse(message)
+    if (typeof json === 'object') return passagesOfJson(json)
+  } catch {
+    // It is text.
   }
-  return passagesOfText(trimmed)
+  return passagesOfText(message)
 }
 
 /**
@@ -42,7 +39,7 @@ export function readPassages(message: string): readonly Passage[] {
 function passagesOfText(text: string): readonly Passage[] {
   const passages: { text: string; source: string | null; file?: string }[] = []
   let source: string | null = null
-  for (const block of text.split(/\n\s*\n/)) {
+  for (const block of text.trim().split(/\n\s*\n/)) {
     const [, mark, file, own] = MARKED.exec(block.trim()) ?? []
     if (mark !== undefined) {
       source = null
@@ -67,49 +64,37 @@ function passagesOfText(text: string): readonly Passage[] {
   return passages.filter((passage) => passage.text.trim() !== '')
 }
 
-/**
- * What a line says about the source of the text after it. `text` is the text on the same line. `ofBlock`: it applies
- * only to its block.
- */
+/** What a line says about the source of its text, which may be '', and of the text after it; `ofBlock`: only of its block. */
 function readSource(line: string): { readonly source: string; readonly text: string; readonly ofBlock?: boolean } | null {
   const stated = SOURCE_LINE.exec(line)?.[1]
   if (stated !== undefined) return { source: stated.trim(), text: '' }
-  const [bracketed = '', label] = BRACKETED.exec(line) ?? []
-  if (label === undefined) {
-    const [start = '', source] = FILE_THEN_TEXT.exec(line) ?? []
-    return source === undefined ? null : { source, text: line.slice(start.length), ofBlock: true }
-  }
-  const rest = line.slice(bracketed.length).trimStart()
-  const [start, name] = SOURCE_THEN_TEXT.exec(rest) ?? []
-  if (start !== undefined && FILE_OR_PLACE.test(name!)) return { source: `${label} ${name}`, text: rest.slice(start.length) }
-  if (rest.length <= MAX_SOURCE_CHARACTERS && FILE_OR_PLACE.test(rest)) return { source: `${label} ${rest}`, text: '' }
-  return /^\[[\d\s]+\]$/.test(label) || FILE_OR_PLACE.test(label) ? { source: label, text: rest } : null
+  const [start = '', label] = LABEL.exec(line) ?? []
+  const rest = line.slice(start.length)
+  const [named = '', name = ''] = NAME.exec(rest) ?? []
+  const text = rest.slice(named.length)
+  if (label === undefined) return text !== '' && FILE.test(name) && PLAIN_NAME.test(name) ? { source: name, text, ofBlock: true } : null
+  if (FILE.test(name) || PLACE.test(name)) return { source: `${label} ${name.trim()}`, text }
+  return /^\[[\d\s]+\]$/.test(label) || FILE.test(label) || PLACE.test(label) ? { source: label, text: rest } : null
 }
 
 type JsonObject = Readonly<Record<string, unknown>>
 
+/** The texts of search results; a tool's answer without any is a list of facts. */
 function passagesOfJson(value: unknown): readonly Passage[] {
   const passages: Passage[] = []
   const facts: Passage[] = []
   const walk = (part: unknown, inherited: string | null, depth: number): void => {
     if (typeof part !== 'object' || part === null || depth > MAX_DEPTH) return
-    if (Array.isArray(part)) {
-      for (const item of part) {
-        if (typeof item === 'string') facts.push({ text: item, source: inherited })
-        else walk(item, inherited, depth + 1)
-      }
-      return
-    }
-    const object = part as JsonObject
-    const source = sourceOf(object) ?? inherited
-    const text = [object.text, object.content, object.snippet].find((candidate) => typeof candidate === 'string')
-    if (text !== undefined) passages.push({ text, source })
-    const plain = Object.entries(object).filter(([, field]) => ['string', 'number', 'boolean'].includes(typeof field))
-    if (plain.length > 0) facts.push({ text: plain.map(([name, field]) => `${name}: ${String(field)}`).join(', '), source })
-    for (const field of Object.values(object)) walk(field, source, depth + 1)
+    const { text, content, snippet, ...rest } = part as JsonObject
+    const source = sourceOf(rest) ?? inherited
+    const own = [text, content, snippet].find((candidate) => typeof candidate === 'string')
+    if (own !== undefined) passages.push({ text: own, source })
+    const plain = Object.entries(part).filter(([, field]) => ['string', 'number', 'boolean'].includes(typeof field))
+    const lines = plain.map(([name, field]) => (Array.isArray(part) ? String(field) : `${name}: ${field}`))
+    if (lines.length > 0) facts.push({ text: lines.join(Array.isArray(part) ? '\n\n' : ', '), source })
+    for (const field of Object.values(part)) walk(field, source, depth + 1)
   }
   walk(value, null, 0)
-  // A tool's answer without passages is a list of facts.
   return passages.length > 0 ? passages : facts
 }
 

@@ -1,0 +1,98 @@
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
+import { beginRotation, endRotation, openAccountCollections, requireRotatable, resealEndpoints } from '../../subgraphs/billing/portable.ts'
+import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
+import { keptFiles, newSecretText, readKept } from '../../subgraphs/common/identity/kept-secret.ts'
+import { type Purpose, sealedBy } from '../../subgraphs/common/identity/secrets.ts'
+import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { INFERENCE_KINDS } from '../../subgraphs/inference/migrations.ts'
+import { openAgentCollections, resealAgents } from '../../subgraphs/inference/portable.ts'
+import { syncFolder } from '../archive/archive-writer.ts'
+import { dataFiles } from '../settings/data-files.ts'
+import { readPlacesOfStores, type StorePlaces } from '../settings/servers.ts'
+
+/** Nobody else may read what is written. */
+const GROUP_AND_OTHERS = 0o077
+const KINDS = { billing: BILLING_KINDS, inference: INFERENCE_KINDS } as const
+
+/**
+ * Makes all data depend on a new secret. If it is killed, the service refuses to start, and the next call continues.
+ * @throws {Error} the service runs, a secret is missing or another one than that of the data, or the storage fails
+ */
+export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: string) => void): Promise<void> {
+  const { places, given, next: givenNext } = readPlacesOfStores(environment)
+  if (given && !givenNext)
+    throw new Error('The secret comes from KIS_SECRET: set KIS_NEW_SECRET to the new one. `openssl rand -hex 32` makes one.')
+  if (!given && givenNext) throw new Error('KIS_NEW_SECRET needs KIS_SECRET. The data folder gets a secret that is made here.')
+  const kept = keptFiles(places.dataDirectory)
+  process.umask(GROUP_AND_OTHERS)
+  {
+    await using stack = new AsyncDisposableStack()
+    const open = async (subgraph: keyof typeof KINDS) => {
+      const store = await openStore(places, subgraph)
+      return store && stack.use(store)
+    }
+    const [billing, inference] = [await open('billing'), await open('inference')]
+    if (!billing && !inference) throw new Error(`${places.dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
+    await requireStopped(places)
+    const accounts = billing && openAccountCollections(billing)
+    const secret = given ?? readKept(kept.secret, places.dataDirectory)
+    // Before a file is left that keeps the service from starting.
+    if (accounts && !given && !existsSync(kept.next)) await requireRotatable(accounts, [secret])
+    const next = givenNext ?? keepNext(kept.next)
+    const both = (purpose: Purpose) => [sealedBy(secret, purpose), sealedBy(next, purpose)] as const
+    const isBegun = accounts !== null && (await beginRotation(accounts, secret, next))
+    // A process that has started meanwhile has seen no rotation; one that starts from now on does.
+    await requireStopped(places)
+    if (inference) {
+      const unopened = await resealAgents(openAgentCollections(inference), ...both('secrets of callers'))
+      if (unopened > 0) say(`${unopened} agents and versions have headers that neither secret opens: they stay as they are.`)
+    }
+    if (isBegun) {
+      await resealEndpoints(accounts, ...both('webhook secrets'))
+      await endRotation({ collections: accounts, secret, madeWith: null }, next)
+    }
+  }
+  if (given) return say('The data depends on the new secret. Give it to every process as KIS_SECRET, and start the service.')
+  renameSync(kept.next, kept.secret)
+  syncFolder(places.dataDirectory)
+  say(`The data depends on the new secret, which is in ${kept.secret}. Start the service.`)
+}
+
+/** Null: the data folder is that of a process which has no such store. */
+async function openStore({ dataDirectory, mongodb }: StorePlaces, subgraph: keyof typeof KINDS): Promise<DocumentStore | null> {
+  if (mongodb) {
+    const [{ connectMongo }, { documentsOf }] = await Promise.all([
+      import('../../subgraphs/common/adapters/mongodb/connection.ts'),
+      import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
+    ])
+    const place = mongodb[subgraph]
+    return documentsOf(await connectMongo(place), place.database)
+  }
+  const { path } = dataFiles(dataDirectory)[subgraph]
+  // The file of a running service is locked.
+  return existsSync(path) ? openSqliteDocumentStore({ file: path, kinds: KINDS[subgraph], log: silentLog }) : null
+}
+
+async function requireStopped({ mongodb }: StorePlaces): Promise<void> {
+  if (!mongodb) return
+  const { isInUse } = await import('../../subgraphs/common/adapters/mongodb/read-mark.ts')
+  for (const database of Object.values(mongodb))
+    if (await isInUse(database))
+      throw new Error(
+        `A process of the service uses the database ${database.database} in MongoDB. Stop all processes, and run this again. One that was killed counts as stopped after 2 minutes.`,
+      )
+}
+
+/** Gives the next secret of the data folder, which an interrupted rotation may have made. */
+function keepNext(file: string): Uint8Array {
+  if (!existsSync(file)) {
+    const beside = `${file}.new`
+    writeFileSync(beside, newSecretText(), { mode: 0o600, flush: true })
+    renameSync(beside, file)
+    syncFolder(dirname(file))
+  }
+  return readKept(file, dirname(file))
+}

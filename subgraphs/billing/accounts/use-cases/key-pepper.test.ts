@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { STORES } from '../../../../test/support/document-stores.ts'
+import { deriveKey, fingerprintSecret, sealedBy } from '../../../common/identity/secrets.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { findByToken, inviteMember } from '../../people/use-cases/invitations.ts'
+import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { endpointPlace, resealEndpoints, secretsOf } from '../../webhooks/use-cases/endpoint-secrets.ts'
+import { createEndpoint, rotateSecret } from '../../webhooks/use-cases/endpoints.ts'
+import { decideFirst } from './bootstrap.ts'
+import { createOrganization } from './create-organization.ts'
+import { principalOfApiKey } from './find-principal.ts'
+import { beginRotation, endRotation, openPepper } from './key-pepper.ts'
+
+const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const [a, b, c] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const
+const SETTINGS = { creditNanoUsd: 0n }
+const ANOTHER = /made with another secret: .*KIS_SECRET/
+
+for (const { name, open } of STORES)
+  describe(`the key pepper on ${name}`, () => {
+    let store: DocumentStore
+    beforeEach(async () => {
+      store = await open()
+    })
+    afterEach(() => store[Symbol.asyncDispose]())
+
+    /** A process that starts now with this secret. */
+    async function start(secret: Uint8Array, madeWith: string | null = null) {
+      const deps = openBilling(store, new ManualClock())
+      const opening = { ...deps, secret, madeWith }
+      const pepper = await openPepper(opening, await decideFirst(opening, SETTINGS))
+      const egress = { mayAsk: () => true, mayReach: async () => true, isNamed: () => true } as never
+      return { ...deps, egress, pepper: () => pepper, sealed: sealedBy(secret, 'webhook secrets') }
+    }
+    /** What version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */
+    async function startedEarlier() {
+      const deps = { ...openBilling(store, new ManualClock()), pepper: () => deriveKey(a, 'api key pepper') }
+      await decideFirst({ ...deps, secret: a, madeWith: null }, SETTINGS)
+      await deps.collections.bootstrap.findOneAndUpdate({ _id: 'operator' }, { $unset: { sealedPepper: '', secretFingerprint: '' } })
+      return { deps, ...(await createOrganization(deps, OPERATOR, { name: 'A tenant' })) }
+    }
+    const rotate = async (from: Uint8Array, to: Uint8Array) => {
+      const { collections } = openBilling(store, new ManualClock())
+      if (!(await beginRotation(collections, from, to))) return
+      await resealEndpoints(collections, sealedBy(from, 'webhook secrets'), sealedBy(to, 'webhook secrets'))
+      await endRotation({ collections, secret: from, madeWith: null }, to)
+    }
+
+    it('is made once, by one of the processes that start together, and is not derived from the secret', async () => {
+      const peppers = await Promise.all([start(a), start(a), start(a)])
+      for (const { pepper } of [...peppers, await start(a)]) expect(pepper()).toEqual(peppers[0]!.pepper())
+      expect(peppers[0]!.pepper()).not.toEqual(deriveKey(a, 'api key pepper'))
+      await expect(start(b)).rejects.toThrow(ANOTHER)
+    })
+
+    it('of an installation of version 0.2 is the one that its keys were made with', async () => {
+      const { key, organization } = await startedEarlier()
+      await expect(start(b, fingerprintSecret(a))).rejects.toThrow(ANOTHER)
+      const upgraded = await Promise.all([start(a, fingerprintSecret(a)), start(a, fingerprintSecret(a))])
+      for (const deps of [...upgraded, await start(a)])
+        expect(await principalOfApiKey(deps, key)).toMatchObject({ organizationId: organization._id })
+      await rotate(a, b)
+      // The mark of the store stays.
+      expect(await principalOfApiKey(await start(b, fingerprintSecret(a)), key)).toMatchObject({ organizationId: organization._id })
+    })
+
+    it('is not made while version 0.2 rotates the secret', async () => {
+      const { deps, apiKey } = await startedEarlier()
+      const label = (secretFingerprint: string) =>
+        deps.collections.apiKeys.findOneAndUpdate({ _id: apiKey._id }, { $set: { secretFingerprint } })
+      await label(fingerprintSecret(b))
+      await expect(start(a, fingerprintSecret(a))).rejects.toThrow(/version 0.2 .* has not ended/)
+      await label(fingerprintSecret(a))
+      await start(a, fingerprintSecret(a))
+    })
+
+    it('keeps keys and invitations valid in a rotation', async () => {
+      const deps = await start(a)
+      const { key, apiKey, organization } = await createOrganization(deps, OPERATOR, { name: 'A tenant' })
+      const principal = makePrincipal(organization._id, ['admin', 'inference'], apiKey._id)
+      const { token, invitation } = await inviteMember(deps, principal, { email: 'salim@example.org', role: 'viewer' })
+      await rotate(a, b)
+      expect(await principalOfApiKey(await start(b), key)).toMatchObject({ apiKeyId: apiKey._id })
+      expect(await findByToken(await start(b), token)).toMatchObject({ _id: invitation._id })
+    })
+
+    it('stays in a rotation, which nothing starts before the end of, and after which the old secret is refused', async () => {
+      const { collections, pepper } = await start(a)
+      expect(await beginRotation(collections, a, b)).toBe(true)
+      for (const secret of [a, b, c]) await expect(start(secret)).rejects.toThrow(/has not ended. Run `kis secret rotate` again/)
+      await expect(beginRotation(collections, c, b)).rejects.toThrow(ANOTHER)
+      await expect(beginRotation(collections, a, c)).rejects.toThrow(/to another new secret/)
+      await rotate(a, b)
+      await rotate(a, b)
+      await expect(start(a)).rejects.toThrow(ANOTHER)
+      expect((await start(b)).pepper()).toEqual(pepper())
+      await rotate(b, c)
+      expect((await start(c)).pepper()).toEqual(pepper())
+    })
+
+    it('does not rotate what no service of this version has started on', async () => {
+      const { deps } = await startedEarlier()
+      await expect(beginRotation(deps.collections, a, b)).rejects.toThrow(/Start the service of this version once/)
+    })
+
+    it('keeps the secrets of webhooks through rotations of the service, and of their own', async () => {
+      const { key: _, apiKey, organization } = await createOrganization(await start(a), OPERATOR, { name: 'A tenant' })
+      const principal = makePrincipal(organization._id, ['admin'], apiKey._id)
+      const input = { url: 'https://receiver.test/', eventTypes: ['document.updated'] }
+      const { webhookEndpoint, secret: derived } = await createEndpoint(await start(a), principal, input)
+      const { _id } = webhookEndpoint
+      const signing = async (secret: Uint8Array) => {
+        const deps = await start(secret)
+        return secretsOf(deps, (await deps.collections.webhookEndpoints.findOne({ _id }))!, deps.clock.now())
+      }
+      // As version 0.2 has left it after a rotation.
+      const { collections, sealed } = await start(a)
+      const sealedSecret = sealed.seal('whsec_earlier', endpointPlace(_id, webhookEndpoint.nonce))
+      await collections.webhookEndpoints.findOneAndUpdate({ _id }, { $set: { sealedSecret } })
+      expect(await signing(a)).toEqual(['whsec_earlier'])
+      await rotate(a, b)
+      expect(await signing(b)).toEqual(['whsec_earlier'])
+      const { secret: second } = await rotateSecret(await start(b), principal, _id)
+      await rotate(b, c)
+      expect(await signing(c)).toEqual([second, 'whsec_earlier'])
+      const { secret: third } = await rotateSecret(await start(c), principal, _id)
+      expect(await signing(c)).toEqual([third, second])
+      expect(new Set([derived, second, third]).size).toBe(3)
+    })
+  })

@@ -10,13 +10,8 @@ import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { BYTES_PATH, type BytePaths, bytePaths } from '../subgraphs/common/bytes/byte-paths.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
-import { type PrincipalTokens, principalTokens } from '../subgraphs/common/identity/principal-token.ts'
 import { deriveKey, sealedBy } from '../subgraphs/common/identity/secrets.ts'
-import { graphqlBody } from '../subgraphs/common/link/graphql-errors.ts'
 import type { Link } from '../subgraphs/common/link/link.ts'
-import { localLink } from '../subgraphs/common/link/local-link.ts'
-import { type LinkObservers, observedLink } from '../subgraphs/common/link/observed-link.ts'
-import { type RemoteLink, remoteLink } from '../subgraphs/common/link/remote-link.ts'
 import { SharedClock } from '../subgraphs/common/link/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/link/subgraph.ts'
 import { systemClock } from '../subgraphs/common/process/clock.ts'
@@ -26,21 +21,26 @@ import { Unfit } from '../subgraphs/common/process/opening.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
-import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health/health.ts'
+import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health.ts'
 import { type Admit, APP_OPTIONS, type Drainable, listen, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
+import { answerMalformedRequest } from '../subgraphs/common/server/malformed-requests.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
-import { answerUnreadable } from '../subgraphs/common/server/unreadable.ts'
-import { httpsAt } from '../subgraphs/common/sessions/public-address.ts'
-import { openTelemetry } from '../subgraphs/common/telemetry/open-telemetry.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
-import { watchRequests } from '../subgraphs/common/telemetry/watch-requests.ts'
-import { authenticateBy } from './authenticate-by.ts'
-import { sessionsBy } from './sessions-by.ts'
+import { authenticateBy } from './links/authenticate-by.ts'
+import { graphqlBody } from './links/graphql-errors.ts'
+import { localLink } from './links/local-link.ts'
+import { type LinkObservers, observedLink } from './links/observed-link.ts'
+import { type PrincipalTokens, principalTokens } from './links/principal-token.ts'
+import { type RemoteLink, remoteLink } from './links/remote-link.ts'
+import { sessionsBy } from './links/sessions-by.ts'
+import { signInBy } from './links/sign-in-by.ts'
 import type { Config, Settings } from './settings/config.ts'
 import { ownFiles } from './settings/own-files.ts'
 import { keepPrivate } from './settings/private-folder.ts'
+import { httpsAt } from './settings/public-address.ts'
 import type { Role } from './settings/roles.ts'
-import { signInBy } from './sign-in-by.ts'
+import { openTelemetry } from './telemetry/open-telemetry.ts'
+import { watchRequests } from './telemetry/watch-requests.ts'
 import { untilOpen } from './until-open.ts'
 
 const PORTS: Readonly<Record<Role | 'all', number>> = {
@@ -212,7 +212,8 @@ class Start {
         const gateway = await this.#gateway(links)
         const portal = await this.#portal()
         const problems = async () => [...new Set([...(clock.problems().length > 0 ? ['billing'] : []), ...(await problemsOf(links))])]
-        const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
+        const clientErrorHandler = (error: Error, socket: Duplex) =>
+          answerMalformedRequest(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
           (app) => {
             portal?.register(app)
@@ -426,7 +427,7 @@ class Start {
   }
 
   async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
-    const { serveSubgraph } = await import('../subgraphs/common/server/serve-subgraph.ts')
+    const { serveSubgraph } = await import('./links/serve-subgraph.ts')
     const server = await serveSubgraph(subgraph, {
       ...this.#listening(),
       problems,

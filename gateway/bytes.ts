@@ -6,7 +6,7 @@ import { serveBytes } from '../subgraphs/common/bytes/byte-route.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Link, LinkContext } from '../subgraphs/common/link/link.ts'
 import type { SubgraphName } from '../subgraphs/common/link/subgraph.ts'
-import { clientRequestIdHeader } from '../subgraphs/common/server/client-request-id.ts'
+import { clientRequestIdHeader } from '../subgraphs/common/server/request-headers.ts'
 import type { HttpParts } from './http.ts'
 import { chooseRequestId } from './request-id.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type CatalogPlan, DEFAULT_OPERATION_NODES, MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
-import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
-import { ConfigError } from '../subgraphs/common/process/config-error.ts'
+import { ConfigError } from '../subgraphs/common/errors.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/credentials.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 

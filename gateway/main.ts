@@ -10,7 +10,7 @@ import type { LargeBodies } from '../subgraphs/common/server/admission/large-bod
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import type { Admit, Drainable } from '../subgraphs/common/server/listen.ts'
 import { enableCors } from '../subgraphs/common/server/origins.ts'
-import { refuseUpgrade } from '../subgraphs/common/server/strangers.ts'
+import { refuseUpgrade } from '../subgraphs/common/server/unauthenticated-sockets.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { bytesOf, serveDownloads } from './bytes.ts'
 import type { GatewayConfig } from './config.ts'
@@ -24,8 +24,8 @@ import { KeyWatch } from './keys/key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
-import type { SessionDoor } from './sessions/session-door.ts'
 import { serveSessions } from './sessions/session-routes.ts'
+import type { SessionStore } from './sessions/session-store.ts'
 import type { SignInRouteParts } from './sign-in/sign-in-routes.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS, SocketRegistry } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
@@ -35,7 +35,7 @@ export interface GatewayOptions {
   /** Those with which the subgraphs sign where their bytes are. */
   readonly bytePaths: BytePaths
   readonly authenticate: Authenticate
-  readonly sessions: SessionDoor
+  readonly sessions: SessionStore
   /** How people sign in. Default: only by a key. */
   readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'sealed'> | null
   /**

@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
-import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
+import { FairSemaphore } from '../subgraphs/common/process/fair-semaphore.ts'
 
 /** When an operation of the key ends is unknown. */
 export const FULL_RETRY_MS = 1_000
@@ -76,7 +76,7 @@ export interface Connection {
 export class SocketRegistry {
   readonly connections = new Set<Connection>()
   readonly limits: SocketLimits
-  readonly #places: FairPlaces
+  readonly #places: FairSemaphore
   /** Operations by server-sent events, by key. */
   readonly #streams = new Map<string, number>()
   /** Of the bytes that the sockets of an organization send, by organization. They stay when sockets close. */
@@ -84,7 +84,7 @@ export class SocketRegistry {
 
   constructor(limits: SocketLimits) {
     this.limits = limits
-    this.#places = new FairPlaces(limits.sockets)
+    this.#places = new FairSemaphore(limits.sockets)
   }
 
   /** Undefined when the key, or its organization, has as many sockets as it may. */

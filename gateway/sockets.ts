@@ -4,6 +4,7 @@ import type { ExecutionArgs, GraphQLError } from 'graphql'
 import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
 import { type RawData, type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import { KisError } from '../subgraphs/common/errors.ts'
+import { isSessionToken } from '../subgraphs/common/identity/credentials.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { CutOperations, readSubscription } from '../subgraphs/common/process/cut-operations.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
@@ -11,10 +12,9 @@ import type { Log } from '../subgraphs/common/process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/process/socket-drain.ts'
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
 import type { Drainable } from '../subgraphs/common/server/listen.ts'
-import { refuseUpgrade, Strangers } from '../subgraphs/common/server/strangers.ts'
+import { refuseUpgrade, UnauthenticatedSockets } from '../subgraphs/common/server/unauthenticated-sockets.ts'
 import { clientAddress } from '../subgraphs/common/sessions/client-address.ts'
 import { sessionOfSocket } from '../subgraphs/common/sessions/session-cookie.ts'
-import { isSessionToken } from '../subgraphs/common/sessions/session-token.ts'
 import { SocketOperation } from '../subgraphs/common/telemetry/socket-operation.ts'
 import type { Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import type { Prepared } from './documents.ts'
@@ -98,7 +98,7 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
   const { operations, clock, log } = parts
   const { limits } = registry
   const drain = new SocketDrain()
-  const strangers = new Strangers()
+  const strangers = new UnauthenticatedSockets()
   // `closeTimeout` is missing in @types/ws 8.18.
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -165,7 +165,12 @@ function closeFor({ code }: KisError, credentials = ''): readonly [number, strin
 
 type OnConnect = (context: SocketContext) => Promise<boolean>
 
-function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain, strangers: Strangers): OnConnect {
+function connector(
+  { authenticator, ids }: SocketParts,
+  registry: SocketRegistry,
+  drain: SocketDrain,
+  strangers: UnauthenticatedSockets,
+): OnConnect {
   return async (context) => {
     const { extra, connectionParams } = context
     const { socket, request } = extra

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { METRICS, type MetricDescription, type MetricName } from '../subgraphs/common/telemetry/metric-list.ts'
+import { METRICS, type MetricDescription, type MetricName } from '../subgraphs/common/telemetry/metrics.ts'
 import { onEngine } from '../test/support/engines/engine-url.ts'
 
 interface Rule {

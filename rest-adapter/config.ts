@@ -1,5 +1,5 @@
 import { MAX_INLINE_FILE_BYTES } from '../subgraphs/common/catalog/plan.ts'
-import type { OAuthSettings } from '../subgraphs/common/identity/oauth-settings.ts'
+import type { OAuthSettings } from '../subgraphs/common/identity/credentials.ts'
 import { Origins } from '../subgraphs/common/server/origins.ts'
 import { STREAM_BYTES } from './uploads/append-stream.ts'
 

@@ -32,7 +32,7 @@ const SCHEMAS: Readonly<Record<Part, GraphQLSchema>> = {
 // The compiler gives the type `unknown` to a field that the schema does not have, and does not complain.
 it('every operation that one part asks of another is valid', async () => {
   const root = new URL('..', import.meta.url).pathname
-  const files = globSync(['rest-adapter/**/*.ts', 'subgraphs/**/*-link.ts', 'cli/authenticate-by.ts'], { cwd: root })
+  const files = globSync(['rest-adapter/**/*.ts', 'subgraphs/**/*-link.ts', 'cli/links/authenticate-by.ts'], { cwd: root })
   for (const file of files.filter((name) => !name.endsWith('.test.ts'))) await import(`${root}${file}`)
   const problems = sent.flatMap(({ part, text }) =>
     validate(SCHEMAS[part], parse(text)).map(({ message }) => `${part}: ${message} ${text}`),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { encodeDocument, toStored } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { readKeptSecret } from '../../subgraphs/common/identity/kept-secret.ts'
+import { readKeptSecret } from '../../subgraphs/common/identity/secret-file.ts'
 import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { explainHalfImported, findHalfImported } from '../../subgraphs/billing/import-mark.ts'
 import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
@@ -8,9 +9,8 @@ import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sql
 import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
-import { explainHalfImported, findHalfImported } from '../../subgraphs/common/documents/import-mark.ts'
 import { explainForeign, type Installation } from '../../subgraphs/common/identity/installation.ts'
-import { HALF_ROTATED } from '../../subgraphs/common/identity/kept-secret.ts'
+import { HALF_ROTATED } from '../../subgraphs/common/identity/secret-file.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
@@ -140,7 +140,7 @@ async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening
       import('../../subgraphs/common/adapters/mongodb/connection.ts'),
       import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
       import('../../subgraphs/common/adapters/mongodb/snapshot.ts'),
-      import('../../subgraphs/common/adapters/mongodb/read-mark.ts'),
+      import('./read-mark.ts'),
     ])
   let installation: Installation | undefined
   for (const database of Object.values(mongodb)) {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { beginRotation, endRotation, openAccountCollections, requireRotatable, resealEndpoints } from '../../subgraphs/billing/portable.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
-import { keptFiles, newSecretText, readKept } from '../../subgraphs/common/identity/kept-secret.ts'
+import { keptFiles, newSecretText, readKept } from '../../subgraphs/common/identity/secret-file.ts'
 import { type Purpose, sealedBy } from '../../subgraphs/common/identity/secrets.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -78,7 +78,7 @@ async function openStore({ dataDirectory, mongodb }: StorePlaces, subgraph: keyo
 
 async function requireStopped({ mongodb }: StorePlaces): Promise<void> {
   if (!mongodb) return
-  const { isInUse } = await import('../../subgraphs/common/adapters/mongodb/read-mark.ts')
+  const { isInUse } = await import('../archive/read-mark.ts')
   for (const database of Object.values(mongodb))
     if (await isInUse(database))
       throw new Error(

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { CatalogError, type CatalogFile, readCatalogFile } from '../../subgraphs/common/catalog/catalog-file.ts'
-import type { EngineEntry } from '../../subgraphs/common/catalog/engine.ts'
-import type { ModelEntry } from '../../subgraphs/common/catalog/model.ts'
+import { CatalogError, type CatalogFile, readCatalogFile } from '../../subgraphs/inference/domain/catalog/catalog-file.ts'
+import type { EngineEntry } from '../../subgraphs/inference/domain/catalog/engine.ts'
+import type { ModelEntry } from '../../subgraphs/inference/domain/catalog/model.ts'
 import { wrongArguments } from './usage.ts'
 import { readPlaces } from './variables.ts'
 

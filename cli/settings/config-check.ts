@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
+import { ConfigError } from '../../subgraphs/common/errors.ts'
 import type { Config } from './config.ts'
 import { ROLES, type Role } from './roles.ts'
 import { wrongArguments } from './usage.ts'

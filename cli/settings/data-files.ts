@@ -1,6 +1,6 @@
 import { billingFiles } from '../../subgraphs/billing/config.ts'
 import type { FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { DOCUMENT_FILE } from '../../subgraphs/common/adapters/sqlite/documents/document-file.ts'
+import { DOCUMENT_FILE } from '../../subgraphs/common/adapters/sqlite/documents/tables.ts'
 import { inferenceFiles } from '../../subgraphs/inference/config.ts'
 import { BLOB_FILE } from '../../subgraphs/knowledge/adapters/sqlite/blob-file.ts'
 import { INDEX_VERSION } from '../../subgraphs/knowledge/adapters/sqlite/tables/chunk-index-schema.ts'

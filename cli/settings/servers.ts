@@ -1,6 +1,6 @@
 import type { MongoDatabase } from '../../subgraphs/common/documents/mongodb-url.ts'
+import { ConfigError } from '../../subgraphs/common/errors.ts'
 import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
-import { ConfigError } from '../../subgraphs/common/process/config-error.ts'
 import type { ElasticsearchConfig } from '../../subgraphs/knowledge/config.ts'
 import { elasticsearchSettings, toDatabase } from './config.ts'
 import { trackReads } from './environment.ts'

@@ -1,6 +1,6 @@
 import type { QueryPlan } from '@apollo/query-planner'
 import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
-import { FairPlaces, orTooBusy } from '../../subgraphs/common/process/fair-places.ts'
+import { FairSemaphore, orTooBusy } from '../../subgraphs/common/process/fair-semaphore.ts'
 
 /** Bytes of plans. A plan has a few kilobytes, and an organization a quarter of them. */
 const MAX_PLAN_BYTES = 32 * 1024 * 1024
@@ -17,7 +17,7 @@ const PAUSE = 3
  */
 export class PlanCache {
   readonly #plans = new WeighedCache<QueryPlan>(MAX_PLAN_BYTES)
-  readonly #turns = new FairPlaces(1, MAX_WAITING)
+  readonly #turns = new FairSemaphore(1, MAX_WAITING)
   /** No caller ends a turn by leaving: others may wait for the plan. */
   readonly #noEnd = new AbortController().signal
 

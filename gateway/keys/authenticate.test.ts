@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
+import { sessionTokenFrom } from '../../subgraphs/common/identity/credentials.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'
-import { sessionTokenFrom } from '../../subgraphs/common/sessions/session-token.ts'
 import { handClock } from '../../test/gateway/support/clock.ts'
 import { makePrincipal } from '../../test/gateway/support/start.ts'
 import { Authenticator } from './authenticate.ts'

@@ -1,11 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { isToken, nameOfToken } from '../../subgraphs/common/identity/access-token.ts'
+import { isSessionToken, isToken, nameOfToken } from '../../subgraphs/common/identity/credentials.ts'
 import { hasScope, type Principal } from '../../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
-import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 
 /**
  * Gives the principal that an API key stands for, or an access token or a session's token in its place.

@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { InvalidApiKey, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.ts'
 import { SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 

@@ -1,5 +1,5 @@
 import { InvalidApiKey } from '../../subgraphs/common/errors.ts'
-import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
+import { isSessionToken } from '../../subgraphs/common/identity/credentials.ts'
 
 /**
  * What the caller is known by: the key that it sent, or else its session. Empty: neither. The token of a session counts

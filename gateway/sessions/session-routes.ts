@@ -11,7 +11,7 @@ import { readSessionCookie, sessionCookie } from '../../subgraphs/common/session
 import { sizeText } from '../../subgraphs/common/sizes.ts'
 import type { Authenticator } from '../keys/authenticate.ts'
 import type { Mask } from '../mask.ts'
-import type { SessionDoor } from './session-door.ts'
+import type { SessionStore } from './session-store.ts'
 import { SignInAttempts } from './sign-in-attempts.ts'
 
 /** A key has 45 characters. */
@@ -20,7 +20,7 @@ const MAX_BODY_BYTES = 4_096
 const TIMEOUT_MS = 5_000
 
 interface SessionRouteParts {
-  readonly sessions: SessionDoor
+  readonly sessions: SessionStore
   readonly authenticator: Pick<Authenticator, 'forget'>
   /** The provider by which people sign in. Null: there is none. */
   readonly oidc: { readonly name: string } | null
@@ -97,7 +97,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
 }
 
 /** Answers with the cookie of a new session. */
-function begin({ headers }: FastifyRequest, reply: FastifyReply, { id, token, expiresAt }: Awaited<ReturnType<SessionDoor['open']>>) {
+function begin({ headers }: FastifyRequest, reply: FastifyReply, { id, token, expiresAt }: Awaited<ReturnType<SessionStore['open']>>) {
   return reply
     .code(201)
     .header('set-cookie', sessionCookie(headers, token, expiresAt))

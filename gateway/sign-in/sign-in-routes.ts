@@ -6,13 +6,13 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { readSessionCookie, sessionCookie } from '../../subgraphs/common/sessions/session-cookie.ts'
-import type { SessionDoor } from '../sessions/session-door.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import { readClaims } from './claims.ts'
 import { FlowCookie } from './flow-cookie.ts'
 import { Issuer, IssuerFailure } from './issuer.ts'
+import type { MemberSignIn, SignInRefusal } from './member-sign-in.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 import { toReturnPath } from './return-path.ts'
-import type { SignInDoor, SignInRefusal } from './sign-in-door.ts'
 
 /** Billing reads and writes a few records. */
 const TIMEOUT_MS = 5_000
@@ -32,8 +32,8 @@ export interface SignInRouteParts {
   readonly oidc: OidcSettings
   /** Seals what the browser keeps until the person comes back. */
   readonly sealed: SealedTexts
-  readonly signIn: SignInDoor
-  readonly sessions: Pick<SessionDoor, 'end'>
+  readonly signIn: MemberSignIn
+  readonly sessions: Pick<SessionStore, 'end'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

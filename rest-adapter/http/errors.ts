@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import { ERRORS } from '../../schema/errors.ts'
 import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
-import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { sizeText } from '../../subgraphs/common/sizes.ts'
 import { makeChallenge } from './oauth-metadata.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { OAuthSettings } from '../../subgraphs/common/identity/oauth-settings.ts'
+import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.ts'
 import { SCOPES } from '../../subgraphs/common/identity/principal.ts'
 import type { RestDeps } from './deps.ts'
 import { registerOtherMethods } from './other-methods.ts'

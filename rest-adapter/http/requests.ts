@@ -3,18 +3,16 @@ import { type Duplex, Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
-import { endTinyPieces } from '../../subgraphs/common/server/admission/body-pieces.ts'
-import { parseBoundedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
-import { countsBySize, isRefusal } from '../../subgraphs/common/server/bodies/counted-bodies.ts'
-import { requirePlainBody } from '../../subgraphs/common/server/bodies/plain-body.ts'
-import { countBody, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
-import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/client-request-id.ts'
-import { asksForHealth } from '../../subgraphs/common/server/health/health.ts'
+import { isSessionToken } from '../../subgraphs/common/identity/credentials.ts'
+import { endTinyPieces } from '../../subgraphs/common/server/admission/large-bodies.ts'
+import { parseBoundedJson, requirePlainBody } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { countBody, countsBySize, isRefusal, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
+import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Admit } from '../../subgraphs/common/server/listen.ts'
-import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
+import { answerMalformedRequest } from '../../subgraphs/common/server/malformed-requests.ts'
+import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/request-headers.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
-import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
 import type { RestDeps, RestParts } from './deps.ts'
 import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
 import { isJson } from './forms.ts'
@@ -89,7 +87,8 @@ export function serverOptions(parts: Pick<RestParts, BeginParts>) {
       begin(request, reply, parts)
       sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'), parts.config.oauth)
     },
-    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) =>
+      answerMalformedRequest(error, socket, parts.ids('req'), errorBody),
   }
 }
 

@@ -1,5 +1,5 @@
 import { erasing } from '../common/erasure/erasing.ts'
-import { webhookPump } from '../common/events/pump-webhooks.ts'
+import { webhookPump } from '../common/events/webhook-events.ts'
 import type { Clock } from '../common/process/clock.ts'
 import type { Task, Tasks } from '../common/process/tasks.ts'
 import { ownErasure } from './accounts/use-cases/erasures/erase-organization.ts'

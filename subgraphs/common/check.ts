@@ -88,3 +88,11 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 export function checkName(value: unknown, param: string): void {
   if (!NAME.test(textAt(value, param))) refuse('invalid_request', param, `'${param}' must be 1 to 64 letters, digits, '_' or '-'.`)
 }
+
+/** The greatest number of GraphQL's 32-bit `Int`. */
+export const MAX_INT = 2 ** 31 - 1
+
+/** Returns the number, or the greatest `Int` in place of a greater one. */
+export function toInt(value: number): number {
+  return Math.min(value, MAX_INT)
+}

@@ -211,3 +211,17 @@ export function isAbort(error: unknown): boolean {
  * `abort()` without a reason makes an exception with a stack trace, 2 to 3 % of the CPU of a small request.
  */
 export const REQUEST_OVER = new DOMException('The request is over.', 'AbortError')
+
+/**
+ * What is wrong with the configuration. Each problem is a sentence on one line that names the variable or the place in
+ * a file.
+ */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { CatalogFile } from '../common/catalog/catalog-file.ts'
 import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
+import type { CatalogFile } from './domain/catalog/catalog-file.ts'
 
 export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>

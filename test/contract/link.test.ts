@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { localLink } from '../../cli/links/local-link.ts'
+import { principalTokens } from '../../cli/links/principal-token.ts'
+import { remoteLink } from '../../cli/links/remote-link.ts'
+import { serveSubgraph } from '../../cli/links/serve-subgraph.ts'
 import type { Caller } from '../../subgraphs/common/identity/principal.ts'
-import { principalTokens } from '../../subgraphs/common/identity/principal-token.ts'
-import { localLink } from '../../subgraphs/common/link/local-link.ts'
-import { remoteLink } from '../../subgraphs/common/link/remote-link.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
-import { serveSubgraph } from '../../subgraphs/common/server/serve-subgraph.ts'
 import { linkContract, probe, somebody } from './link.ts'
 
 linkContract('function calls', async (log) => {

@@ -1,9 +1,9 @@
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import type { SessionDoor } from '../../gateway/sessions/session-door.ts'
+import type { SessionStore } from '../../gateway/sessions/session-store.ts'
 import { InvalidApiKey, OrganizationSuspended, SessionEnded } from '../../subgraphs/common/errors.ts'
-import { isSessionToken } from '../../subgraphs/common/sessions/session-token.ts'
+import { isSessionToken } from '../../subgraphs/common/identity/credentials.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
 import { KEY, makePrincipal, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
@@ -18,7 +18,7 @@ const LATER_MS = 4_000
 /** A gateway whose billing knows one key, one suspended key and the sessions that were opened with them. */
 async function startPortal(clock = handClock()) {
   const opened = new Map<string, string | null>([[TOKEN, null]])
-  const sessions: SessionDoor = {
+  const sessions: SessionStore = {
     async open(apiKey, userAgent) {
       if (apiKey === OTHER_KEY) throw new OrganizationSuspended()
       if (apiKey !== KEY) throw new InvalidApiKey()

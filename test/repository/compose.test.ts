@@ -160,7 +160,7 @@ describe('the compose file', () => {
 
   it('has a proxy that sends the same paths to the same roles as the chart', () => {
     const caddyfile = readFileSync(join(ROOT, 'operate/Caddyfile'), 'utf8')
-    const ingress = readFileSync(join(ROOT, 'helm/templates/doors.yaml'), 'utf8')
+    const ingress = readFileSync(join(ROOT, 'helm/templates/listeners.yaml'), 'utf8')
     const paths = [.../range list ([^}]*)}}/.exec(ingress)![1]!.matchAll(/"([^"]+)"/g)].map(([, path]) => path!)
     expect(paths).toContain('/v1')
     expect(/@rest path (.*)/.exec(caddyfile)![1]!.split(' ')).toEqual(paths.flatMap((path) => [path, `${path}/*`]))

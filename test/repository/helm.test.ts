@@ -195,7 +195,7 @@ await onEngine(
         expect((await rendered({ mode: 'embedded' })).filter(({ kind }) => kind === 'Job')).toEqual([])
       })
 
-      it('lets subgraphs hear parts of the service alone, and the doors their clients', async () => {
+      it('lets subgraphs hear parts of the service alone, and the entry points their clients', async () => {
         const callers = (manifests: readonly Manifest[]) =>
           Object.fromEntries(
             manifests

@@ -31,15 +31,15 @@ const TIMED_ALONE = [
  * `redact-secrets.ts` are alternatives of escaped literals.
  */
 const MADE = [
+  'cli/links/answer-time.ts',
   'schema/breaks.ts',
   'schema/generate.ts',
   'subgraphs/billing/accounts/domain/api-key.ts',
-  'subgraphs/common/documents/list-sifted.ts',
+  'subgraphs/common/documents/lists.ts',
   'subgraphs/common/foreign-text.ts',
-  'subgraphs/common/link/answer-time.ts',
   'subgraphs/common/link/connection.ts',
-  'subgraphs/common/redact-secrets.ts',
   'subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts',
+  'subgraphs/inference/domain/redact-secrets.ts',
 ]
 
 interface Literal {

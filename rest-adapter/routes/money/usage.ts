@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation } from '../../../schema/operations.ts'
-import { FairPlaces } from '../../../subgraphs/common/process/fair-places.ts'
+import { FairSemaphore } from '../../../subgraphs/common/process/fair-semaphore.ts'
 import { csvLine } from '../../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../../http/route.ts'
@@ -14,7 +14,7 @@ const LIST =
 /** Largest page of the gateway. */
 const EXPORT_PAGE_RECORDS = 100
 /** Pages that all exports of the process read at a time. A key has one of them, however many exports it runs. */
-const pages = new FairPlaces(2, Number.POSITIVE_INFINITY)
+const pages = new FairSemaphore(2, Number.POSITIVE_INFINITY)
 const QUANTITIES = ['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'audio_milliseconds'] as const
 
 interface UsageRecordData {

@@ -1,5 +1,5 @@
-import type { SiftBudget } from '../../common/documents/list-sifted.ts'
-import type { BatchedReads } from '../../common/link/batched-reads.ts'
+import type { BatchedReads } from '../../common/documents/batched-reads.ts'
+import type { SiftBudget } from '../../common/documents/lists.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import type { ApiKey } from '../use-cases/tables.ts'

@@ -1,6 +1,6 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
-import { partHealth } from '../../common/server/health/part-health.ts'
+import { partHealth } from '../../common/server/health.ts'
 import { findApiKey, findNamedKey } from '../accounts/use-cases/api-keys.ts'
 import { listErasuresToDo } from '../accounts/use-cases/erasures/erase-organization.ts'
 import { findErasure } from '../accounts/use-cases/erasures/erasures.ts'

@@ -1,7 +1,7 @@
+import type { StoreFiles } from '../../common/documents/verify-files.ts'
 import type { Egress } from '../../common/egress/egress.ts'
 import type { Plan } from '../../common/identity/principal.ts'
 import type { SealedTexts } from '../../common/identity/sealed-text.ts'
-import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import type { IdSource } from '../../common/process/ids.ts'
 import type { Log } from '../../common/process/log.ts'

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { FairPlaces } from '../process/fair-places.ts'
+import { FairSemaphore } from '../process/fair-semaphore.ts'
 
 /** Headers of a request that say which bytes the client wants. */
 const REQUEST_HEADERS = ['accept-encoding', 'range', 'if-range', 'if-none-match'] as const
@@ -58,7 +58,7 @@ export interface ByteRange {
  * Streams write one piece in each tick of the event loop, those of organizations in turn, so that a chat waits for one
  * piece and not for one of each download.
  */
-const turns = new FairPlaces(1, Number.POSITIVE_INFINITY)
+const turns = new FairSemaphore(1, Number.POSITIVE_INFINITY)
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { MAX_INT } from '../check.ts'
 import type { Plan } from '../identity/principal.ts'
-import { MAX_INT } from '../int.ts'
 import { formatUsd } from '../usd.ts'
 import { mapping, optional, usd, whole } from './fields.ts'
 

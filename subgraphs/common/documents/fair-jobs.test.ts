@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../process/clock.ts'
-import { FairPlaces } from '../process/fair-places.ts'
+import { FairSemaphore } from '../process/fair-semaphore.ts'
 import { FairJobs, type FairLeasable, JOB_TURNS_INDEX } from './fair-jobs.ts'
 
 interface Work {
@@ -24,7 +24,7 @@ function world(places = 1_000) {
       organizationId,
       job: { kind: 'do', organizationId, lease: null, dueAt: new Date(EARLIER.getTime() + made++), ...job } as FairLeasable,
     })
-  const places_ = new FairPlaces(places)
+  const places_ = new FairSemaphore(places)
   const jobs = new FairJobs(works, places_, systemClock)
   /** Organizations in the order of their turns, each giving its place back when `isShort`. */
   const turns = async (isShort = true) => {

@@ -1,6 +1,6 @@
 import type { DocumentCollection, IndexSpec } from '../ports/document-store.ts'
 import type { Clock } from '../process/clock.ts'
-import type { FairPlaces } from '../process/fair-places.ts'
+import type { FairSemaphore } from '../process/fair-semaphore.ts'
 import { CLAIM_PAGE, claimSeen, type JobRecord, type Leasable } from './jobs.ts'
 
 /** Organizations that one search for work passes. The next search continues after them. */
@@ -43,7 +43,7 @@ export const SLOW_JOB_TURNS_INDEX: IndexSpec = { fields: ['job.slowOrganizationI
  */
 export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
-  readonly #places: FairPlaces
+  readonly #places: FairSemaphore
   readonly #clock: Clock
   readonly #turn: Turn
   /** The organization of the last claim. */
@@ -54,7 +54,7 @@ export class FairJobs<T extends FairRecord> {
   #claiming: Promise<unknown> = Promise.resolve()
 
   /** `places` may be shared by several collections. */
-  constructor(records: DocumentCollection<T>, places: FairPlaces, clock: Clock, turn: Turn = 'organizationId') {
+  constructor(records: DocumentCollection<T>, places: FairSemaphore, clock: Clock, turn: Turn = 'organizationId') {
     this.#records = records
     this.#places = places
     this.#clock = clock

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { Connection } from '../link/connection.ts'
-import { listById, type OrderedPage } from './list-by-id.ts'
+import { listById, type OrderedPage } from './lists.ts'
 
 interface Note {
   readonly _id: string

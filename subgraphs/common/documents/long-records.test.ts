@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { readPage } from '../link/connection.ts'
-import { AnswerBudget } from './answer-budget.ts'
-import { longRecordsPage } from './long-records.ts'
+import { AnswerBudget, longRecordsPage } from './long-records.ts'
 
 const MEBI = 1024 * 1024
 

@@ -1,5 +1,54 @@
+import { KisError } from '../errors.ts'
 import { type Connection, type CountItems, encodeCursor, type Page, toConnection } from '../link/connection.ts'
-import { type AnswerBudget, countCharacters } from './answer-budget.ts'
+
+/**
+ * Characters of records and of their long fields that one operation may read in one subgraph. Writing them out takes
+ * half a second of the event loop.
+ */
+const MAX_CHARACTERS = 32 * 1024 * 1024
+
+/** Bounds what one operation reads and answers in one subgraph, where its records may be long. */
+export class AnswerBudget {
+  #left: number
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(maxCharacters: number = MAX_CHARACTERS) {
+    this.#left = maxCharacters
+  }
+
+  /** @throws {KisError} the operation has read as much as it may. */
+  take(characters: number): void {
+    this.#left -= characters
+    if (this.#left >= 0) return
+    throw new KisError(
+      'operation_too_complex',
+      `The operation reads more than ${MAX_CHARACTERS} characters. Ask for less at once: a smaller \`first\`, fewer aliases, or fewer long fields.`,
+    )
+  }
+
+  /** `text`, once it is paid for. */
+  taken<Text extends string | null>(text: Text): Text {
+    this.take(text?.length ?? 0)
+    return text
+  }
+
+  /** One after the other, so that what is read at once is bounded too, and nothing more once the bound is met. */
+  inTurn<T>(read: () => Promise<T>): Promise<T> {
+    const reading = this.#last.then(() => {
+      this.take(0)
+      return read()
+    })
+    this.#last = reading.catch(() => undefined)
+    return reading
+  }
+}
+
+/** Characters of all texts in a value. */
+export function countCharacters(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 0
+  return Object.values(value).reduce((sum: number, inner) => sum + countCharacters(inner), 0)
+}
 
 /** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
 const READ_AT_ONCE = 4

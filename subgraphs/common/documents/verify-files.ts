@@ -1,5 +1,29 @@
 import { type Caller, requireScope } from '../identity/principal.ts'
-import type { FileVerification, StoreFiles } from '../ports/store-files.ts'
+
+/** The files of this process's stores; none when a server has the data. */
+export interface StoreFiles {
+  /**
+   * Continues the full check of the files, one after another. Waits only a short time: a large file takes minutes, and
+   * the service goes on beside it. `after` is the `next` of the previous call; null begins with the first file.
+   * Idempotent.
+   * @throws {KisError} `invalid_request`: `after` is not a file
+   */
+  check(after: string | null): Promise<FileVerification>
+}
+
+export interface FileVerification {
+  /** Files whose check ended during this call. */
+  readonly files: readonly CheckedFile[]
+  /** Null: all files are checked. */
+  readonly next: string | null
+}
+
+export interface CheckedFile {
+  /** Without its folder. */
+  readonly name: string
+  /** The first problems; empty: the file is in order. */
+  readonly problems: readonly string[]
+}
 
 /**
  * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`

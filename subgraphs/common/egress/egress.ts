@@ -4,7 +4,7 @@ import { isIPv6, type LookupFunction } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { buildConnector, Client, type Dispatcher } from 'undici'
-import { FairPlaces } from '../process/fair-places.ts'
+import { FairSemaphore } from '../process/fair-semaphore.ts'
 import { isPublicAddress, judgedAddress, readIpLiteral } from './egress-address.ts'
 
 /** One request to an address that a caller gave. */
@@ -127,7 +127,7 @@ export class Egress {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
   readonly #dial: Dial
-  readonly #places = new FairPlaces(MAX_AT_ONCE, MAX_WAITING)
+  readonly #places = new FairSemaphore(MAX_AT_ONCE, MAX_WAITING)
 
   constructor({ allowed = new Set(), resolve = resolver(), dial = dialed }: EgressOptions = {}) {
     this.#allowed = allowed

@@ -4,6 +4,7 @@ import { randomHex } from '../process/ids.ts'
 import type { Log } from '../process/log.ts'
 import { Followers } from './followers.ts'
 import { Outboxes } from './outboxes.ts'
+import type { WebhookEvent, WebhookSource } from './webhook-events.ts'
 
 /**
  * Records whose changes are copied together. With a few changes each, they stay far below MongoDB's limit of 16 MiB for
@@ -270,4 +271,23 @@ export class EventLog<T extends Telling> extends Outboxes {
 /** The last event such that all events up to it are in the log. */
 function lastSequence({ sequence, copyingCount }: EventHead): number {
   return sequence - copyingCount
+}
+
+/** Deletes the log of an organization. True if there was none. Can be repeated. */
+export async function eraseEvents({ events, eventHeads }: EventCollections, organizationId: string): Promise<boolean> {
+  let isEmpty = true
+  while ((await events.deleteMany({ organizationId })) > 0) isEmpty = false
+  return (await eventHeads.findOneAndDelete({ _id: organizationId })) === null && isEmpty
+}
+
+/** The events of an event log, for webhooks. */
+export function eventLogSource<T extends Telling>(log: EventLog<T>, toEvent: (record: EventRecord) => WebhookEvent): WebhookSource {
+  return {
+    ends: (organizationIds) => log.ends(organizationIds),
+    positionBefore: (organizationId, since) => log.positionBefore(organizationId, since),
+    async read(organizationId, after) {
+      const records = await log.page(organizationId, after)
+      return { events: records.map(toEvent), cursor: records.at(-1)?.sequence ?? after }
+    },
+  }
 }

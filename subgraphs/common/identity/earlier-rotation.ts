@@ -1,5 +1,5 @@
 import type { DocumentCollection, IndexSpec } from '../ports/document-store.ts'
-import { HALF_ROTATED_EARLIER } from './kept-secret.ts'
+import { HALF_ROTATED_EARLIER } from './secret-file.ts'
 
 /** Version 0.2 has labelled records with the fingerprint of the secret that they depend on. */
 export const LABELS: IndexSpec = { fields: ['secretFingerprint'], sparse: true }

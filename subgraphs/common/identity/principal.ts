@@ -1,3 +1,4 @@
+import type { SelectedOfBilling } from '../../../schema/operations.ts'
 import { InvalidApiKey, KisError, PermissionDenied } from '../errors.ts'
 
 export const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin', 'operator'] as const
@@ -119,4 +120,19 @@ export function requirePrincipal(caller: Caller | null): Principal {
 export function requireService(caller: Caller | null): ServicePrincipal {
   if (!caller || !('service' in caller)) throw new KisError('permission_denied', 'This operation is for services only.')
   return caller
+}
+
+/** The fields of billing's `Principal`. */
+export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute revision rotations isEnded isSuspended sessionId
+    ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
+    plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages ocrPagePrice }`
+
+export type PrincipalAnswer = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
+
+export function principalFrom(answer: PrincipalAnswer): Principal {
+  return {
+    ...answer,
+    scopes: answer.scopes.map((scope) => scope.toLowerCase().replace('_', ':') as Scope),
+    residencyPolicy: answer.residencyPolicy.toLowerCase() as ResidencyPolicy,
+  }
 }

@@ -1,5 +1,5 @@
 import { hkdfSync } from 'node:crypto'
-import { ConfigError } from '../process/config-error.ts'
+import { ConfigError } from '../errors.ts'
 import { SealedTexts } from './sealed-text.ts'
 
 export const MIN_LENGTH = 32

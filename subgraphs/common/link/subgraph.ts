@@ -5,7 +5,7 @@ import { readSdl } from '../../../schema/sdl.ts'
 import type { ByteRequest, ByteResponse } from '../bytes/byte-response.ts'
 import { totalCount } from './connection.ts'
 import type { LinkContext } from './link.ts'
-import { scalars } from './scalars/scalars.ts'
+import { scalars } from './scalars.ts'
 
 export type SubgraphName = 'billing' | 'inference' | 'knowledge'
 

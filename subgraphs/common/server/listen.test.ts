@@ -102,11 +102,17 @@ it('refuses a request before the app sees it, even one that waits to send its bo
   socket.destroy()
 })
 
-const PACE = { leastBytesPerSecond: 16 * 1024, bodyWindowMs: 200, answerWindowMs: 200, maxUnreadBytes: 512 * 1024 * 1024, lookMs: 20 }
+const MINIMUM_DATA_RATE = {
+  leastBytesPerSecond: 16 * 1024,
+  bodyWindowMs: 200,
+  answerWindowMs: 200,
+  maxUnreadBytes: 512 * 1024 * 1024,
+  lookMs: 20,
+}
 /** More than the kernel's buffers take from a client that does not read. */
 const LARGE_ANSWER = 'x'.repeat(32 * 1024 * 1024)
 
-async function pacedServer(options: { readonly pace?: Partial<typeof PACE>; readonly maxConnections?: number } = {}) {
+async function pacedServer(options: { readonly pace?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {}) {
   const app = fastify(APP_OPTIONS)
   const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 30_000 })
   let closedAnswers = 0
@@ -117,7 +123,7 @@ async function pacedServer(options: { readonly pace?: Partial<typeof PACE>; read
   app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
   app.get('/large', async () => LARGE_ANSWER)
   app.get('/', async () => 'answered')
-  const pace = { ...PACE, ...options.pace }
+  const pace = { ...MINIMUM_DATA_RATE, ...options.pace }
   const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, pace }, [])
   onTestFinished(() => listening[Symbol.asyncDispose]())
   const client = (text: string) => {

@@ -7,7 +7,7 @@ import { IDLE_CONNECTION_MS } from '../link/link.ts'
 import type { Clock } from '../process/clock.ts'
 import { VERSIONS } from '../process/versions.ts'
 import { SMALL_BODY_BYTES } from './admission/large-bodies.ts'
-import { PACE, Pace, type PaceLimits } from './pace.ts'
+import { type DataRateLimits, MINIMUM_DATA_RATE, MinimumDataRate } from './minimum-data-rate.ts'
 
 /** Other processes close their idle connections within this time: it is longer than their own limit. */
 const HANDOVER_MS = IDLE_CONNECTION_MS + 500
@@ -97,8 +97,8 @@ interface ListenOptions {
   readonly hasPeers: boolean
   /** Concurrent connections. Default: 16,384. Beyond it idle ones are closed. */
   readonly maxConnections?: number
-  /** Default: `PACE`, checked once a second. */
-  readonly pace?: PaceLimits & { readonly lookMs: number }
+  /** Default: `MINIMUM_DATA_RATE`, checked once a second. */
+  readonly pace?: DataRateLimits & { readonly lookMs: number }
 }
 
 /**
@@ -118,7 +118,7 @@ export async function listen(
     drainMs,
     hasPeers,
     maxConnections = MAX_CONNECTIONS,
-    pace = { ...PACE, lookMs: LOOK_AT_CONNECTIONS_MS },
+    pace = { ...MINIMUM_DATA_RATE, lookMs: LOOK_AT_CONNECTIONS_MS },
   } = options
   const unanswered = new Set<ServerResponse>()
   const connections = new Set<Socket>()
@@ -142,7 +142,7 @@ export async function listen(
   app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
   app.server.maxConnections = maxConnections
   app.server.on('drop', () => app.server.closeIdleConnections())
-  const judge = new Pace(pace)
+  const judge = new MinimumDataRate(pace)
   const looking = setInterval(() => {
     const requests = [...unanswered].map(({ req }) => req)
     const { slowBodies, slowReaders } = judge.look(requests, connections, performance.now())

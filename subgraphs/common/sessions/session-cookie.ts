@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { isSessionToken } from '../identity/credentials.ts'
 import { isOwnOrigin, isSameOrigin, isSecure } from './own-origin.ts'
-import { isSessionToken } from './session-token.ts'
 
 /** No page of another host, and nothing over http, can set a cookie with this prefix (RFC 6265bis, section 4.1.3.2). */
 const SECURE_NAME = '__Host-kis_session'

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { METRICS, type MetricDescription } from './metric-list.ts'
-import { PrometheusMetrics, readRarely } from './metrics.ts'
+import { METRICS, type MetricDescription, PrometheusMetrics, readRarely } from './metrics.ts'
 
 /** What stands between the header of a metric and that of the next one. */
 async function linesOf(metrics: PrometheusMetrics, name: string): Promise<readonly string[]> {

@@ -1,7 +1,6 @@
 import { isAbort, KisError } from '../errors.ts'
-import type { NameOf } from './metric-list.ts'
-import type { Telemetry } from './telemetry.ts'
-import type { Attributes } from './tracer.ts'
+import type { NameOf } from './metrics.ts'
+import type { Attributes, Telemetry } from './telemetry.ts'
 
 interface PortDescription {
   readonly metric: NameOf<'histogram'>

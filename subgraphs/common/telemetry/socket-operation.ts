@@ -1,7 +1,6 @@
 import type { ExecutionResult } from 'graphql'
 import { ERRORS, toErrorCode } from '../../../schema/errors.ts'
-import type { Telemetry } from './telemetry.ts'
-import type { Span } from './tracer.ts'
+import type { Span, Telemetry } from './telemetry.ts'
 
 /** Where the last thing known of a request stands in a result for another process of the service. */
 export const FACTS_EXTENSION = 'facts'

@@ -1,6 +1,6 @@
 import { billingOperation, type OperationText } from '../../../schema/operations.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
-import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal-answer.ts'
+import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'

@@ -1,6 +1,5 @@
 import { isAbort, KisError } from '../../common/errors.ts'
-import type { Telemetry } from '../../common/telemetry/telemetry.ts'
-import type { Span } from '../../common/telemetry/tracer.ts'
+import type { Span, Telemetry } from '../../common/telemetry/telemetry.ts'
 import type { EngineCall, EngineParts, ProtocolObject } from '../ports/engines.ts'
 
 /** As GenAI's semantic conventions of OpenTelemetry name them, but for the last two, which they do not have. */

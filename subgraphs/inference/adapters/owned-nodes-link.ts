@@ -1,7 +1,7 @@
 import type { ExecutionResult } from 'graphql'
 import { billingOperation, knowledgeOperation } from '../../../schema/operations.ts'
+import { BatchedReads } from '../../common/documents/batched-reads.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
-import { BatchedReads } from '../../common/link/batched-reads.ts'
 import type { Link, LinkContext } from '../../common/link/link.ts'
 import type { NodeReference, OwnedNodes, Owner } from '../ports/owned-nodes.ts'
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { CatalogFile } from '../../common/catalog/catalog-file.ts'
-import type { Feature, ModelEntry } from '../../common/catalog/model.ts'
-import type { TokenPrices } from '../../common/catalog/price.ts'
 import type { RateCard, Rates } from '../ports/billing.ts'
+import type { CatalogFile } from './catalog/catalog-file.ts'
+import type { Feature, ModelEntry } from './catalog/model.ts'
+import type { TokenPrices } from './catalog/price.ts'
 
 export type ModelKind = ModelEntry['kind']
 export type Residency = 'local' | 'regional' | 'cloud'

@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
+import type { AnswerBudget } from '../../common/documents/long-records.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import { findRun, listAllRuns } from '../use-cases/agents/read-runs.ts'

@@ -1,6 +1,5 @@
-import { refuse } from '../../common/check.ts'
+import { refuse, toInt } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
-import { toInt } from '../../common/int.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
 import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
 import type { Quantities } from '../ports/billing.ts'

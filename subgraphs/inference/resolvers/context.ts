@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
+import type { AnswerBudget } from '../../common/documents/long-records.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { DefinitionReads } from '../use-cases/definition-reads.ts'

@@ -1,5 +1,5 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
-import { partHealth } from '../../common/server/health/part-health.ts'
+import { partHealth } from '../../common/server/health.ts'
 import {
   AgentRunErrorFields,
   AgentRunEventFields,

@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
+import type { AnswerBudget } from '../../common/documents/long-records.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
 import { findThread, titleOf } from '../use-cases/agents/threads.ts'
 import type { ThreadRecord } from '../use-cases/tables.ts'

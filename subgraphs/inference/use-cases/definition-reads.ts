@@ -1,4 +1,4 @@
-import { OwnedReads } from '../../common/documents/owned-reads.ts'
+import { OwnedReads } from '../../common/documents/batched-reads.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { AskContext, Ports } from './deps.ts'
 import type { AgentRecord, WorkflowRecord } from './tables.ts'

@@ -1,4 +1,4 @@
-import { eraseEvents } from '../../common/events/erase-events.ts'
+import { eraseEvents } from '../../common/events/event-log.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { ServedDeps } from './deps.ts'
 import { forgetAgent, forgetWorkflow } from './forget.ts'

@@ -1,5 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
-import { longRecordsPage } from '../../common/documents/long-records.ts'
+import { type AnswerBudget, longRecordsPage } from '../../common/documents/long-records.ts'
 import { type Connection, type PageArguments, readPage } from '../../common/link/connection.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { AgentRecord, AgentVersion, WorkflowRecord } from './tables.ts'

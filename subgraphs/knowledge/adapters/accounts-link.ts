@@ -1,5 +1,5 @@
 import { billingOperation } from '../../../schema/operations.ts'
-import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal-answer.ts'
+import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import type { Accounts } from '../ports/accounts.ts'
 

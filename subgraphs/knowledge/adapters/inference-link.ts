@@ -1,7 +1,6 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
-import { readTokenStates } from '../../common/link/scalars/wire-token-states.ts'
-import { readVector, type WireVector } from '../../common/link/scalars/wire-vector.ts'
+import { readTokenStates, readVector, type WireVector } from '../../common/link/scalars.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 

@@ -1,4 +1,4 @@
-import type { SiftBudget } from '../../common/documents/list-sifted.ts'
+import type { SiftBudget } from '../../common/documents/lists.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { Deps } from '../use-cases/deps.ts'
 import type { RecordReads } from '../use-cases/record-reads.ts'

@@ -1,4 +1,4 @@
-import { toInt } from '../../common/int.ts'
+import { toInt } from '../../common/check.ts'
 import { quoteReembedding } from '../use-cases/reembedding/quote-reembedding.ts'
 import { cancelReembedding, costOf, findReembedding, startReembedding } from '../use-cases/reembedding/reembeddings.ts'
 import type { MutationResolvers, QueryResolvers, ReembeddingQuoteResolvers, ReembeddingResolvers } from './generated.ts'

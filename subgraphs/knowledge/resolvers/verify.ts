@@ -1,5 +1,5 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
-import { partHealth } from '../../common/server/health/part-health.ts'
+import { partHealth } from '../../common/server/health.ts'
 import { hasOldTerms } from '../use-cases/chunk-index/index-mark.ts'
 import { rebuildIndex } from '../use-cases/chunk-index/rebuild-index.ts'
 import { listIngestionQueues } from '../use-cases/jobs/ingestion-queues.ts'

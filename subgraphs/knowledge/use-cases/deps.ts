@@ -1,7 +1,7 @@
 import type { BytePaths } from '../../common/bytes/byte-paths.ts'
+import type { StoreFiles } from '../../common/documents/verify-files.ts'
 import type { Egress } from '../../common/egress/egress.ts'
 import type { EventLog, Telling } from '../../common/events/event-log.ts'
-import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import type { IdSource } from '../../common/process/ids.ts'
 import type { Log } from '../../common/process/log.ts'

@@ -1,4 +1,4 @@
-import { OwnedReads } from '../../common/documents/owned-reads.ts'
+import { OwnedReads } from '../../common/documents/batched-reads.ts'
 import { NotFound } from '../../common/errors.ts'
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'

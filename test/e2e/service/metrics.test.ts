@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { METRICS } from '../../../subgraphs/common/telemetry/metric-list.ts'
+import { METRICS } from '../../../subgraphs/common/telemetry/metrics.ts'
 import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import type { GatewayConfig } from '../../../gateway/config.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../gateway/main.ts'
-import type { SessionDoor } from '../../../gateway/sessions/session-door.ts'
+import type { SessionStore } from '../../../gateway/sessions/session-store.ts'
 import { bytePaths } from '../../../subgraphs/common/bytes/byte-paths.ts'
 import { InvalidApiKey } from '../../../subgraphs/common/errors.ts'
 import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
@@ -40,7 +40,7 @@ export function makePrincipal(apiKey: string): Principal {
 }
 
 /** Nobody signs in. */
-export const NO_SESSIONS: SessionDoor = {
+export const NO_SESSIONS: SessionStore = {
   open: async () => {
     throw new InvalidApiKey()
   },

@@ -1,6 +1,6 @@
+import { MAX_INT } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Scope } from '../../../common/identity/principal.ts'
-import { MAX_INT } from '../../../common/int.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'

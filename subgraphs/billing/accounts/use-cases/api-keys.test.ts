@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { SiftBudget } from '../../../common/documents/list-sifted.ts'
+import { SiftBudget } from '../../../common/documents/lists.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { FindOptions } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'

@@ -1,6 +1,6 @@
-import { listSifted, nameTest, SiftBudget } from '../../../common/documents/list-sifted.ts'
+import { BatchedReads } from '../../../common/documents/batched-reads.ts'
+import { listSifted, nameTest, SiftBudget } from '../../../common/documents/lists.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { BatchedReads } from '../../../common/link/batched-reads.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { requireOneSecret } from '../../../common/identity/earlier-rotation.ts'
-import { HALF_ROTATED } from '../../../common/identity/kept-secret.ts'
+import { HALF_ROTATED } from '../../../common/identity/secret-file.ts'
 import { deriveKey, fingerprintSecret, sealedBy } from '../../../common/identity/secrets.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { BOOTSTRAP, type Bootstrap, type Collections } from '../../use-cases/tables.ts'

@@ -1,4 +1,4 @@
-import { listById } from '../../../common/documents/list-by-id.ts'
+import { listById } from '../../../common/documents/lists.ts'
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, encodeCursor, type Page, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'

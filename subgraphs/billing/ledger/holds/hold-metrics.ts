@@ -1,5 +1,5 @@
-import { byTime } from '../../../common/documents/by-time.ts'
 import { type Metrics, type Reading, readRarely } from '../../../common/telemetry/metrics.ts'
+import { byTime } from '../../domain/by-time.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 
 const NANO_USD = 1e9

@@ -1,4 +1,4 @@
-import { byTime } from '../../../common/documents/by-time.ts'
+import { byTime } from '../../domain/by-time.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { expireHold } from './end-hold.ts'

@@ -1,6 +1,5 @@
-import type { Caller } from '../../../common/identity/principal.ts'
-import { requireScope } from '../../../common/identity/principal.ts'
-import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
+import { type Caller, requireScope } from '../../../common/identity/principal.ts'
+import { decodeScanCursor, encodeScanCursor } from '../../../common/link/scan-cursor.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 import { usageRecordIdOf } from '../domain/ids.ts'
 import { balanceChange, isEnd, type LedgerEntry } from '../domain/ledger.ts'
@@ -69,9 +68,9 @@ export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, afte
 
 /** As `verifyLedger`, for the operator's own commands, which have no caller. */
 async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
-  const place: Place = after === null ? { at: 'organizations', after: '' } : decodePlace(after, isPlace, 'after')
+  const place: Place = after === null ? { at: 'organizations', after: '' } : decodeScanCursor(after, isPlace, 'after')
   const { next, ...page } = await verifyAt(deps, place)
-  return { ...page, next: next && encodePlace(next) }
+  return { ...page, next: next && encodeScanCursor(next) }
 }
 
 async function verifyAt(deps: VerifyDeps, place: Place): Promise<Page> {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { listById } from '../../../common/documents/list-by-id.ts'
+import { listById } from '../../../common/documents/lists.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'

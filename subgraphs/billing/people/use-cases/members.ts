@@ -1,4 +1,4 @@
-import { listById } from '../../../common/documents/list-by-id.ts'
+import { listById } from '../../../common/documents/lists.ts'
 import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'

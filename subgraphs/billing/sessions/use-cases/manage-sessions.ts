@@ -1,4 +1,4 @@
-import { listById } from '../../../common/documents/list-by-id.ts'
+import { listById } from '../../../common/documents/lists.ts'
 import { NotFound } from '../../../common/errors.ts'
 import { hasScope, type Principal } from '../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'

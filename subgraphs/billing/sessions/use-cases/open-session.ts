@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { sessionTokenFrom } from '../../../common/identity/credentials.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
-import { sessionTokenFrom } from '../../../common/sessions/session-token.ts'
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Session } from '../../use-cases/tables.ts'

@@ -1,6 +1,6 @@
 import { OrganizationSuspended, SessionEnded } from '../../../common/errors.ts'
+import { isSessionToken } from '../../../common/identity/credentials.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { isSessionToken } from '../../../common/sessions/session-token.ts'
 import { principalOfKey } from '../../accounts/use-cases/find-principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Session } from '../../use-cases/tables.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../../../schema/events.ts'
-import { MAX_INT } from '../../../common/int.ts'
+import { MAX_INT } from '../../../common/check.ts'
 import { recordKind, reportKind } from '../../../common/portable/record-kind.ts'
 import { count, date, id, scopes, text } from '../../../common/portable/shapes.ts'
 import { MEMBER_ROLES } from '../../accounts/domain/member-role.ts'

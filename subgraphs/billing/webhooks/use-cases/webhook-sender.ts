@@ -1,5 +1,5 @@
 import { claimSeen, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../domain/records.ts'
@@ -30,7 +30,7 @@ export class WebhookSender {
   readonly #deps: BillingDeps
   readonly #wakeUp = wakeUp()
   readonly #underWay = new Map<Promise<void>, string>()
-  readonly #places = new FairPlaces(MAX_UNDER_WAY)
+  readonly #places = new FairSemaphore(MAX_UNDER_WAY)
   #after = ''
 
   constructor(deps: BillingDeps) {

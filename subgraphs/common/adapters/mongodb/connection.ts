@@ -2,7 +2,7 @@ import { type MongoClientOptions, MongoError, MongoServerError, MongoServerSelec
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
 import { Unfit } from '../../process/opening.ts'
 import { isDuplicateKey } from './failures.ts'
-import { LastingClient } from './lasting-client.ts'
+import { ResilientClient } from './resilient-client.ts'
 
 /**
  * Connections of one store in one process; more operations wait. Ten processes with two stores stay far below mongod's
@@ -65,7 +65,7 @@ export const STARTS = 'starts'
  * @throws {Unfit} the server is unsuitable; the message says why in a sentence
  * @throws {Error} the URL cannot be read
  */
-export async function connectMongo({ url, database }: MongoDatabase): Promise<LastingClient> {
+export async function connectMongo({ url, database }: MongoDatabase): Promise<ResilientClient> {
   const client = openClient(url)
   try {
     await client.connect()
@@ -77,14 +77,14 @@ export async function connectMongo({ url, database }: MongoDatabase): Promise<La
   }
 }
 
-async function checkServer(client: LastingClient, database: string): Promise<void> {
+async function checkServer(client: ResilientClient, database: string): Promise<void> {
   const { readOnly } = await client.db(database).command({ hello: 1 })
   if (readOnly) throw new Unfit(['MongoDB cannot be used: the server is read-only'])
   await tryToWrite(client, database)
 }
 
 /** Only a write shows missing rights, a full disk or a missing majority. */
-export async function tryToWrite(client: LastingClient, database: string): Promise<void> {
+export async function tryToWrite(client: ResilientClient, database: string): Promise<void> {
   const starts = client.db(database).collection<{ _id: string }>(STARTS)
   try {
     await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })
@@ -94,11 +94,11 @@ export async function tryToWrite(client: LastingClient, database: string): Promi
   }
 }
 
-function openClient(url: string): LastingClient {
+function openClient(url: string): ResilientClient {
   try {
     // Half of it at random, so that processes that lost the same server do not return at the same time.
     const heartbeatFrequencyMS = HEARTBEAT_MS * (0.5 + Math.random() / 2)
-    return new LastingClient(url, { ...OPTIONS, heartbeatFrequencyMS, heartbeatLimitMs: HEARTBEAT_LIMIT_MS })
+    return new ResilientClient(url, { ...OPTIONS, heartbeatFrequencyMS, heartbeatLimitMs: HEARTBEAT_LIMIT_MS })
   } catch {
     // The driver's message may quote parts of the URL, and even of the password if its special characters are not
     // encoded.

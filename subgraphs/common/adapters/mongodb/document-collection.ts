@@ -19,14 +19,14 @@ import { toBson, toBsonUpdate } from './bson.ts'
 import { OPERATION_LIMIT_MS } from './connection.ts'
 import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { toHint } from './indexes.ts'
-import type { LastingClient } from './lasting-client.ts'
 import { LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
+import type { ResilientClient } from './resilient-client.ts'
 
 /** What a collection needs from its store. */
 interface StoreAccess {
   /** Begins the message of a failure: `The document store`. */
   readonly what: string
-  readonly client: Pick<LastingClient, 'bounded'>
+  readonly client: Pick<ResilientClient, 'bounded'>
   readonly longReads: LongReads
   /** Of all reads. Undefined: each shows what is there. */
   readonly session?: ClientSession | undefined

@@ -9,8 +9,8 @@ import { OPERATION_LIMIT_MS, tryToWrite } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
 import { isDiskFull, translated } from './failures.ts'
 import { checkSparse, makeIndexes } from './indexes.ts'
-import type { LastingClient } from './lasting-client.ts'
 import { LongReads } from './long-reads.ts'
+import type { ResilientClient } from './resilient-client.ts'
 import { databaseAt, type MongoSnapshot } from './snapshot.ts'
 
 const WHAT = 'The document store'
@@ -18,7 +18,7 @@ const STANDALONE =
   'MongoDB is a standalone server: if its disk is lost, so is every acknowledged write; no other server takes over when it fails; and a write whose connection breaks is not repeated. Run it as a replica set'
 
 /** Logs where documents are, with a warning about a server that is alone. */
-export async function announce(client: LastingClient, database: string, log: Log): Promise<void> {
+export async function announce(client: ResilientClient, database: string, log: Log): Promise<void> {
   const { setName, msg } = await client.bounded(() => client.db(database).command({ hello: 1 }), OPERATION_LIMIT_MS)
   log.info({ database }, 'documents are in MongoDB')
   // `isdbgrid`: a router of shards.
@@ -30,7 +30,7 @@ export async function announce(client: LastingClient, database: string, log: Log
  * created and checked before the first use of any, so a `ping` after the declarations reports every wrong index.
  * Disposing them ends `meanwhile`, and closes the client.
  */
-export function documentsOf(client: LastingClient, database: string, meanwhile?: AsyncDisposable): DocumentStore {
+export function documentsOf(client: ResilientClient, database: string, meanwhile?: AsyncDisposable): DocumentStore {
   return new MongoDocumentStore(client, client.db(database), meanwhile)
 }
 
@@ -40,7 +40,7 @@ export function documentsAt(snapshot: MongoSnapshot, database: string): Document
 }
 
 class MongoDocumentStore implements DocumentStore {
-  readonly #client: LastingClient
+  readonly #client: ResilientClient
   readonly #db: Db
   readonly #meanwhile: AsyncDisposable | undefined
   readonly #snapshot: MongoSnapshot | undefined
@@ -50,7 +50,7 @@ class MongoDocumentStore implements DocumentStore {
   readonly #unprepared = new Set<CollectionSpec>()
   #preparing: Promise<void> | undefined
 
-  constructor(client: LastingClient, db: Db, meanwhile?: AsyncDisposable, snapshot?: MongoSnapshot) {
+  constructor(client: ResilientClient, db: Db, meanwhile?: AsyncDisposable, snapshot?: MongoSnapshot) {
     this.#client = client
     this.#db = db
     this.#meanwhile = meanwhile

@@ -1,5 +1,4 @@
-import { FairPlaces, orTooBusy } from '../../process/fair-places.ts'
-import { takeInTime } from '../../process/take-in-time.ts'
+import { acquireWithTimeout, FairSemaphore, orTooBusy } from '../../process/fair-semaphore.ts'
 import { MAX_CONNECTIONS, WAIT_QUEUE_TIMEOUT_MS } from './connection.ts'
 
 /** Of one store at once. The other connections are for reads by key, short pages and writes, such as holds of money. */
@@ -11,7 +10,7 @@ export const LONG_READ_LIMIT_MS = 10_000
 
 /** Turns of organizations for the long reads of one store. So none fills the connections. */
 export class LongReads {
-  readonly #places = new FairPlaces(LONG_READS_AT_ONCE, MAX_WAITING)
+  readonly #places = new FairSemaphore(LONG_READS_AT_ONCE, MAX_WAITING)
 
   /**
    * `organizationId` is empty for a read that is for none.
@@ -19,7 +18,7 @@ export class LongReads {
    */
   async run<R>(organizationId: string, read: () => Promise<R>): Promise<R> {
     const why = `Too many reads${organizationId && ' of your organization'} wait.`
-    const leave = await takeInTime(this.#places, organizationId, WAIT_QUEUE_TIMEOUT_MS).catch(orTooBusy(why))
+    const leave = await acquireWithTimeout(this.#places, organizationId, WAIT_QUEUE_TIMEOUT_MS).catch(orTooBusy(why))
     try {
       return await read()
     } finally {

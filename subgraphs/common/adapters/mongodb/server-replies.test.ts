@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
 import { playMongo, type Reply } from '../../../../test/support/engines/played-mongodb.ts'
 import type { CollectionSpec } from '../../ports/document-store.ts'
-import { LastingClient } from './lasting-client.ts'
+import { ResilientClient } from './resilient-client.ts'
 
 /** Replies of servers that the engines of the tests do not give, played on the wire to the real driver. */
 
@@ -57,7 +57,7 @@ it('gives an index more time than any other reply', async () => {
     await new Promise((resolve) => setTimeout(resolve, 500))
     return undefined
   })
-  await using client = new LastingClient(server.url, { socketTimeoutMS: 100, heartbeatLimitMs: 60_000, retryReads: false })
+  await using client = new ResilientClient(server.url, { socketTimeoutMS: 100, heartbeatLimitMs: 60_000, retryReads: false })
   await expect(client.db('kis').collection('items').findOne()).rejects.toThrow(/timed out/)
   expect(await client.patiently((patient) => patient.db('kis').createIndex('items', { n: 1 }))).toBe('n_1')
 })

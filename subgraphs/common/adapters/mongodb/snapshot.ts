@@ -1,11 +1,11 @@
 import { type ClientSession, type Db, MongoCompatibilityError, MongoServerError, ReadConcern } from 'mongodb'
 import { OPERATION_LIMIT_MS, STARTS } from './connection.ts'
 import { translated } from './failures.ts'
-import type { LastingClient } from './lasting-client.ts'
+import type { ResilientClient } from './resilient-client.ts'
 
 /** Reads of a server that all show one moment, in all its databases. */
 export interface MongoSnapshot {
-  readonly client: LastingClient
+  readonly client: ResilientClient
   readonly session: ClientSession
   /** To the second. */
   readonly madeAt: Date
@@ -21,7 +21,7 @@ export function databaseAt({ client }: MongoSnapshot, database: string): Db {
  * the client to end them.
  * @throws {ServiceUnavailable} the server cannot be asked
  */
-export async function beginSnapshot(client: LastingClient, database: string): Promise<MongoSnapshot | null> {
+export async function beginSnapshot(client: ResilientClient, database: string): Promise<MongoSnapshot | null> {
   const session = client.startSession({ snapshot: true })
   try {
     // The first read of the session chooses the moment, and the reply names it. Some servers pass over the wish.

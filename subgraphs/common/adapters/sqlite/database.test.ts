@@ -11,8 +11,8 @@ import { silentLog } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { DataFolder } from './data-folder.ts'
 import { Connection, FileLock, prepareFile } from './database.ts'
-import { DOCUMENT_FILE } from './documents/document-file.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
+import { DOCUMENT_FILE } from './documents/tables.ts'
 import { markOfFile } from './store-mark.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))

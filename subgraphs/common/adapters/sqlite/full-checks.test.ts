@@ -3,10 +3,10 @@ import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { CheckedFile } from '../../ports/store-files.ts'
+import type { CheckedFile } from '../../documents/verify-files.ts'
 import { silentLog } from '../../process/log.ts'
-import { DOCUMENT_FILE } from './documents/document-file.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
+import { DOCUMENT_FILE } from './documents/tables.ts'
 import { FileChecks } from './full-checks.ts'
 
 let folder: string

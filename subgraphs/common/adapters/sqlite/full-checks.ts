@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import type { FileVerification, StoreFiles } from '../../documents/verify-files.ts'
 import { KisError } from '../../errors.ts'
-import type { FileVerification, StoreFiles } from '../../ports/store-files.ts'
 
 /** A result that nobody fetches within this time is dropped, because a later caller wants a new check. */
 const KEEP_MS = 60_000

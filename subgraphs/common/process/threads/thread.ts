@@ -1,7 +1,7 @@
 import type { Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { ServiceUnavailable, TooBusy } from '../../errors.ts'
-import { FairPlaces } from '../fair-places.ts'
+import { FairSemaphore } from '../fair-semaphore.ts'
 import { untilAborted } from '../until-aborted.ts'
 import type { Reply } from './thread-calls.ts'
 
@@ -144,7 +144,7 @@ const NO_END = new AbortController().signal
 export class FairThreads implements AsyncDisposable {
   readonly #what: string
   readonly #options: ThreadOptions
-  readonly #places: FairPlaces
+  readonly #places: FairSemaphore
   readonly #threads: Thread[] = []
   readonly #free: Thread[] = []
   #isClosed = false
@@ -154,7 +154,7 @@ export class FairThreads implements AsyncDisposable {
     this.#what = what
     this.#options = options
     // Each call says how many may wait.
-    this.#places = new FairPlaces(maxThreads, Number.POSITIVE_INFINITY)
+    this.#places = new FairSemaphore(maxThreads, Number.POSITIVE_INFINITY)
   }
 
   /**

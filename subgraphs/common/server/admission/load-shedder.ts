@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { KisError } from '../../errors.ts'
-import { isToken, nameOfToken } from '../../identity/access-token.ts'
+import { isToken, nameOfToken } from '../../identity/credentials.ts'
 import { subscriberOf } from '../../sessions/client-address.ts'
 import type { QueueWatch } from '../queue-watch.ts'
 

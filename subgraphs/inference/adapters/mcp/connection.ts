@@ -5,7 +5,7 @@ import { ErrorCode, ListToolsResultSchema, McpError, type Result, ResultSchema }
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
 import { cut, KisError } from '../../../common/errors.ts'
-import { redactorOf } from '../../../common/redact-secrets.ts'
+import { redactorOf } from '../../domain/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type LetLeave, type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'

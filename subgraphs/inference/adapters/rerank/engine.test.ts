@@ -1,8 +1,8 @@
 import { LLMock } from '@copilotkit/aimock'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Misbehaviour, RerankVendor } from '../../../../test/support/engines/rerank-vendor.ts'
-import { RERANK_PROTOCOLS, type RerankProtocol } from '../../../common/catalog/engine.ts'
 import { systemClock } from '../../../common/process/clock.ts'
+import { RERANK_PROTOCOLS, type RerankProtocol } from '../../domain/catalog/engine.ts'
 import { TIMEOUTS } from '../vendor/limits.ts'
 import { createRerankEngine, type RerankEngineOptions } from './engine.ts'
 

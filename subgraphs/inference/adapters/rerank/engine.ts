@@ -1,5 +1,5 @@
-import type { RerankProtocol } from '../../../common/catalog/engine.ts'
 import type { Clock } from '../../../common/process/clock.ts'
+import type { RerankProtocol } from '../../domain/catalog/engine.ts'
 import { MAX_ANSWER_BYTES } from '../../domain/engines/answer-limits.ts'
 import type { RerankEngine } from '../../ports/engines.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'

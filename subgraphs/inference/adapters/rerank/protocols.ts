@@ -1,4 +1,4 @@
-import type { RerankProtocol } from '../../../common/catalog/engine.ts'
+import type { RerankProtocol } from '../../domain/catalog/engine.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
 
 /** What an answer says, before it is checked. */

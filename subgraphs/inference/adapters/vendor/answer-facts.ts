@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { MIN_SECRET_LENGTH, redactorOf } from '../../../common/redact-secrets.ts'
+import { MIN_SECRET_LENGTH, redactorOf } from '../../domain/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 /** Fields with what a model says, or with a vendor's signature of it. */

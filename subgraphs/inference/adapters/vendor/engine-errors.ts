@@ -3,8 +3,8 @@ import { errors } from 'undici'
 import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { redactorOf } from '../../../common/redact-secrets.ts'
 import { EngineFailure, type OperatorFault, ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
+import { redactorOf } from '../../domain/redact-secrets.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000

@@ -1,4 +1,4 @@
-import { MAX_INT } from '../../../common/int.ts'
+import { MAX_INT } from '../../../common/check.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 

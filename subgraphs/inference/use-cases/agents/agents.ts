@@ -1,6 +1,6 @@
 import { refuse } from '../../../common/check.ts'
-import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
+import type { AnswerBudget } from '../../../common/documents/long-records.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'

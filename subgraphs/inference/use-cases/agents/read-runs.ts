@@ -1,6 +1,5 @@
-import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import type { OrderedPage } from '../../../common/documents/list-by-id.ts'
-import { listSifted, type Sieve } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type OrderedPage, type Sieve } from '../../../common/documents/lists.ts'
+import type { AnswerBudget } from '../../../common/documents/long-records.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { Filter, StoredDocument } from '../../../common/ports/document-store.ts'

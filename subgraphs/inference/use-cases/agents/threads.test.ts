@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { AnswerBudget } from '../../../common/documents/long-records.ts'
 import { openCollections } from '../tables.ts'
 import { listThreads } from './threads.ts'
 

@@ -1,5 +1,5 @@
-import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
+import type { AnswerBudget } from '../../../common/documents/long-records.ts'
 import { NotFound, TooBusy } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'

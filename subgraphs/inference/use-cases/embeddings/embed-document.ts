@@ -1,7 +1,6 @@
-import { checkInteger, listAt, textAt } from '../../../common/check.ts'
+import { checkInteger, listAt, MAX_INT, textAt } from '../../../common/check.ts'
 import { EmbeddingStopped } from '../../../common/errors.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
-import { MAX_INT } from '../../../common/int.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'

@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib'
 import { type ByteRange, type ByteRequest, type ByteResponse, respondWithBytes } from '../../../common/bytes/byte-response.ts'
 import { isAbort, NotFound } from '../../../common/errors.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { acceptsEncoding } from '../../../common/server/accepts-encoding.ts'
+import { acceptsEncoding } from '../../../common/server/request-headers.ts'
 import type { KeyedDeps } from '../deps.ts'
 import type { PackedResponse } from './keyed-outcome.ts'
 

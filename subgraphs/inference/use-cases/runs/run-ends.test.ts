@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { eventChecks } from '../../../../test/support/engines/webhook-receiver.ts'
-import { eventLogSource } from '../../../common/events/event-log-source.ts'
+import { eventLogSource } from '../../../common/events/event-log.ts'
 import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'

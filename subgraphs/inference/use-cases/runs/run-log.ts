@@ -3,7 +3,7 @@ import { Followers } from '../../../common/events/followers.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
 import type { Ports } from '../deps.ts'
 import type { RunBase, RunEventRecord } from '../tables.ts'
@@ -41,7 +41,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #records: Pick<DocumentCollection<RunBase>, 'findOne'>
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
-  readonly #places = new FairPlaces(MAX_FOLLOWED_IN_ALL)
+  readonly #places = new FairSemaphore(MAX_FOLLOWED_IN_ALL)
   /** The number of followers, by API key. */
   readonly #followed = new Map<string, number>()
 

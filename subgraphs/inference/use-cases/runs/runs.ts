@@ -4,7 +4,7 @@ import { claimJob, claimSeen, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '.
 import { KisError, NotFound, TooBusy } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import type { Task, Tasks } from '../../../common/process/tasks.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
@@ -97,7 +97,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   readonly #kind: RunKind<Run, Event>
   readonly #suspects: Suspects
   readonly #running = new Map<string, Running>()
-  readonly #places: FairPlaces
+  readonly #places: FairSemaphore
   readonly #turns: FairJobs<Run>
   /** Pending looks for due runs; each place that becomes free asks for one. */
   #looking: Promise<void> = Promise.resolve()
@@ -110,7 +110,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.#deps = deps
     this.#kind = kind
     this.#suspects = suspects
-    this.#places = new FairPlaces(kind.maxRuns)
+    this.#places = new FairSemaphore(kind.maxRuns)
     this.#turns = new FairJobs(kind.records, this.#places, deps.clock)
     this.log = new RunLog(deps, kind.records)
     this.ready = opened.then(

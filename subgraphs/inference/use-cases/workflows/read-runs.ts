@@ -1,5 +1,5 @@
-import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
-import { listSifted } from '../../../common/documents/list-sifted.ts'
+import { listSifted } from '../../../common/documents/lists.ts'
+import type { AnswerBudget } from '../../../common/documents/long-records.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import { type RunPage, sifted } from '../agents/read-runs.ts'

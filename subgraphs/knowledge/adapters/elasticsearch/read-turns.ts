@@ -1,6 +1,5 @@
 import { TooBusy } from '../../../common/errors.ts'
-import { FairPlaces, orTooBusy } from '../../../common/process/fair-places.ts'
-import { takeInTime } from '../../../common/process/take-in-time.ts'
+import { acquireWithTimeout, FairSemaphore, orTooBusy } from '../../../common/process/fair-semaphore.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { MAX_CONNECTIONS } from './client.ts'
 
@@ -31,7 +30,7 @@ interface Bounds {
 /** Reads of collections, by turns of their organizations. So none fills the connections to the index. */
 export class ReadTurns {
   readonly #readOrganization: (collectionId: string) => Promise<string | undefined>
-  readonly #places = new FairPlaces(READS_AT_ONCE, MAX_WAITING_READS)
+  readonly #places = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
   /** Of collections, by id. It never changes for one. */
   readonly #organizations = new Map<string, Promise<string>>()
 
@@ -78,7 +77,7 @@ export class ReadTurns {
   }
 
   async #inTurn<R>(organizationId: string, read: () => Promise<R>, signal: AbortSignal): Promise<R> {
-    const leave = await takeInTime(this.#places, organizationId, MAX_WAIT_MS, signal).catch(orTooBusy(tooMany(organizationId)))
+    const leave = await acquireWithTimeout(this.#places, organizationId, MAX_WAIT_MS, signal).catch(orTooBusy(tooMany(organizationId)))
     try {
       return await read()
     } finally {

@@ -2,7 +2,7 @@ import { finished } from 'node:stream/promises'
 import { type Binary, type ClientSession, type Collection, GridFSBucket, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
 import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
 import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
-import type { LastingClient } from '../../../common/adapters/mongodb/lasting-client.ts'
+import type { ResilientClient } from '../../../common/adapters/mongodb/resilient-client.ts'
 import { databaseAt, type MongoSnapshot } from '../../../common/adapters/mongodb/snapshot.ts'
 import type { MongoDatabase } from '../../../common/documents/mongodb-url.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
@@ -75,7 +75,7 @@ async function listPointers(
   return found.map(({ _id: key, size }) => ({ key, sizeBytes: size! }))
 }
 
-async function bounded<R>(client: LastingClient, operation: () => Promise<R>): Promise<R> {
+async function bounded<R>(client: ResilientClient, operation: () => Promise<R>): Promise<R> {
   try {
     return await client.bounded(operation, TRANSFER_LIMIT_MS)
   } catch (error) {
@@ -84,11 +84,11 @@ async function bounded<R>(client: LastingClient, operation: () => Promise<R>): P
 }
 
 class MongoBlobStore implements BlobStore, AsyncDisposable {
-  readonly #client: LastingClient
+  readonly #client: ResilientClient
   readonly #pointers: Collection<Pointer>
   readonly #bucket: GridFSBucket
 
-  constructor(client: LastingClient, database: string) {
+  constructor(client: ResilientClient, database: string) {
     this.#client = client
     this.#pointers = client.db(database).collection(NAME)
     this.#bucket = new GridFSBucket(client.db(database), { bucketName: NAME, chunkSizeBytes: CHUNK_BYTES })

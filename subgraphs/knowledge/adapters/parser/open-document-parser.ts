@@ -1,6 +1,6 @@
 import { locks } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
@@ -66,7 +66,7 @@ class ChildDocumentParser implements DocumentParser {
   readonly #closing = new AbortController()
   #places = MAX_CHILDREN
   /** One child unpacks at a time, beside them: what it gives has to be stored, which takes longer. */
-  readonly #unpacking = new FairPlaces(1, MAX_WAITING)
+  readonly #unpacking = new FairSemaphore(1, MAX_WAITING)
   #spare: ParserProcess
 
   constructor({ log, limits }: DocumentParserDeps, isolation: readonly string[]) {

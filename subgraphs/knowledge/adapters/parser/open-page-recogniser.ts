@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { PageRecogniser, RecognisedPage } from '../../ports/page-recogniser.ts'
@@ -31,7 +31,7 @@ class ChildPageRecogniser implements PageRecogniser {
   readonly #log: Log
   readonly #isolation: readonly string[]
   readonly #limits: ParserLimits
-  readonly #places = new FairPlaces(PLACES, MAX_WAITING)
+  readonly #places = new FairSemaphore(PLACES, MAX_WAITING)
   readonly #closing = new AbortController()
   readonly #children = new Set<ParserProcess>()
 

@@ -1,4 +1,4 @@
-import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/lists.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'

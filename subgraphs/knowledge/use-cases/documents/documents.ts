@@ -1,5 +1,12 @@
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
-import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import {
+  listById,
+  listSifted,
+  type NameFilter,
+  nameTest,
+  type OrderedPage,
+  type SiftBudget,
+  type SortedPage,
+} from '../../../common/documents/lists.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
 import { hasScope, type Principal, requirePrincipal, requireScope } from '../../../common/identity/principal.ts'

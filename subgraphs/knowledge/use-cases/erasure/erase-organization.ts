@@ -1,4 +1,4 @@
-import { eraseEvents } from '../../../common/events/erase-events.ts'
+import { eraseEvents } from '../../../common/events/event-log.ts'
 import { newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { releaseBlob, removeUnused } from '../files/blobs.ts'

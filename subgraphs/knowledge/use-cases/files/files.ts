@@ -1,10 +1,10 @@
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
-import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/list-sifted.ts'
+import { listSifted, type NameFilter, nameTest, type SiftBudget, type SortedPage } from '../../../common/documents/lists.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
+import { CapacityExceeded, FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
 import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST, SOUND_LIST } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
@@ -28,7 +28,7 @@ const LARGE_CHARACTERS = 1_048_576
 const MAX_WAITING = 64
 /** The longest wait of a large upload, as in `large-bodies.ts`. */
 const MAX_WAIT_MS = 10_000
-const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
+const places = new FairSemaphore(LARGE_UPLOADS, MAX_WAITING)
 
 /** The largest piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
@@ -131,7 +131,7 @@ export function requireUse(mediaType: string, param: string | null): void {
 async function takePlace(organizationId: string, signal: AbortSignal): Promise<() => void> {
   const late = AbortSignal.timeout(MAX_WAIT_MS)
   return places.take(organizationId, AbortSignal.any([signal, late])).catch((error) => {
-    if (!late.aborted && !(error instanceof NoPlace)) throw error
+    if (!late.aborted && !(error instanceof CapacityExceeded)) throw error
     throw new KisError('service_unavailable', 'Too many large uploads are under way. Try again.', { retryAfterMs: 1_000 })
   })
 }

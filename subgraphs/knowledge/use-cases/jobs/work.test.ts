@@ -6,7 +6,7 @@ import { FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -296,7 +296,7 @@ it('makes the leases of an earlier process due, and leaves jobs that wait for an
 it('a job is claimed by one of many, and renewed by its holder only', async () => {
   const deps = depsOn(newWorld(parts))
   const { ids } = await attach(deps, 3)
-  const processes = Array.from({ length: 10 }, () => new FairJobs(deps.store.documents, new FairPlaces(4), systemClock))
+  const processes = Array.from({ length: 10 }, () => new FairJobs(deps.store.documents, new FairSemaphore(4), systemClock))
   const claims = await Promise.all(processes.map((jobs) => jobs.claim()))
   const claimed = claims.flatMap((claim) => (claim ? [claim.record] : []))
   expect(claimed.map(({ _id }) => _id).sort()).toEqual(ids.toSorted())

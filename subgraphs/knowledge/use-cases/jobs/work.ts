@@ -4,7 +4,7 @@ import { type Claimed, FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { DocumentCollection, StoredDocument } from '../../../common/ports/document-store.ts'
-import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { Task } from '../../../common/process/tasks.ts'
 import type { WakeUp } from '../../../common/process/wake-up.ts'
@@ -116,12 +116,12 @@ export function sweeps(deps: Deps): readonly Task[] {
  */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
-  const places = new FairPlaces(PLACES)
+  const places = new FairSemaphore(PLACES)
   const collections = new FairJobs(store.collections, places, clock)
   const documents = new FairJobs(store.documents, places, clock)
-  const slow = new FairJobs(store.documents, new FairPlaces(SLOW_PLACES), clock, 'slowOrganizationId')
+  const slow = new FairJobs(store.documents, new FairSemaphore(SLOW_PLACES), clock, 'slowOrganizationId')
   const evaluations = new FairJobs(store.evaluations, places, clock)
-  const reembeddings = new FairJobs(store.reembeddings, new FairPlaces(REEMBEDDING_PLACES), clock)
+  const reembeddings = new FairJobs(store.reembeddings, new FairSemaphore(REEMBEDDING_PLACES), clock)
   // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(

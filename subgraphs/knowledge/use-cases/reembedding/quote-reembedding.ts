@@ -1,6 +1,6 @@
+import { toInt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
-import { toInt } from '../../../common/int.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { CollectionRecord } from '../../domain/records.ts'

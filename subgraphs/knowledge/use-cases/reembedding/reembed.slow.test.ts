@@ -20,7 +20,7 @@ import {
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { EmbeddingStopped, KisError } from '../../../common/errors.ts'
-import { eventLogSource } from '../../../common/events/event-log-source.ts'
+import { eventLogSource } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { formatUsd } from '../../../common/usd.ts'

@@ -1,7 +1,7 @@
+import { toInt } from '../../../common/check.ts'
 import { EmbeddingStopped, InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
-import { toInt } from '../../../common/int.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { lastWhole } from '../../domain/index-differences.ts'

@@ -1,4 +1,4 @@
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'

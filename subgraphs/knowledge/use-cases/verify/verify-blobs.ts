@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Caller, requireScope } from '../../../common/identity/principal.ts'
-import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
+import { decodeScanCursor, encodeScanCursor } from '../../../common/link/scan-cursor.ts'
 import type { BlobRecord, DocumentRecord } from '../../domain/records.ts'
 import { BlobDamaged } from '../../ports/blob-store.ts'
 import { textKey } from '../chunk-index/kept-passages.ts'
@@ -58,7 +58,7 @@ type VerifyDeps = Pick<Deps, 'store' | 'blobs'>
  */
 export async function verifyBlobs(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<BlobVerification> {
   requireScope(caller, 'operator')
-  const place: Place = after === null ? { at: 'blobs', after: '' } : decodePlace(after, isPlace, 'after')
+  const place: Place = after === null ? { at: 'blobs', after: '' } : decodeScanCursor(after, isPlace, 'after')
   const list = place.at === 'blobs' ? deps.store.blobs : deps.store.documents
   const records = await list.find({ _id: { $gt: place.after } }, { sort: { _id: 1 }, limit: PAGE })
   const findings: BlobFinding[] = []
@@ -79,7 +79,7 @@ export async function verifyBlobs(deps: VerifyDeps, caller: Caller | null, after
       ? { at: 'texts', after: '' }
       : null
   const [blobs, texts] = place.at === 'blobs' ? [looked, 0] : [0, looked]
-  return { blobs, texts, findings, next: next && encodePlace(next) }
+  return { blobs, texts, findings, next: next && encodeScanCursor(next) }
 }
 
 function isPlace({ at, after }: Readonly<Record<string, unknown>>): boolean {

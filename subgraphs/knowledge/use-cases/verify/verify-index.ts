@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
+import { decodeScanCursor, encodeScanCursor } from '../../../common/link/scan-cursor.ts'
 import { belongs, isInRepair, isWhole, lastWhole } from '../../domain/index-differences.ts'
 import { collectionIdOf, indexNameOf, indexNamesOf } from '../../domain/index-name.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
@@ -80,11 +80,11 @@ export async function verifyIndex(
   const only = input.collectionId ?? null
   const { next, ...page } = await verifyAt(
     deps,
-    input.after == null ? firstPlace(only) : decodePlace(input.after, isPlace, 'input.after'),
+    input.after == null ? firstPlace(only) : decodeScanCursor(input.after, isPlace, 'input.after'),
     repairAs,
   )
   const isOver = next === null || (only !== null && next.at !== 'documents')
-  return { ...page, next: isOver ? null : encodePlace(next) }
+  return { ...page, next: isOver ? null : encodeScanCursor(next) }
 }
 
 function firstPlace(only: string | null): Place {

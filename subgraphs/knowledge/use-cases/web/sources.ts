@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'

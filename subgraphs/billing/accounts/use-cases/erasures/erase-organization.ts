@@ -1,5 +1,5 @@
-import { byTime } from '../../../../common/documents/by-time.ts'
 import type { Erasure, ErasureQueue, ErasureTask } from '../../../../common/erasure/erasing.ts'
+import { byTime } from '../../../domain/by-time.ts'
 import type { BillingDeps } from '../../../use-cases/deps.ts'
 import type { Eraser, ErasureRecord } from '../../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../../webhooks/use-cases/erase-webhooks.ts'

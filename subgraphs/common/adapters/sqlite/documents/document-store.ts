@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ServiceUnavailable } from '../../../errors.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
-import { FairPlaces, orTooBusy } from '../../../process/fair-places.ts'
+import { FairSemaphore, orTooBusy } from '../../../process/fair-semaphore.ts'
 import { untilAborted } from '../../../process/until-aborted.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
@@ -9,15 +9,15 @@ import { toStorageFailure } from '../database.ts'
 import { type OpenedFile, openFile, type SqliteStoreOptions } from '../open-file.ts'
 import { COMMITS, FileThread, SCANS } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
-import { DOCUMENT_FILE } from './document-file.ts'
 import { migrateFile } from './migrate-file.ts'
+import { DOCUMENT_FILE } from './tables.ts'
 
 /** Reads that the thread for scans has at once. An organization alone has two, so that the thread has the next one at once. */
 const READS_AT_ONCE = 4
 /** Reads of one organization that wait, and of the service itself. */
 const MAX_WAITING_READS = 1_000
 /** Of all files, which share the thread. */
-const reads = new FairPlaces(READS_AT_ONCE, MAX_WAITING_READS)
+const reads = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
 /** A read is a page at most, so it runs although its caller has left. */
 const NO_END = new AbortController().signal
 

@@ -9,9 +9,8 @@ import { damageSeenAtStart } from '../damage-at-start.ts'
 import { Connection, isUniqueViolation, orFailure } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
-import { DOCUMENT_FILE } from './document-file.ts'
 import type { Sql } from './query-sql.ts'
-import { nameTable, toSchema } from './tables.ts'
+import { DOCUMENT_FILE, nameTable, toSchema } from './tables.ts'
 
 /** The thread that writes the documents of one file. It answers a write after the commit that includes it. */
 

@@ -1,5 +1,6 @@
 import type { CollectionSpec, IndexSpec } from '../../../ports/document-store.ts'
 import { INDEX_PATH } from '../../documents/spec.ts'
+import type { FileKind } from '../database.ts'
 
 export function nameTable(spec: Pick<CollectionSpec, 'name'>): string {
   return `"documents_${spec.name}"`
@@ -29,4 +30,13 @@ export function toSchema(spec: CollectionSpec): readonly string[] {
     return `CREATE ${index.unique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${nameIndex(spec, index)} ON ${table} (${keys})${where}`
   })
   return [`CREATE TABLE IF NOT EXISTS ${table} (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID`, ...indexes]
+}
+
+export const DOCUMENT_FILE: FileKind = {
+  name: 'document store',
+  /** "KisD" in ASCII. */
+  applicationId: 0x4b69_7344,
+  schemaVersion: 1,
+  /** A document of a few KB then fits into one page or two, without a chain. */
+  pageSize: 8192,
 }

@@ -1,0 +1,599 @@
+import type { ExecutionResult, GraphQLError } from 'graphql'
+import { type Client, createClient } from 'graphql-ws'
+import { LRUCache } from 'lru-cache'
+import { Pool } from 'undici'
+import { WebSocket } from 'ws'
+import { type ByteRequest, type ByteResponse, passedOn } from '../../subgraphs/common/bytes/byte-response.ts'
+import { InvalidApiKey, isAbort, isNotHere, KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import {
+  IDLE_CONNECTION_MS,
+  type Link,
+  type LinkContext,
+  MAX_SERVICE_FRAME_BYTES,
+  type Operation,
+} from '../../subgraphs/common/link/link.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { cutNote } from '../../subgraphs/common/process/cut-operations.ts'
+import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
+import { randomHex } from '../../subgraphs/common/process/ids.ts'
+import { isRefusal, ORDERLY_CLOSE } from '../../subgraphs/common/process/socket-drain.ts'
+import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
+import { FACTS_HEADER } from '../../subgraphs/common/telemetry/request-facts.ts'
+import { FACTS_EXTENSION } from '../../subgraphs/common/telemetry/socket-operation.ts'
+import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
+import { answerTimeMs, isRead, LONG_MS } from './answer-time.ts'
+import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
+import { UnreadEvents } from './unread-events.ts'
+
+/** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
+const MAX_CONNECTIONS = 1_024
+/** A replica that takes longer to connect counts as down. */
+const CONNECT_TIMEOUT_MS = 2_000
+/** How often a replica that something waits for, or that is away, is pinged. */
+const PING_MS = 500
+/**
+ * A ping says nothing of connections that are older than its own: after a cut, new ones pass. So an operation whose last
+ * ping is longer ago begins with one.
+ */
+const MAX_PING_AGE_MS = 1_000
+/**
+ * A process that answers within the two is slow, but not away. For the second part it is pinged over a new connection,
+ * too. If this process stood still meanwhile, it reads the first answer then. So what waits for a stopped one ends within
+ * 5 s.
+ */
+const PONG_MS = 3_000
+const LAST_PONG_MS = 1_000
+/** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
+const MAX_ANSWER_BYTES = 48 * 1024 * 1024
+/** An idle socket is closed after this time. The next operation opens another. */
+const IDLE_SOCKET_MS = 10_000
+/** The connection of pings outlives all others that are idle. */
+const PINGS_IDLE_MS = 1.5 * IDLE_SOCKET_MS
+/** A socket is pinged after so long without a ping, so that no router forgets a stream that waits for its next event. */
+const KEEP_ALIVE_MS = 10_000
+/** Sockets to one replica. */
+const MAX_SOCKETS = 10_000
+
+/** The code with which graphql-ws reports that this side gave a socket up. */
+const GIVEN_UP = 4499
+/** Close codes of a server that does not, or no longer, accept the caller. */
+const REFUSALS: readonly unknown[] = [4401, 4403]
+/** HTTP status of a range that has no bytes, which is the client's to read. */
+const UNSATISFIABLE = 416
+/** Longest wait for a piece of stored bytes. It does not count while the reader is slower. */
+const READ_MS = 30_000
+/** Codes of a connection that failed, so nothing was sent. */
+const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
+
+/** Those of a machine that does not answer at all. */
+const SILENCE: readonly unknown[] = ['EHOSTUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
+
+interface RemoteLinkOptions<Who> {
+  /**
+   * Addresses of the replicas, such as `http://127.0.0.1:4001`. Operations go to their `/graphql`. A host name stands
+   * for all its addresses.
+   */
+  readonly urls: readonly string[]
+  /** The name in errors. */
+  readonly what: string
+  /**
+   * The value of the `authorization` header; null: none. Callers with equal `socketKey` share a socket, others never
+   * do.
+   */
+  authorization(caller: Who): Promise<string | null>
+  socketKey(caller: Who): string
+  /** A factor for how long answers may take, compared with those of a subgraph. Default: 1. */
+  readonly patience?: number
+  /** Headers of every request and WebSocket upgrade that identify this service. Default: none. */
+  serviceHeaders?(): Promise<Record<string, string>>
+  /** Hears what the other side tells of each request, and passes the trace on. Default: nothing is told. */
+  readonly telemetry?: Pick<Telemetry, 'requests' | 'tracer'>
+}
+
+/** A link to another process, which says by itself whether it can serve. */
+export interface RemoteLink<Who> extends Link<Who>, AsyncDisposable {
+  /**
+   * What `/readyz` of the other side names, by the replica with the fewest problems; empty: it is ready. Null: no replica
+   * says so within the time, or all are stopping.
+   */
+  problems(withinMs: number): Promise<readonly string[] | null>
+  /**
+   * What time it is on the other side, to the second. Once its stores are open, it knows.
+   * @throws {ServiceUnavailable} it does not answer, or is not open yet
+   */
+  readClock(context: LinkContext<Who>): Promise<Date>
+}
+
+/**
+ * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
+ * replica with the least work. A replica is pinged while anything waits for it. One that does not answer gets no
+ * operations until it does, and what waits for it ends. What was certainly not begun, because a replica is gone,
+ * starting or draining, goes to the next one; so does a read that got no answer, and a subscription to something that
+ * this replica does not have. Nothing else is ever repeated.
+ */
+export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who> {
+  const { urls, what, authorization } = options
+  const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
+  const failure = (cause: unknown): ExecutionResult => {
+    const { message, extensions } = errorOf(cause, what)
+    // A result is plain JSON, even if this process made it.
+    return { errors: [{ message, extensions } as unknown as GraphQLError] }
+  }
+
+  const ask = async (operation: Operation, context: LinkContext<Who>): Promise<Answer> => {
+    let cause: unknown
+    for await (const turn of replicas.turns()) {
+      try {
+        if (turn.connection.isAway) continue
+        const answer = await turn.connection.execute(operation, context, await authorization(context.caller))
+        if (!isRefusal(answer.result.errors)) return answer
+        cause = answer.result.errors
+        turn.fail()
+      } catch (error) {
+        if (context.signal.aborted && isAbort(error)) throw error
+        if (error instanceof RangeError) throw errorOf(error, what)
+        cause = error
+        if (!NOT_CONNECTED.includes(readCode(error)) && (!isRead(operation.query) || isLate(error))) break
+        turn.fail()
+      } finally {
+        turn.end()
+      }
+    }
+    throw errorOf(cause, what)
+  }
+
+  return {
+    execute: async (operation, context) => (await ask(operation, context)).result,
+
+    readClock: async (context) => new Date((await ask({ query: 'query Health { __typename }' }, context)).date),
+
+    subscribe(operation, context) {
+      const turns = replicas.turns()
+      let turn: Turn<Replica<Who>> | undefined
+      let attempt: Attempt | undefined
+      let cause: unknown
+      /** What the replicas say that were asked and do not have it, and those that could not be asked. */
+      const denials = new Map<Replica<Who>, ExecutionResult>()
+      const missed = new Set<Replica<Who>>()
+      const lastResult = () => (missed.size === 0 && denials.values().next().value) || failure(cause)
+      let isOver = false
+      const leave = () => {
+        attempt?.dispose()
+        turn?.end()
+        attempt = turn = undefined
+      }
+      return endableIterator<ExecutionResult>(
+        async () => {
+          while (!isOver) {
+            if (!attempt) {
+              turn = (await turns.next()).value ?? undefined
+              if (!turn) {
+                isOver = true
+                return { done: false, value: lastResult() }
+              }
+              if (isOver) break
+              if (turn.connection.isAway) missed.add(turn.connection)
+              if (turn.connection.isAway || denials.has(turn.connection)) {
+                leave()
+                continue
+              }
+              attempt = turn.connection.subscribe(operation, context, failure)
+            }
+            const event = await attempt.events.next()
+            const replica = turn?.connection
+            if (replica && !event.done && isNotHere(event.value.errors)) {
+              denials.set(replica, event.value)
+              missed.delete(replica)
+            } else if (!attempt?.notBegun) {
+              return event
+            } else {
+              cause = attempt.notBegun.cause
+              if (replica) missed.add(replica)
+              turn?.fail()
+            }
+            leave()
+          }
+          leave()
+          return { done: true, value: undefined }
+        },
+        () => {
+          isOver = true
+          leave()
+        },
+        context.signal,
+      )
+    },
+
+    async openBytes(request, context) {
+      let cause: unknown
+      for await (const turn of replicas.turns()) {
+        try {
+          if (turn.connection.isAway) continue
+          return await turn.connection.openBytes(request, context, await authorization(context.caller))
+        } catch (error) {
+          if (context.signal.aborted || (error instanceof KisError && !error.shouldRetry)) throw error
+          cause = error
+          turn.fail()
+        } finally {
+          turn.end()
+        }
+      }
+      throw cause instanceof KisError ? cause : errorOf(cause, what)
+    },
+
+    async problems(withinMs) {
+      const signal = AbortSignal.timeout(withinMs)
+      const said = await Promise.all((await replicas.all()).map((replica) => replica.problems(signal)))
+      return said.filter((found) => found !== null).sort((a, b) => a.length - b.length)[0] ?? null
+    },
+
+    [Symbol.asyncDispose]: () => replicas[Symbol.asyncDispose](),
+  }
+}
+
+/** A subscription at one replica. */
+interface Attempt {
+  readonly events: UnreadEvents
+  /** Set with the last event when the replica did nothing for the subscription, with the reason. */
+  readonly notBegun: { readonly cause: unknown } | undefined
+  dispose(): void
+}
+
+/** A socket, and whether its server has accepted the caller. */
+interface Socket {
+  readonly client: Client
+  isConnected: boolean
+  raw?: WebSocket
+}
+
+/** The result of an operation, and the time on the other side. */
+interface Answer {
+  readonly result: ExecutionResult
+  readonly date: string
+}
+
+/** The replica does not answer pings, or the connections of its calls pass nothing any more. */
+class Silent extends Error {
+  constructor() {
+    super('no answer to a ping')
+  }
+}
+
+class Replica<Who> implements AsyncDisposable {
+  readonly #endpoint: Endpoint
+  readonly #options: RemoteLinkOptions<Who>
+  readonly #pool: Pool
+  /** A pool of its own for stored bytes, which may be as long as any file. */
+  readonly #downloads: Pool
+  /** A pool of its own for pings: the other connections may all be waiting for models. */
+  readonly #pings: Pool
+  readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
+  readonly #over = new AbortController()
+  readonly #telemetry: Pick<Telemetry, 'requests' | 'tracer'>
+  /** What waits for the replica: each is called when it will hear nothing. */
+  readonly #waiting = new Set<() => void>()
+  #isWatched = false
+  /** When the last ping ended, on the clock of `performance`. */
+  #pingedAtMs = Number.NEGATIVE_INFINITY
+  #isRetired = false
+  /** True while it does not answer pings. */
+  isAway = false
+
+  constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
+    this.#endpoint = endpoint
+    this.#options = options
+    this.#telemetry = options.telemetry ?? noTelemetry
+    const connections = {
+      connections: MAX_CONNECTIONS,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    }
+    this.#pool = new Pool(endpoint.origin, {
+      ...connections,
+      headersTimeout: LONG_MS,
+      bodyTimeout: LONG_MS,
+      maxResponseSize: MAX_ANSWER_BYTES,
+    })
+    this.#downloads = new Pool(endpoint.origin, { ...connections, headersTimeout: READ_MS, bodyTimeout: READ_MS })
+    this.#pings = new Pool(endpoint.origin, {
+      connections: 2,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: PINGS_IDLE_MS,
+      keepAliveMaxTimeout: PINGS_IDLE_MS,
+    })
+  }
+
+  async execute(operation: Operation, { requestId, signal }: LinkContext<unknown>, authorization: string | null): Promise<Answer> {
+    const traceparent = this.#telemetry.tracer.traceparent()
+    const headers = {
+      host: this.#endpoint.host,
+      'content-type': 'application/json',
+      'x-request-id': requestId,
+      ...(authorization && { authorization }),
+      ...(traceparent && { traceparent }),
+      ...(await this.#options.serviceHeaders?.()),
+    }
+    const body = JSON.stringify(operation)
+    const withinMs = answerTimeMs(operation.query) * (this.#options.patience ?? 1)
+    return this.#waitFor({ signal, withinMs }, async (its) => {
+      const answer = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
+      this.#telemetry.requests.merge(requestId, answer.headers[FACTS_HEADER])
+      const result = (await answer.body.json()) as ExecutionResult
+      if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
+      return { result, date: String(answer.headers.date) }
+    })
+  }
+
+  /** @throws {KisError} the replica refuses it */
+  async openBytes(
+    { path, method, headers }: ByteRequest,
+    context: LinkContext<unknown>,
+    authorization: string | null,
+  ): Promise<ByteResponse> {
+    const { requestId, signal } = context
+    const all = {
+      ...headers,
+      host: this.#endpoint.host,
+      'x-request-id': requestId,
+      ...(authorization && { authorization }),
+      ...(await this.#options.serviceHeaders?.()),
+    }
+    const lost = new AbortController()
+    const leave = this.#enter(() => lost.abort(new Silent()))
+    try {
+      const ends = AbortSignal.any([signal, lost.signal])
+      const asked = this.#downloads.request({ path, method, headers: all, signal: ends })
+      const { statusCode, headers: its, body } = await untilAborted(asked, ends)
+      if (statusCode >= 400 && statusCode !== UNSATISFIABLE) {
+        const { errors } = (await body.json()) as Pick<ExecutionResult, 'errors'>
+        throw KisError.fromGraphQL(errors![0]!)
+      }
+      body.once('close', leave)
+      return passedOn(statusCode, its, body)
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /**
+   * Runs the work until the signal aborts, the time is over or the replica is silent. A request that waits for a
+   * connection does not end by its own signal. The listener and the timer end with the work: `AbortSignal.any` and
+   * `AbortSignal.timeout` would stay and cost garbage collections.
+   */
+  async #waitFor<T>(
+    { signal, withinMs }: { readonly signal: AbortSignal; readonly withinMs: number },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted()
+    const ends = new AbortController()
+    const endBySignal = () => ends.abort(signal.reason)
+    signal.addEventListener('abort', endBySignal)
+    const timer = setTimeout(() => ends.abort(new DOMException('The replica did not answer in time.', 'TimeoutError')), withinMs)
+    const leave = this.#enter(() => ends.abort(new Silent()))
+    try {
+      return await untilAborted(work(ends.signal), ends.signal)
+    } finally {
+      leave()
+      clearTimeout(timer)
+      signal.removeEventListener('abort', endBySignal)
+    }
+  }
+
+  /** Has the replica pinged until the end of something, for which the returned function is called. */
+  #enter(whenLost: () => void): () => void {
+    this.#waiting.add(whenLost)
+    void this.#watch()
+    return () => void this.#waiting.delete(whenLost)
+  }
+
+  /** Pings while anything waits for the replica, or it is away. */
+  async #watch(): Promise<void> {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    let isDue = performance.now() - this.#pingedAtMs > MAX_PING_AGE_MS
+    for (;;) {
+      if (!isDue) await systemClock.sleep(PING_MS, this.#over.signal).catch(() => undefined)
+      isDue = false
+      const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
+      if (!isWanted || this.#over.signal.aborted) break
+      const sign = await this.#look()
+      this.#pingedAtMs = performance.now()
+      this.isAway = sign === 'away'
+      if (sign !== 'alive') this.#giveUp()
+    }
+    this.#isWatched = false
+    if (this.#isRetired) void this.#pings.close()
+  }
+
+  /** Ends what waits, and the idle sockets, which may pass nothing any more. */
+  #giveUp(): void {
+    for (const end of [...this.#waiting]) end()
+    for (const { client } of [...this.#sockets.values()]) client.terminate()
+  }
+
+  /** `cut off`: new connections pass what earlier ones do not. */
+  async #look(): Promise<'alive' | 'cut off' | 'away'> {
+    const late = new AbortController()
+    const signal = AbortSignal.any([this.#over.signal, late.signal])
+    const first = this.#isAnswered(signal)
+    if (await Promise.race([first, systemClock.sleep(PONG_MS, signal).catch(() => true)])) {
+      late.abort()
+      return 'alive'
+    }
+    const timer = setTimeout(() => late.abort(), LAST_PONG_MS)
+    const [isAlive, passes] = await Promise.all([first, this.#isAnswered(signal)])
+    clearTimeout(timer)
+    return isAlive ? 'alive' : passes ? 'cut off' : 'away'
+  }
+
+  /** A connection that is refused or reset answers: a draining process takes none, and one that is dead resets those it had. */
+  async #isAnswered(signal: AbortSignal): Promise<boolean> {
+    try {
+      const ping = this.#pings.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
+      await (await untilAborted(ping, signal)).body.dump()
+      return true
+    } catch (error) {
+      return !signal.aborted && !SILENCE.includes(readCode(error))
+    }
+  }
+
+  /** Null: it does not say, or it is stopping. */
+  async problems(signal: AbortSignal): Promise<readonly string[] | null> {
+    if (this.isAway) return null
+    try {
+      const asked = this.#pool.request({ method: 'GET', path: '/readyz', headers: { host: this.#endpoint.host }, signal })
+      const { body, statusCode } = await untilAborted(asked, signal)
+      const { problems } = (await body.json()) as { readonly problems: readonly string[] }
+      return statusCode === 200 || problems.length > 0 ? problems : null
+    } catch {
+      return null
+    }
+  }
+
+  subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {
+    const socket = this.#getSocket(context.caller)
+    const events = new UnreadEvents(failure)
+    let isBegun = false
+    let notBegun: { cause: unknown } | undefined
+    const subscription = randomHex(16)
+    const leave = this.#enter(() => undefined)
+    const payload = toPayload(operation, context, subscription, this.#telemetry.tracer.traceparent())
+    const complete = socket.client.subscribe<Record<string, unknown>>(payload, {
+      ...events.sink,
+      next: (event) => {
+        isBegun = true
+        events.sink.next(this.#heard(event as ExecutionResult, context))
+      },
+      error: (error) => {
+        const isRefused = REFUSALS.includes(readCode(error))
+        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error)))
+          notBegun = { cause: error }
+        leave()
+        events.sink.error(error)
+      },
+      complete: () => {
+        leave()
+        events.sink.complete()
+      },
+    })
+    return {
+      events,
+      dispose() {
+        leave()
+        if (socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
+        complete()
+      },
+      get notBegun() {
+        return notBegun
+      },
+    }
+  }
+
+  /** The result without what the other side tells of the request. */
+  #heard(event: ExecutionResult, { requestId }: LinkContext<unknown>): ExecutionResult {
+    const { [FACTS_EXTENSION]: facts, ...extensions } = event.extensions ?? {}
+    if (facts === undefined) return event
+    this.#telemetry.requests.merge(requestId, facts)
+    const { extensions: _told, ...result } = event
+    return Object.keys(extensions).length > 0 ? { ...result, extensions } : result
+  }
+
+  /** Running operations go on. Idle sockets close by themselves. */
+  retire(): void {
+    this.#isRetired = true
+    void this.#pool.close()
+    void this.#downloads.close()
+    if (!this.#isWatched) void this.#pings.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort()
+    await Promise.all([this.#pool, this.#downloads, this.#pings].map((each) => each.destroy()))
+  }
+
+  #getSocket(caller: Who): Socket {
+    const { authorization, socketKey, serviceHeaders } = this.#options
+    const { origin, host } = this.#endpoint
+    const key = socketKey(caller)
+    const known = this.#sockets.get(key)
+    if (known) return known
+    let headers: Record<string, string> = {}
+    let unanswered: NodeJS.Timeout | undefined
+    const client = createClient({
+      url: async () => {
+        headers = { host, ...(await serviceHeaders?.()) }
+        return `${origin.replace(/^http/, 'ws')}/graphql`
+      },
+      webSocketImpl: class extends WebSocket {
+        constructor(address: string, protocols: string[]) {
+          super(address, protocols, {
+            headers,
+            maxPayload: MAX_SERVICE_FRAME_BYTES,
+            perMessageDeflate: false,
+            handshakeTimeout: CONNECT_TIMEOUT_MS,
+          })
+        }
+      },
+      lazy: true,
+      lazyCloseTimeout: IDLE_SOCKET_MS,
+      // A repeated subscription would call the model a second time.
+      retryAttempts: 0,
+      keepAlive: KEEP_ALIVE_MS,
+      connectionParams: async () => ({ authorization: await authorization(caller) }),
+      on: {
+        opened: (raw) => {
+          socket.raw = raw as WebSocket
+        },
+        connected: () => {
+          socket.isConnected = true
+        },
+        ping: (isReceived) => {
+          if (!isReceived) unanswered = setTimeout(() => client.terminate(), PONG_MS + LAST_PONG_MS)
+        },
+        pong: (isReceived) => {
+          if (isReceived) clearTimeout(unanswered)
+        },
+        closed: () => {
+          clearTimeout(unanswered)
+          if (this.#sockets.get(key) === socket) this.#sockets.delete(key)
+        },
+      },
+    })
+    const socket: Socket = { client, isConnected: false }
+    this.#sockets.set(key, socket)
+    return socket
+  }
+}
+
+function errorOf(cause: unknown, what: string): KisError {
+  if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
+  // Of `JSON.stringify`: the stack has no room for the variables.
+  if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
+  const isSilent = cause instanceof Silent || readCode(cause) === GIVEN_UP
+  return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
+}
+
+/** No answer came within the time that its operation has. */
+function isLate(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError'
+}
+
+function readCode(error: unknown): unknown {
+  return (error as { readonly code?: unknown } | null)?.code
+}
+
+function toPayload(
+  { query, variables, operationName }: Operation,
+  { requestId }: LinkContext<unknown>,
+  subscription: string,
+  traceparent: string | undefined,
+) {
+  return {
+    query,
+    ...(variables && { variables: { ...variables } }),
+    ...(operationName && { operationName }),
+    extensions: { requestId, subscription, ...(traceparent && { traceparent }) },
+  }
+}

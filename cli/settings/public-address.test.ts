@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { isSameOrigin } from '../../subgraphs/common/sessions/own-origin.ts'
+import { sessionCookie } from '../../subgraphs/common/sessions/session-cookie.ts'
+import { httpsAt } from './public-address.ts'
+
+const cookieAt = (publicUrl: string | null, headers: Record<string, string>) => {
+  httpsAt(publicUrl)({ headers })
+  return { cookie: sessionCookie(headers, 'token'), isSameOrigin: isSameOrigin(headers) }
+}
+
+it('makes the cookie one for https at the public address, whatever the proxy says', () => {
+  for (const proxy of [{}, { 'x-forwarded-proto': 'http' }, { 'x-forwarded-proto': '' }]) {
+    const answer = cookieAt('https://kis.example', { host: 'kis.example', origin: 'https://kis.example', ...proxy })
+    expect(answer.cookie).toMatch(/^__Host-kis_session=token;.*; Secure$/)
+    expect(answer.isSameOrigin).toBe(true)
+  }
+})
+
+it('leaves other hosts, and addresses of http, as they are', () => {
+  for (const [publicUrl, host] of [
+    ['https://kis.example', '127.0.0.1:4000'],
+    ['https://kis.example', 'kis.example:8080'],
+    ['http://kis.example', 'kis.example'],
+    [null, 'kis.example'],
+  ] as const)
+    expect(cookieAt(publicUrl, { host }).cookie).toMatch(/^kis_session=token;.*SameSite=Strict$/)
+})

@@ -1,0 +1,22 @@
+import type { LinkContext } from '../../subgraphs/common/link/link.ts'
+
+type CallContext = Pick<LinkContext, 'requestId' | 'signal'>
+
+export interface NewSession {
+  readonly id: string
+  /** What the browser keeps in its cookie. */
+  readonly token: string
+  readonly expiresAt: Date
+}
+
+/** How browsers get and give back a session. */
+export interface SessionStore {
+  /**
+   * Exchanges the text of a key for a session.
+   * @throws {InvalidApiKey} the key is unknown, revoked or expired
+   * @throws {OrganizationSuspended}
+   */
+  open(apiKey: string, userAgent: string | null, context: CallContext): Promise<NewSession>
+  /** Ends the session of a token. Idempotent. */
+  end(token: string, context: CallContext): Promise<void>
+}

@@ -1,0 +1,21 @@
+import { KisError } from '../errors.ts'
+
+/** The cursor with which the operator's next call continues a pass over a store. */
+export function encodeScanCursor(place: object): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url')
+}
+
+/** @throws {KisError} `invalid_request`: `encodeScanCursor` did not make this cursor for a place of this shape */
+export function decodeScanCursor<Place>(
+  cursor: string,
+  isPlace: (value: Readonly<Record<string, unknown>>) => boolean,
+  param: string,
+): Place {
+  try {
+    const value = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    if (isPlace(value)) return value as Place
+  } catch {
+    // Refused below.
+  }
+  throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param })
+}

@@ -1,0 +1,100 @@
+import fastify from 'fastify'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
+import { type Log, silentLog } from '../process/log.ts'
+import { healthRoutes } from './health.ts'
+
+it('names the parts that are away to whoever asks, and tells the log alone where they are', async () => {
+  const found = [
+    'document store: MongoDB cannot be reached: connect ECONNREFUSED 10.0.0.7:27017',
+    'document store: it is too old',
+    'chunk index: /var/data/index.sqlite cannot be made',
+    'billing',
+  ]
+  const logged: unknown[] = []
+  const log: Log = { ...silentLog, warn: (entry: unknown) => void logged.push(entry) }
+  const app = fastify()
+  healthRoutes(app, async () => found, log)
+  for (let i = 0; i < 3; i++) {
+    const answer = await app.inject('/readyz')
+    expect([answer.statusCode, answer.json()]).toEqual([
+      503,
+      { status: 'not ready', problems: ['document store', 'chunk index', 'billing'] },
+    ])
+  }
+  expect(logged).toEqual([{ problems: found }])
+  found.length = 0
+  await eventually(async () => (await app.inject('/readyz')).statusCode === 200)
+  expect((await app.inject('/readyz')).json()).toEqual({ status: 'ready', problems: [] })
+})
+
+it('is ready with a part away when the rest serves, and says so', async () => {
+  const found = ['inference']
+  const app = fastify()
+  healthRoutes(app, async () => found, silentLog, { serves: ({ length }) => length < 2 })
+  const degraded = await app.inject('/readyz')
+  expect([degraded.statusCode, degraded.json()]).toEqual([200, { status: 'degraded', problems: ['inference'] }])
+  found.push('billing')
+  await eventually(async () => (await app.inject('/readyz')).statusCode === 503)
+})
+
+it('looks once for all who ask meanwhile and soon after, and again for who asks later', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const app = fastify()
+  let looks = 0
+  const { promise, resolve } = Promise.withResolvers<void>()
+  healthRoutes(
+    app,
+    async () => {
+      looks++
+      await promise
+      return []
+    },
+    silentLog,
+  )
+  await app.ready()
+  const asked = Array.from({ length: 50 }, () => app.inject('/readyz'))
+  for (let turn = 0; turn < 5; turn++) await new Promise((next) => setImmediate(next))
+  resolve()
+  for (const answer of await Promise.all(asked)) expect(answer.statusCode).toBe(200)
+  for (let i = 0; i < 10; i++) await app.inject('/readyz')
+  expect(looks).toBe(1)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect((await app.inject('/readyz')).statusCode).toBe(200)
+  expect(looks).toBe(2)
+})
+
+it('is not ready when a part does not say how it is, and keeps no probe waiting for it', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const app = fastify()
+  healthRoutes(app, () => new Promise(() => undefined), silentLog)
+  await app.ready()
+  const asked = app.inject('/readyz')
+  await vi.advanceTimersByTimeAsync(5_000)
+  const answer = await asked
+  expect([answer.statusCode, answer.json()]).toEqual([503, { status: 'not ready', problems: ['a part does not say in time how it is'] }])
+})
+
+it('is not ready from the moment that it is to stop, though it still serves, and lives until it has', async () => {
+  const stopping = new AbortController()
+  const app = fastify()
+  healthRoutes(app, async () => [], silentLog, { serves: () => true, stopping: stopping.signal })
+  expect((await app.inject('/readyz')).statusCode).toBe(200)
+  stopping.abort()
+  const answer = await app.inject('/readyz')
+  expect([answer.statusCode, answer.json()]).toEqual([503, { status: 'stopping', problems: [] }])
+  expect((await app.inject('/healthz')).statusCode).toBe(200)
+})
+
+it('says which version runs', async () => {
+  const app = fastify()
+  healthRoutes(app, async () => [], silentLog)
+  expect((await app.inject('/healthz')).json()).toEqual({
+    status: 'ok',
+    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    api: 'v1',
+    schema: expect.stringMatching(/^[0-9a-f]{12}$/),
+  })
+})

@@ -1,0 +1,88 @@
+import type { FastifyInstance } from 'fastify'
+import { type Caller, requireScope } from '../identity/principal.ts'
+import type { Log } from '../process/log.ts'
+import { VERSIONS } from '../process/versions.ts'
+
+/** How long an answer holds. Anybody may ask, and each look asks all stores or parts. */
+const HOLDS_MS = 500
+/** Longest look, so that a probe never hangs: longer than the rest-adapter waits for a gateway that waits for its parts. */
+const MAX_LOOK_MS = 4_000
+
+/**
+ * Serves `/healthz`: the process runs, in these versions; and `/readyz`: it can serve, or 503 with the parts that keep
+ * it from serving.
+ * Neither needs a key, so both tell no more than the names of parts, and that one is damaged, or its disk is full or
+ * failing. All else, such as addresses and files, is in the log. `serves`: whether a process with these problems can
+ * still do part of its work. It then counts as ready, but degraded. Default: never. `stopping`: aborted once the process
+ * is to end; then it is not ready, whatever it can still do. Requests share a check for half a second, so that strangers
+ * cannot burden the stores.
+ */
+export function healthRoutes(
+  app: FastifyInstance,
+  problems: () => Promise<readonly string[]>,
+  log: Log,
+  { serves = () => false, stopping }: { serves?(problems: readonly string[]): boolean; readonly stopping?: AbortSignal } = {},
+): void {
+  let logged = ''
+  let looking: Promise<readonly string[]> | undefined
+  const look = () => {
+    looking ??= inTime(problems()).finally(() => {
+      setTimeout(() => {
+        looking = undefined
+      }, HOLDS_MS).unref()
+    })
+    return looking
+  }
+  app.get('/healthz', async () => ({ status: 'ok', ...VERSIONS }))
+  app.get('/readyz', async (_request, reply) => {
+    if (stopping?.aborted) return reply.code(503).send({ status: 'stopping', problems: [] })
+    const found = await look()
+    if (found.join() !== logged && found.length) log.warn({ problems: found }, 'not ready')
+    logged = found.join()
+    const status = found.length === 0 ? 'ready' : serves(found) ? 'degraded' : 'not ready'
+    return reply.code(status === 'not ready' ? 503 : 200).send({ status, problems: listParts(found) })
+  })
+}
+
+/** Gives the problems, or says that the look took too long. */
+async function inTime(problems: Promise<readonly string[]>): Promise<readonly string[]> {
+  const { promise: late, resolve } = Promise.withResolvers<readonly string[]>()
+  const timer = setTimeout(() => resolve(['a part does not say in time how it is']), MAX_LOOK_MS)
+  return Promise.race([problems, late]).finally(() => clearTimeout(timer))
+}
+
+/** Whether a request asks for the health of the process, which must be answered even when nothing else is. */
+export function asksForHealth({ url = '' }: { readonly url?: string | undefined }): boolean {
+  return /^\/(healthz|readyz)(\?|$)/.test(url)
+}
+
+/** What anybody may know about a part, and helps the operator. */
+const TOLD = ['the disk is full', 'it is damaged', 'its storage fails']
+
+/**
+ * `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store:
+ * the disk is full`.
+ */
+function listParts(problems: readonly string[]): readonly string[] {
+  const told = problems.map((problem) => {
+    const [part, why = ''] = problem.split(': ', 2)
+    return TOLD.includes(why) ? `${part}: ${why}` : part!
+  })
+  return [...new Set(told)]
+}
+
+interface PartHealth {
+  readonly isReady: boolean
+  /** As `<part>: <sentence>`. */
+  readonly problems: readonly string[]
+}
+
+/**
+ * Tells the operator all that `/readyz` knows, which tells strangers less.
+ * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
+ */
+export async function partHealth(problems: () => Promise<readonly string[]>, caller: Caller | null): Promise<PartHealth> {
+  requireScope(caller, 'operator')
+  const found = await problems()
+  return { isReady: found.length === 0, problems: found }
+}

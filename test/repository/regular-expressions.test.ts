@@ -24,7 +24,6 @@ const TIMED_ALONE = [
   '__(?=\\S)((?:',
   'prompt is too long|',
   '!?\\[([^[\\]\\n]{0,1000})\\]\\(',
-  '^([^\\s:`|*#<>"\'-][^:`|*<>"\']{0,160}?\\.',
 ]
 /**
  * Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. Those of

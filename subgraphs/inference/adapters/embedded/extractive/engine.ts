@@ -96,7 +96,8 @@ async function* toChunks(
 
 /** Words with the white space before them. */
 export function splitWords(text: string): readonly string[] {
-  return text.trimEnd().match(/\s*\S+/g) ?? []
+  const trimmed = text.trimEnd()
+  return trimmed === '' ? [] : trimmed.split(/(?<=\S)(?=\s)/)
 }
 
 /** The text up to the first of the request's stop texts. */

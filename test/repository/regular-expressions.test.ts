@@ -20,11 +20,7 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
     'the first 1,000 characters of a message',
 }
 /** Too large for recheck; every repeat in them has a bound, and they are timed like the others. */
-const TIMED_ALONE = [
-  '__(?=\\S)((?:',
-  'prompt is too long|',
-  '!?\\[([^[\\]\\n]{0,1000})\\]\\(',
-]
+const TIMED_ALONE = ['__(?=\\S)((?:', 'prompt is too long|', '!?\\[([^[\\]\\n]{0,1000})\\]\\(']
 /**
  * Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. Those of
  * `redact-secrets.ts` are alternatives of escaped literals.

@@ -17,15 +17,24 @@ it('finds what breaks clients, and nothing that is only new', async () => {
 })
 
 it('accepts the breaks that the change log names since the release', async () => {
-  const changes = `# Changes
+  const changes = `# Changelog
 
-## 0.3.0
+## [Unreleased]
+
+## [0.3.0] - 2026-12-01
+
+### Breaking
 
 - Breaking for GraphQL: fields of \`Query.*\` are nullable,
   and \`Query.b\` takes another \`n\`.
+
+### API
+
 - \`Query.c\` is faster.
 
-## 0.2.0
+## [0.2.0] - 2026-11-22
+
+### Breaking
 
 - Breaking for GraphQL: \`Mood.WILD\` is gone.
 `

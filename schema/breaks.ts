@@ -37,7 +37,7 @@ export async function findBreaks(before: GraphQLSchema, after: GraphQLSchema): P
 
 /** Coordinates that the change log names as broken since the version. */
 export function acceptedSince(version: string, changes: string): readonly string[] {
-  const [since = ''] = changes.split(new RegExp(`^## ${version.replaceAll('.', '\\.')}$`, 'm'))
+  const [since = ''] = changes.split(new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\]`, 'm'))
   const paragraphs = since.split(/\n(?=- |#|\n)/).filter((text) => text.startsWith('- Breaking for GraphQL:'))
   return paragraphs.flatMap((text) => [...text.matchAll(/`([\w.]+(?:\.\*)?)`/g)].map(([, coordinate]) => coordinate!))
 }
@@ -52,7 +52,7 @@ export function isAccepted({ coordinate, isNullable }: Break, accepted: readonly
 
 /** The version below the one that is in the making. */
 export function lastRelease(changes: string): string | undefined {
-  return [...changes.matchAll(/^## ([\d.]+)$/gm)][1]?.[1]
+  return [...changes.matchAll(/^## \[([\d.]+)\]/gm)][1]?.[1]
 }
 
 /** Without descriptions: they break nothing, and are most of the text. */

@@ -45,11 +45,11 @@ describe('the alert rules', () => {
   })
 
   it('have a severity, and a paragraph for who is called', () => {
-    const page = read('../docs/operate/alerts.md')
+    const page = read('../docs/operate/troubleshooting.md')
     for (const { alert, labels, annotations } of rules) {
       expect(['page', 'ticket'], alert).toContain(labels.severity)
-      expect(annotations.runbook).toBe(`docs/operate/alerts.md#${alert.toLowerCase()}`)
-      expect(page).toContain(`\n## ${alert}\n`)
+      expect(annotations.runbook).toBe(`docs/operate/troubleshooting.md#${alert.toLowerCase()}`)
+      expect(page).toContain(`\n### ${alert}\n`)
     }
   })
 

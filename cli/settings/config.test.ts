@@ -262,7 +262,7 @@ describe('the configuration', () => {
     }
     expect([...inSources].filter((name) => !OF_COMMANDS.includes(name) && !name.endsWith('_FILE')).sort()).toEqual(known)
 
-    const pages = ['configuration', 'elasticsearch'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
+    const pages = ['configuration', 'stores'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
     const inTables = [...pages.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
     expect(inTables.sort()).toEqual(known)
   })

@@ -113,7 +113,7 @@ describe('the compose file', () => {
   })
 
   it('sets only variables that the configuration reads and the documentation explains', () => {
-    const pages = ['configuration', 'elasticsearch'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
+    const pages = ['configuration', 'stores'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
     const configs = imageFiles()
       .filter((file) => file.endsWith('config.ts') || file.endsWith('mongodb-url.ts'))
       .map((file) => readFileSync(join(ROOT, file), 'utf8'))

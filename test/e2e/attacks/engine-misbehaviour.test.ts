@@ -8,8 +8,8 @@ import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /**
- * The table of `docs/operate/engine-failures.md`: what vendors do, what the client sees and what is charged, over every
- * wire.
+ * The table of engine failures in `docs/operate/troubleshooting.md`: what vendors do, what the client sees and what is
+ * charged, over every wire.
  */
 const MODEL = 'kind: chat, max_output_tokens: 1000, price: { input: "1", output: "10" }'
 const makeCatalog = (url: string) =>

@@ -90,7 +90,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
   onEngine(ELASTICSEARCH, 'faults of the parts', () => {
     describe('faults of the parts', () => {
       // How long it took depends on the machine.
-      const table = new DocsTable('operate/faults.md', HEAD, (row) => row.replace(/\| [^|]+\|$/, ''))
+      const table = new DocsTable('test/e2e/faults/faults.md', HEAD, (row) => row.replace(/\| [^|]+\|$/, ''))
       const made: { readonly where: string; readonly name: string; readonly probes: Probes; readonly seen: Seen; readonly well: string }[] =
         []
       let parts: Parts
@@ -119,7 +119,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
         400_000,
       )
 
-      it('leave nothing held, charge no call twice, and are what docs/operate/faults.md says', async () => {
+      it('leave nothing held, charge no call twice, and are what faults.md says', async () => {
         for (const { where, name, probes, seen, well } of made) {
           await eventually(() => probes.holdsNothing(), HOLDS_END_MS)
           table.note(where, name, [seen.chat, seen.stream, seen.run, seen.read, seen.search, seen.upload, await probes.charged(), well])

@@ -13,9 +13,9 @@ export interface Shown {
   readonly repair: string
 }
 
-/** The table in `docs/operate/damage-cases.md`. */
+/** The table in `test/e2e/stores/damage-cases.md`. */
 export class DamageTable {
-  readonly #table = new DocsTable('operate/damage-cases.md', HEAD)
+  readonly #table = new DocsTable('test/e2e/stores/damage-cases.md', HEAD)
 
   /** Records a case. Writes `place`, such as a data folder, as DATA, and ids, ports and times as `…`. */
   note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, place?: string): void {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'vitest'
 
 /**
- * The table at the end of a page in `docs/`, whose rows are told apart by their first two cells. Each row that a test
+ * The table at the end of a Markdown file, whose rows are told apart by their first two cells. Each row that a test
  * observes must be in it unchanged. With `KIS_WRITE_DOCS=1`, the observed rows are written to it instead.
  */
 export class DocsTable {
@@ -12,11 +12,11 @@ export class DocsTable {
   readonly #seen = new Map<string, string>()
 
   /**
-   * `path` is below `docs/`, `head` the first line of the table. `compared` gives what of a row must be equal; all of it
-   * by default.
+   * `path` is relative to the root of the repository, `head` the first line of the table. `compared` gives what of a row
+   * must be equal; all of it by default.
    */
   constructor(path: string, head: string, compared = (row: string) => row) {
-    this.#file = new URL(`../../../docs/${path}`, import.meta.url)
+    this.#file = new URL(`../../../${path}`, import.meta.url)
     this.#head = head
     this.#compared = compared
   }

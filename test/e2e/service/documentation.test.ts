@@ -37,11 +37,11 @@ const EXAMPLES = {
   search: ['docs/guide/search.md', 'sh', 'COLLECTION='],
   agent: ['docs/guide/agents.md', 'js', "'/agents'"],
   workflow: ['docs/guide/workflows.md', 'js', "'/workflows'"],
-  messages: ['docs/guide/messages.md', 'js', 'import Anthropic'],
-  responses: ['docs/guide/responses.md', 'js', 'responses.create'],
-  idempotency: ['docs/guide/idempotency.md', 'js', 'order-4711'],
-  quote: ['docs/guide/quotes.md', 'sh', '/quote'],
-  speech: ['docs/guide/speech.md', 'js', 'transcriptions.create'],
+  messages: ['docs/guide/compatible-apis.md', 'js', 'import Anthropic'],
+  responses: ['docs/guide/compatible-apis.md', 'js', 'responses.create'],
+  idempotency: ['docs/guide/billing.md', 'js', 'order-4711'],
+  quote: ['docs/guide/billing.md', 'sh', '/quote'],
+  speech: ['docs/guide/multimodal.md', 'js', 'transcriptions.create'],
   webhooks: ['docs/guide/events.md', 'sh', '/webhooks'],
   verifying: ['docs/guide/events.md', 'js', 'standardwebhooks'],
   mcp: ['docs/guide/mcp.md', 'json', 'mcpServers'],
@@ -66,15 +66,15 @@ const EXAMPLES = {
   text: ['docs/guide/documents.md', 'sh', '/text?'],
   boxes: ['docs/guide/documents.md', 'json', '"boxes"'],
   version: ['docs/guide/documents.md', 'sh', 'on_conflict'],
-  sound: ['docs/guide/search.md', 'sh', 'transcription_model'],
-  filter: ['docs/guide/search.md', 'json', '"contains"'],
-  followUp: ['docs/guide/search.md', 'json', '"history"'],
+  sound: ['docs/guide/formats.md', 'sh', 'transcription_model'],
+  filter: ['docs/guide/search-reference.md', 'json', '"contains"'],
+  followUp: ['docs/guide/search-reference.md', 'json', '"history"'],
   // These are run by test/e2e/models/streams.test.ts.
   resuming: ['docs/guide/streams.md', 'js', 'createResumingClient(url, key) {'],
   apollo: ['docs/guide/streams.md', 'js', 'GraphQLWsLink'],
   following: ['docs/guide/streams.md', 'sh', 'Last-Event-ID'],
-  rerank: ['docs/guide/rerank.md', 'sh', '/rerank'],
-  cohere: ['docs/guide/rerank.md', 'js', 'cohere-ai'],
+  rerank: ['docs/guide/multimodal.md', 'sh', '/rerank'],
+  cohere: ['docs/guide/multimodal.md', 'js', 'cohere-ai'],
   sessions: ['docs/guide/portal.md', 'sh', '/sessions'],
   invitation: ['docs/guide/people.md', 'sh', '/invitations'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
@@ -419,8 +419,12 @@ describe('the parts of a catalog that the documentation shows', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-documentation-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it.each(['docs/guide/speech.md', 'docs/operate/compose.md', 'docs/money.md'])('are read by the service: %s', (page) => {
-    const blocks = findCodeBlocks(page).filter(({ language }) => language === 'yaml')
+  it.each([
+    ['docs/guide/multimodal.md', 'kind: transcription'],
+    ['docs/operate/compose.md', 'engines:'],
+    ['docs/guide/billing.md', 'price:'],
+  ])('are read by the service: %s, %s', (page, holding) => {
+    const blocks = findCodeBlocks(page).filter(({ language, code }) => language === 'yaml' && code.includes(holding))
     expect(blocks).toHaveLength(1)
     const { code } = blocks[0]!
     const priced = `engines: { own: { kind: openai, base_url: "http://own:8000/v1", badge: local } }

@@ -98,7 +98,7 @@ const BILLING: ReferencesOf<AccountCollections> = {
   webhookEndpoints: {},
   webhookFeeds: {},
   webhookEvents: { subject: DELETABLE },
-  webhookDeliveries: { endpointId: DELETABLE, eventId: EXPIRES, subject: DELETABLE },
+  webhookDeliveries: { endpointId: DELETABLE, eventId: EXPIRES, subject: DELETABLE, queuedIn: BEFORE },
   webhookLanes: { endpointId: DELETABLE, subject: DELETABLE },
   taskLeases: {},
 }

@@ -154,7 +154,7 @@ describe('kis export and kis import', () => {
       records: async (kind, values) => void records.push(...values.map((record) => ({ kind, record }))),
       file: async () => undefined,
     })
-    const ids = new Set(records.map(({ record }) => record._id).filter((id) => id.includes('_')))
+    const ids = new Set(records.map(({ record }) => record._id).filter((id) => id?.includes('_')))
     const holding = records.flatMap(({ kind, record }) =>
       pathsOf(record)
         .filter(({ text }) => ids.has(text) && text !== record._id && text !== record.organizationId)

@@ -3,12 +3,12 @@ import type { DocumentCollection } from '../../subgraphs/common/ports/document-s
 import { REFERENCES, References, type ReferencesOf } from './references.ts'
 import { listKinds } from './stores.ts'
 
-interface Rooms {
-  readonly rooms: DocumentCollection<{
+interface Documents {
+  readonly documents: DocumentCollection<{
     readonly _id: string
     readonly organizationId: string
-    readonly houseId: string
-    readonly doors: readonly { readonly roomIds: readonly string[] }[]
+    readonly collectionId: string
+    readonly chunks: readonly { readonly fileIds: readonly string[] }[]
   }>
 }
 
@@ -22,12 +22,14 @@ function recordWith(path: string, text: string): Record<string, unknown> {
 }
 
 it('a field that is called an id and is not in the table is an error of the compiler', () => {
-  const whole: ReferencesOf<Rooms> = { rooms: { houseId: ['houses'], 'doors.*.roomIds': ['rooms'], more: ['houses'] } }
-  // @ts-expect-error: houseId is missing
-  const lacking: ReferencesOf<Rooms> = { rooms: { 'doors.*.roomIds': ['rooms'] } }
+  const whole: ReferencesOf<Documents> = {
+    documents: { collectionId: ['collections'], 'chunks.*.fileIds': ['documents'], more: ['collections'] },
+  }
+  // @ts-expect-error: collectionId is missing
+  const lacking: ReferencesOf<Documents> = { documents: { 'chunks.*.fileIds': ['documents'] } }
   // @ts-expect-error: the ids in the list are missing
-  const shallow: ReferencesOf<Rooms> = { rooms: { houseId: ['houses'] } }
-  expect([whole, lacking, shallow].map(({ rooms }) => Object.keys(rooms).length)).toEqual([3, 1, 1])
+  const shallow: ReferencesOf<Documents> = { documents: { collectionId: ['collections'] } }
+  expect([whole, lacking, shallow].map(({ documents }) => Object.keys(documents).length)).toEqual([3, 1, 1])
 })
 
 it('the table has every kind of record, and names no other', () => {

@@ -9,6 +9,7 @@ export type Purpose =
   | 'principal tokens'
   // Version 0.2 derived the key pepper for it.
   | 'api key pepper'
+  | 'sealed pepper'
   | 'secrets of callers'
   | 'webhook secrets'
   | 'sign-ins'

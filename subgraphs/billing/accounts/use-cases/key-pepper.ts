@@ -36,7 +36,7 @@ export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Ui
   const { collections, secret, madeWith } = deps
   refuseAnother(first, secret, madeWith)
   const { sealedPepper } = first
-  if (sealedPepper !== undefined) return new Uint8Array(Buffer.from(sealedBy(secret, 'webhook secrets').open(sealedPepper, PLACE), 'hex'))
+  if (sealedPepper !== undefined) return new Uint8Array(Buffer.from(sealedBy(secret, 'sealed pepper').open(sealedPepper, PLACE), 'hex'))
   const { bootstrap, apiKeys, invitations, webhookEndpoints } = collections
   await requireOneSecret([apiKeys, invitations, webhookEndpoints], fingerprintSecret(secret))
   const derived = sealPepper(deriveKey(secret, 'api key pepper'), secret)
@@ -85,7 +85,7 @@ function refuseAnother(first: Bootstrap | null, secret: Uint8Array, madeWith: st
 }
 
 function sealPepper(pepper: Uint8Array, secret: Uint8Array) {
-  const sealedPepper = sealedBy(secret, 'webhook secrets').seal(Buffer.from(pepper).toString('hex'), PLACE)
+  const sealedPepper = sealedBy(secret, 'sealed pepper').seal(Buffer.from(pepper).toString('hex'), PLACE)
   return { secretFingerprint: fingerprintSecret(secret), sealedPepper }
 }
 

@@ -18,7 +18,7 @@ const DECISIONS = 'docs/decisions/'
 const MAX_DECISION_WORDS = 350
 /** What each decision begins with, and its headings in their order. */
 const DECISION =
-  /^# .+\n\n- Status: (?:accepted|superseded by \d{4})\n- Date: \d{4}-\d\d-\d\d\n\n## Context\n[^]+\n## Decision\n[^]+\n## Consequences\n/
+  /^# .+\n\n- Status: (?:accepted|superseded by \d{4})\n- Date: \d{4}-\d\d-\d\d\n\n## Context\n[\s\S]+\n## Decision\n[\s\S]+\n## Consequences\n/
 /** An entry of the changes may name what a later version no longer has. */
 const HISTORY = ['CHANGELOG.md']
 

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAX_README_LINES = 150
 const MAX_COLUMNS = 120
+const MAX_DECISION_WORDS = 350
 /** Folders of the project's own files, whose paths stand in backticks. */
 const FOLDERS = ['.ci', 'bench', 'cli', 'docs', 'gateway', 'models', 'portal', 'rest-adapter', 'schema', 'subgraphs', 'test']
 /** The name that CONTRIBUTING.md gives to the files that a reader adds. */
@@ -14,6 +15,8 @@ const EXAMPLE = /\bacme\b/
 const PATH = /^(?:\w|\.ci)[\w.@-]*(?:\/[\w.@-]+)*$/
 /** A name with one of these endings is a file of the project, even without its folder. */
 const SOURCE = /\.(?:ts|md|graphql|py|sh|ya?ml)$/
+/** Numbered pages, and their index. */
+const DECISIONS = 'docs/decisions/'
 /** Dated records name files as they were then, and are not rewritten. */
 const RECORDS = 'schema/decisions/'
 /** An entry of the changes may name what a later version no longer has. */
@@ -131,8 +134,23 @@ describe('the documentation', () => {
   it('is reached from its index', () => {
     const index = read('docs/README.md')
     const missing = pages.filter(
-      (page) => /^docs\/.+\.md$/.test(page) && page !== 'docs/README.md' && !index.includes(`](${page.slice('docs/'.length)}`),
+      (page) =>
+        /^docs\/.+\.md$/.test(page) &&
+        page !== 'docs/README.md' &&
+        !page.startsWith(DECISIONS) &&
+        !index.includes(`](${page.slice('docs/'.length)}`),
     )
     expect(missing).toEqual([])
+  })
+
+  it('has decisions that are reached from their index and have at most 350 words', () => {
+    const all = pages.filter((page) => page.startsWith(DECISIONS))
+    const decisions = all.filter((page) => /^\d{4}-/.test(page.slice(DECISIONS.length)))
+    const index = all
+      .filter((page) => !decisions.includes(page))
+      .map(read)
+      .join('\n')
+    expect(decisions.filter((page) => !index.includes(`](${page.slice(DECISIONS.length)})`))).toEqual([])
+    expect(decisions.filter((page) => read(page).split(/\s+/).filter(Boolean).length > MAX_DECISION_WORDS)).toEqual([])
   })
 })

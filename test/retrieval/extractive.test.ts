@@ -20,7 +20,7 @@ const title = data
   ? 'Responses of `extractive` over XQuAD, development half'
   : 'Responses of `extractive` (skipped: ../shared/eval is absent)'
 /** Of the questions, one of so many is asked; all of them in `npm run soak`. */
-const EVERY = soaking ? 1 : 10
+const EVERY = soaking ? 1 : 6
 const TIMEOUT_MS = 300_000
 const { signal } = new AbortController()
 const CALL = { engineModel: 'extractive', requestId: 'req_1', maxOutputTokens: null, warn: () => undefined }
